@@ -1,0 +1,61 @@
+"""The engine's error tree: one class for each thing a caller would treat differently, with its wire code."""
+
+from typing import ClassVar
+
+
+class EngineError(Exception):
+    """Root of the tree. `str(error)` says what happened and what to do; `code` is what the wire carries."""
+
+    code: ClassVar[str] = "engine_error"
+
+
+class InvalidParams(EngineError):
+    """The caller's input is wrong; the text names the field."""
+
+    code = "invalid_params"
+
+
+class NotFound(EngineError):
+    code = "not_found"
+
+
+class IllegalMove(EngineError):
+    """A task cannot go from its status to the one asked for."""
+
+    code = "illegal_move"
+
+
+class Conflict(EngineError):
+    """Somebody else was first: a head moved, an ask was answered."""
+
+    code = "conflict"
+
+
+class AgentBusy(EngineError):
+    """An agent runs one task at a time."""
+
+    code = "agent_busy"
+
+
+class Busy(EngineError):
+    """A bounded queue is full; the same call may work later."""
+
+    code = "busy"
+
+
+class StorageError(EngineError):
+    """The database cannot be read or written; the text says what was kept."""
+
+    code = "storage_error"
+
+
+class EngineRunning(EngineError):
+    """Another engine has this data directory."""
+
+    code = "engine_running"
+
+
+class ConfigurationError(EngineError):
+    """A setting, a key or a model id is missing or wrong; the text says where to set it."""
+
+    code = "configuration_error"

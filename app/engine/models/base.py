@@ -1,0 +1,110 @@
+"""What every model implementation offers: `ChatModel`, its request and the events of one streamed reply."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from app.engine.cancel import CancelSignal
+from app.engine.messages import AssistantMessage, ModelMessage, ThinkingLevel
+from app.protocol.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool as the model is told of it; `parameters` is a JSON Schema of type object."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """Settings of one model call. `session_id` lets a provider keep its prompt cache for a conversation."""
+
+    api_key: str | None = field(default=None, repr=False)
+    thinking_level: ThinkingLevel = "off"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call. `model` is the id `provider/model`."""
+
+    model: str
+    system_prompt: str
+    messages: tuple[ModelMessage, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    options: ModelOptions = ModelOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStart:
+    """The first event of a reply. `partial` is the message so far, here and in the events below."""
+
+    partial: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStart:
+    kind: Literal["text", "thinking", "tool_call"]
+    content_index: int
+    partial: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDelta:
+    """More of a block: text, thinking, or a piece of a tool call's raw JSON arguments."""
+
+    kind: Literal["text", "thinking", "tool_call"]
+    content_index: int
+    delta: str
+    partial: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEnd:
+    kind: Literal["text", "thinking", "tool_call"]
+    content_index: int
+    partial: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The attempt failed in a way that may pass; the next starts after `delay_s`. What was streamed so far is void."""
+
+    attempt: int
+    max_attempts: int
+    delay_s: float
+    reason: str
+    partial: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnd:
+    """The last event. A failed or aborted reply is a message too: stop reason error or aborted, `error` set."""
+
+    message: AssistantMessage
+
+
+ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | ReplyEnd
+
+
+class ChatModel(Protocol):
+    """A way to reach models. Made once, used by many tasks at a time."""
+
+    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        """Stream one reply: `ReplyStart`, block events, `ReplyEnd` last.
+
+        Never raises for what a provider, a network or a model does: that is a `ReplyEnd` whose message has stop
+        reason error. When `cancel` is set the request is closed at once and the reply ends with stop reason aborted
+        and the content so far. Tool calls are assembled by id; arguments that are no JSON object set
+        `ToolCall.invalid`.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close connections; streams that are under way end as aborted."""
+        ...

@@ -1,0 +1,112 @@
+"""What every tool offers: `Tool`, its result, its error, and what it is told of the task it works for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal, Protocol, TypeAlias
+
+from app.engine.cancel import CancelSignal
+from app.engine.errors import EngineError
+from app.engine.messages import Text, UserContent
+from app.protocol.json import JsonObject
+
+ExecutionMode = Literal["parallel", "sequential"]
+OnUpdate: TypeAlias = Callable[["ToolResult"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool gives back. The model reads `content`; people and the record also get `details` and `summary`.
+
+    `summary` is one short line ("12 passed", "+3 −1"). `terminate` asks for no further model call; it holds if every
+    result of the batch sets it.
+    """
+
+    content: tuple[UserContent, ...]
+    details: JsonObject | None = None
+    summary: str = ""
+    is_error: bool = False
+    terminate: bool = False
+
+
+def text_result(text: str, summary: str = "", details: JsonObject | None = None) -> ToolResult:
+    return ToolResult((Text(text),), details, summary)
+
+
+class ToolError(EngineError):
+    """A tool failed: `str(error)` is the text for the model, `summary` the short one for people."""
+
+    code = "tool_failed"
+
+    def __init__(self, text: str, summary: str = "", details: JsonObject | None = None) -> None:
+        super().__init__(text)
+        self.summary = summary or text.partition("\n")[0][:120]
+        self.details = details
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a call would touch, told to the policy before it runs.
+
+    Paths are as the tool will use them: absolute, `..` resolved. `command` is the exact command line; `text` says in
+    plain words what will happen; `preview` shows it (the diff of a write). `harmless` calls touch nothing at all.
+    """
+
+    text: str
+    reads: tuple[Path, ...] = ()
+    writes: tuple[Path, ...] = ()
+    command: str | None = None
+    preview: str = ""
+    harmless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What a tool knows of its task. `output_dir` takes output too long for a result; `environment` holds no keys."""
+
+    task_id: str
+    workspace: Path
+    output_dir: Path
+    environment: Mapping[str, str]
+
+
+class AgentTool(Protocol):
+    """What the loop drives. Attributes may be plain or class attributes."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters(self) -> JsonObject: ...
+    @property
+    def execution_mode(self) -> ExecutionMode: ...
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        """Mend raw arguments before validation (renamed fields and the like); most tools return them as they are."""
+        ...
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        """Run one call with validated arguments; raise `ToolError` on failure.
+
+        `on_update` takes partial results to show meanwhile. When `cancel` is set the tool ends everything it
+        started, waits for that, and raises `ToolError("Operation aborted")`.
+        """
+        ...
+
+
+class Tool(AgentTool, Protocol):
+    """A tool of the registry: made for each task with its workplace."""
+
+    read_only: ClassVar[bool]
+    """True where running it twice does no harm: after a crash such a call is retried without asking."""
+
+    def __init__(self, workplace: Workplace) -> None: ...
+
+    def access(self, arguments: JsonObject) -> Access:
+        """What a call with these validated arguments would touch; pure, touches nothing itself."""
+        ...

@@ -1,0 +1,70 @@
+"""Where Errand keeps its files: one data directory, moved whole by ERRAND_HOME."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Places under one `home`. Directories are made by `prepare`, readable by their owner only."""
+
+    home: Path
+
+    @property
+    def database(self) -> Path:
+        return self.home / "errand.db"
+
+    @property
+    def copies(self) -> Path:
+        return self.home / "copies"
+
+    @property
+    def outputs(self) -> Path:
+        """Long tool output, one folder a task."""
+        return self.home / "outputs"
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    @property
+    def settings(self) -> Path:
+        return self.home / "settings.json"
+
+    @property
+    def keys(self) -> Path:
+        """The encrypted key file and its own key, for machines without a keyring."""
+        return self.home / "keys"
+
+    @property
+    def workspaces(self) -> Path:
+        """Scratch folders, for the tour."""
+        return self.home / "workspaces"
+
+    @property
+    def run(self) -> Path:
+        return self.home / "run"
+
+    @property
+    def endpoint(self) -> Path:
+        """The 0600 file in which a running engine says where it listens."""
+        return self.run / "engine.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.run / "engine.lock"
+
+    def prepare(self) -> None:
+        for folder in (self.home, self.copies, self.outputs, self.logs, self.keys, self.workspaces, self.run):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def default_paths() -> Paths:
+    """ERRAND_HOME if set, else the platform's place for a user's application data."""
+    home = os.environ.get("ERRAND_HOME")
+    if home:
+        return Paths(Path(home).expanduser().absolute())
+    from platformdirs import user_data_path  # only without ERRAND_HOME; it costs 20 ms
+
+    return Paths(user_data_path("errand", appauthor=False))

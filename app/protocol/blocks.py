@@ -1,0 +1,65 @@
+"""Content blocks: what a node holds, in order."""
+
+from typing import Literal, TypeAlias
+
+from app.protocol.json import JsonObject
+from app.protocol.struct import Wire
+
+
+class TextBlock(Wire, frozen=True, kw_only=True, tag="text"):
+    """Text in Markdown."""
+
+    text: str
+
+
+class ThinkingBlock(Wire, frozen=True, kw_only=True, tag="thinking"):
+    """The model's reasoning. `signature` is the provider's, sent back to it unchanged."""
+
+    text: str
+    signature: str = ""
+
+
+class ImageBlock(Wire, frozen=True, kw_only=True, tag="image"):
+    """A picture; `data` is base64."""
+
+    media_type: str
+    data: str
+
+
+class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall"):
+    """What the model asked for. `invalid` holds the raw argument text when it was not a JSON object."""
+
+    call_id: str
+    tool: str
+    arguments: JsonObject
+    invalid: str | None = None
+
+
+class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult"):
+    """What a tool call gave back: `text` as the model reads it, `summary` in one short line for people.
+
+    `details` depends on the tool (exit code, diff, the file that holds long output). `execution_id` names the
+    durable record.
+    """
+
+    call_id: str
+    tool: str
+    text: str
+    is_error: bool
+    summary: str = ""
+    details: JsonObject | None = None
+    execution_id: str = ""
+    images: tuple[ImageBlock, ...] = ()
+
+
+NoticeKind = Literal["stopped", "limit", "error", "resumed", "interrupted", "model", "permission", "info"]
+
+
+class NoticeBlock(Wire, frozen=True, kw_only=True, tag="notice"):
+    """A remark of the engine itself, such as what a stop ended."""
+
+    kind: NoticeKind
+    text: str
+
+
+Block: TypeAlias = TextBlock | ThinkingBlock | ImageBlock | ToolCallBlock | ToolResultBlock | NoticeBlock

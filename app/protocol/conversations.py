@@ -1,0 +1,132 @@
+"""Conversations and their nodes."""
+
+from datetime import datetime
+from typing import Literal
+
+from app.protocol.blocks import Block
+from app.protocol.struct import Wire
+from app.protocol.usage import Usage
+
+Role = Literal["user", "assistant", "tool_result", "system"]
+NodeStatus = Literal["streaming", "complete", "failed", "cut"]
+
+
+class Conversation(Wire, frozen=True, kw_only=True):
+    """A tree of nodes; what a tab shows. `workspace` is the folder its tasks work in."""
+
+    id: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    workspace: str = ""
+    owner: str = "local"
+    archived: bool = False
+    pinned: bool = False
+
+
+class Node(Wire, frozen=True, kw_only=True):
+    """One immutable entry of the tree; only a `streaming` one is replaced, by its finished self under the same id.
+
+    `author` is an agent's id, `user` or `engine`. `cut` and `failed` mark replies that did not end well. `turn` is
+    the turn of the task it belongs to, 0 where there is none.
+    """
+
+    id: str
+    conversation_id: str
+    parent_id: str | None
+    role: Role
+    author: str
+    blocks: tuple[Block, ...]
+    status: NodeStatus
+    created_at: datetime
+    task_id: str | None = None
+    turn: int = 0
+    model: str = ""
+    usage: Usage | None = None
+    error: str | None = None
+
+
+class Position(Wire, frozen=True, kw_only=True):
+    """A conversation and a node of it; only made together."""
+
+    conversation_id: str
+    node_id: str | None
+
+
+class ConversationListParams(Wire, frozen=True, kw_only=True):
+    """Newest change first. `cursor` is the `next_cursor` of the page before."""
+
+    cursor: str | None = None
+    limit: int = 50
+    archived: bool = False
+
+
+class ConversationListResult(Wire, frozen=True, kw_only=True):
+    conversations: tuple[Conversation, ...]
+    next_cursor: str | None
+
+
+class ConversationGetParams(Wire, frozen=True, kw_only=True):
+    conversation_id: str
+
+
+class ConversationGetResult(Wire, frozen=True, kw_only=True):
+    conversation: Conversation
+
+
+class ConversationNodesParams(Wire, frozen=True, kw_only=True):
+    """One page of a branch, read from `leaf_id` (default: the head of the newest agent) towards the root.
+
+    `before_id` continues above the oldest node of the page before.
+    """
+
+    conversation_id: str
+    leaf_id: str | None = None
+    before_id: str | None = None
+    limit: int = 50
+
+
+class ConversationNodesResult(Wire, frozen=True, kw_only=True):
+    """Oldest first. `has_more` says that older ones exist."""
+
+    nodes: tuple[Node, ...]
+    has_more: bool
+
+
+class ConversationSearchParams(Wire, frozen=True, kw_only=True):
+    """Full text over all nodes.
+
+    Words are joined by AND, "quotes" make a phrase, the last word may be a prefix from 3 letters on.
+    """
+
+    text: str
+    limit: int = 20
+    conversation_id: str | None = None
+
+
+class SearchHit(Wire, frozen=True, kw_only=True):
+    """One node that matches; `snippet` marks the words with \\u2068 and \\u2069."""
+
+    conversation_id: str
+    conversation_title: str
+    node_id: str
+    role: Role
+    snippet: str
+    created_at: datetime
+
+
+class ConversationSearchResult(Wire, frozen=True, kw_only=True):
+    hits: tuple[SearchHit, ...]
+
+
+class ConversationChangeParams(Wire, frozen=True, kw_only=True):
+    """Only the fields given are changed."""
+
+    conversation_id: str
+    title: str | None = None
+    archived: bool | None = None
+    pinned: bool | None = None
+
+
+class ConversationChangeResult(Wire, frozen=True, kw_only=True):
+    conversation: Conversation

@@ -1,0 +1,95 @@
+"""The engine itself: handshake, subscription, state, shutdown."""
+
+from datetime import datetime
+from typing import Literal
+
+from app.protocol.asks import Ask
+from app.protocol.conversations import Conversation, Node
+from app.protocol.struct import Wire
+from app.protocol.tasks import Task
+
+PROTOCOL_VERSION = 1
+
+
+class InitializeParams(Wire, frozen=True, kw_only=True):
+    """First call of a connection.
+
+    `client_id` stays the same over reconnects: commands are told apart by it and their id.
+    """
+
+    client_id: str
+    client_name: str
+    protocol_version: int = PROTOCOL_VERSION
+
+
+class InitializeResult(Wire, frozen=True, kw_only=True):
+    """`epoch` names the event log, `head` is its newest sequence number."""
+
+    protocol_version: int
+    instance_id: str
+    engine_version: str
+    epoch: str
+    head: int
+
+
+class SubscribeParams(Wire, frozen=True, kw_only=True):
+    """Follow events. `scope` is `all` or a conversation's id.
+
+    `summary` gives tasks, asks, conversations and agents; `full` gives a conversation's nodes and streamed text too.
+    With `after` and `epoch` the events since are replayed; without, or where that is out of range, a snapshot comes.
+    """
+
+    scope: str = "all"
+    detail: Literal["summary", "full"] = "summary"
+    after: int | None = None
+    epoch: str | None = None
+
+
+class Snapshot(Wire, frozen=True, kw_only=True):
+    """The state at `sequence`: running and recent tasks, waiting asks, and for `full` the newest page of nodes."""
+
+    sequence: int
+    tasks: tuple[Task, ...]
+    asks: tuple[Ask, ...]
+    conversations: tuple[Conversation, ...]
+    nodes: tuple[Node, ...] = ()
+    has_more_nodes: bool = False
+
+
+class SubscribeResult(Wire, frozen=True, kw_only=True):
+    """`replayed` counts the events that follow from the log; `reason` says why a snapshot came instead."""
+
+    epoch: str
+    head: int
+    replayed: int = 0
+    snapshot: Snapshot | None = None
+    reason: Literal["", "fresh", "out_of_range", "wrong_epoch"] = ""
+
+
+class UnsubscribeParams(Wire, frozen=True, kw_only=True):
+    scope: str = "all"
+
+
+class EmptyParams(Wire, frozen=True, kw_only=True):
+    pass
+
+
+class EmptyResult(Wire, frozen=True, kw_only=True):
+    pass
+
+
+class EngineStatusResult(Wire, frozen=True, kw_only=True):
+    """Measured, not estimated: memory in bytes (PSS where the system tells), CPU in seconds since the start."""
+
+    pid: int
+    instance_id: str
+    version: str
+    started_at: datetime
+    data_dir: str
+    database: str
+    memory_bytes: int
+    cpu_seconds: float
+    running_tasks: int
+    clients: int
+    loop_stall_p99_ms: float
+    loop_stall_max_ms: float

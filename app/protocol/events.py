@@ -1,0 +1,99 @@
+"""Events: one union. Those with a sequence number are durable; deltas have none and are not stored."""
+
+from typing import Literal, TypeAlias
+
+from app.protocol.agents import Agent
+from app.protocol.asks import Ask
+from app.protocol.conversations import Conversation, Node
+from app.protocol.grants import Grant
+from app.protocol.struct import Wire
+from app.protocol.tasks import AgentPlan, Task
+
+
+class ConversationUpdate(Wire, frozen=True, kw_only=True, tag="conversationUpdate"):
+    """A conversation was made or changed. Replaces the one with the same id."""
+
+    conversation: Conversation
+
+
+class AgentUpdate(Wire, frozen=True, kw_only=True, tag="agentUpdate"):
+    """An agent was made or its head moved."""
+
+    agent: Agent
+
+
+class TaskUpdate(Wire, frozen=True, kw_only=True, tag="taskUpdate"):
+    """A task started or changed; comes to every client. The last one of a task has `ended_at` set."""
+
+    task: Task
+
+
+class TaskMessage(Wire, frozen=True, kw_only=True, tag="taskMessage"):
+    """A node was added or finished. Replaces the one with the same id."""
+
+    node: Node
+
+
+class TaskPlan(Wire, frozen=True, kw_only=True, tag="taskPlan"):
+    """A turn's reply is complete: its plan. The nodes of its tool results follow."""
+
+    conversation_id: str
+    plan: AgentPlan
+
+
+class AskUpdate(Wire, frozen=True, kw_only=True, tag="askUpdate"):
+    """An ask was raised, answered or cancelled; comes to every client."""
+
+    ask: Ask
+
+
+class GrantUpdate(Wire, frozen=True, kw_only=True, tag="grantUpdate"):
+    """A grant was given or revoked."""
+
+    grant: Grant
+
+
+Event: TypeAlias = ConversationUpdate | AgentUpdate | TaskUpdate | TaskMessage | TaskPlan | AskUpdate | GrantUpdate
+
+
+class TextDelta(Wire, frozen=True, kw_only=True, tag="textDelta"):
+    """More of a streaming node: `text` goes at `offset` (in characters) of the block with index `block`.
+
+    About every 33 ms for each node. An `offset` of 0 on a block that has text means: it starts anew (a retry). A
+    client whose text is not `offset` long missed a piece and waits for the finished node.
+    """
+
+    conversation_id: str
+    task_id: str
+    node_id: str
+    block: int
+    kind: Literal["text", "thinking", "toolCall"]
+    offset: int
+    text: str
+
+
+class ToolOutput(Wire, frozen=True, kw_only=True, tag="toolOutput"):
+    """More output of a running tool call, for showing only; the result comes as a node."""
+
+    conversation_id: str
+    task_id: str
+    call_id: str
+    tool: str
+    text: str
+
+
+Delta: TypeAlias = TextDelta | ToolOutput
+
+
+class EventRecord(Wire, frozen=True, kw_only=True):
+    """An event as the log holds it: `sequence` grows by one or more, never repeats within an epoch."""
+
+    sequence: int
+    epoch: str
+    event: Event
+
+
+class Resync(Wire, frozen=True, kw_only=True):
+    """The client's queue overflowed: events were dropped, subscribe again for a new snapshot."""
+
+    reason: str

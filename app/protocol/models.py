@@ -1,0 +1,43 @@
+"""Models and providers: what is configured, what was found."""
+
+from typing import Literal
+
+from app.protocol.struct import Wire
+
+KeySource = Literal["environment", "keyring", "file", "none", "not_needed"]
+
+
+class Model(Wire, frozen=True, kw_only=True):
+    """A model by its id `provider/model`. Prices are US dollars for a million tokens, null where unknown."""
+
+    id: str
+    provider: str
+    context_tokens: int | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+
+
+class Provider(Wire, frozen=True, kw_only=True):
+    """One provider row: where its key comes from, or the local server that answered."""
+
+    name: str
+    title: str
+    key_source: KeySource
+    key_variable: str = ""
+    api_base: str = ""
+    local: bool = False
+    ready: bool = False
+
+
+class ModelListParams(Wire, frozen=True, kw_only=True):
+    """`refresh` looks for local servers again."""
+
+    refresh: bool = False
+
+
+class ModelListResult(Wire, frozen=True, kw_only=True):
+    """`default` is null when nothing is configured: the tour is offered then."""
+
+    providers: tuple[Provider, ...]
+    models: tuple[Model, ...]
+    default: str | None

@@ -1,0 +1,167 @@
+"""Envelopes and the table of methods: what the dispatcher serves, the client calls and the schema lists."""
+
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from app.protocol import agents, asks, conversations, engine, grants, models, settings, tasks
+from app.protocol.events import Delta, EventRecord, Resync
+from app.protocol.json import JsonValue
+from app.protocol.struct import Wire
+
+P = TypeVar("P", bound=Wire)
+R = TypeVar("R", bound=Wire)
+
+
+class Method(msgspec.Struct, Generic[P, R], frozen=True):
+    """One row: `changes` marks commands, which are done once however often the same client sends the same id."""
+
+    name: str
+    params: type[P]
+    result: type[R]
+    changes: bool
+    about: str
+
+
+INITIALIZE = Method(
+    "initialize", engine.InitializeParams, engine.InitializeResult, False, "Open the conversation with the engine."
+)
+SUBSCRIBE = Method("subscribe", engine.SubscribeParams, engine.SubscribeResult, False, "Follow events of a scope.")
+UNSUBSCRIBE = Method("unsubscribe", engine.UnsubscribeParams, engine.EmptyResult, False, "Stop following a scope.")
+ENGINE_STATUS = Method("engine/status", engine.EmptyParams, engine.EngineStatusResult, False, "What the engine uses.")
+ENGINE_SHUTDOWN = Method("engine/shutdown", engine.EmptyParams, engine.EmptyResult, True, "End the engine in order.")
+
+TASK_START = Method("task/start", tasks.TaskStartParams, tasks.TaskStartResult, True, "Start a task.")
+TASK_STOP = Method("task/stop", tasks.TaskIdParams, tasks.TaskResult, True, "Stop a task and all it started.")
+TASK_PAUSE = Method("task/pause", tasks.TaskIdParams, tasks.TaskResult, True, "Pause before the next step.")
+TASK_RESUME = Method("task/resume", tasks.TaskIdParams, tasks.TaskResult, True, "Go on after a pause or a crash.")
+TASK_STEER = Method("task/steer", tasks.TaskMessageParams, tasks.TaskResult, True, "A word for the next turn.")
+TASK_FOLLOW_UP = Method(
+    "task/follow_up", tasks.TaskMessageParams, tasks.TaskResult, True, "A word for when the work at hand is done."
+)
+TASK_GET = Method("task/get", tasks.TaskIdParams, tasks.TaskResult, False, "One task.")
+TASK_LIST = Method("task/list", tasks.TaskListParams, tasks.TaskListResult, False, "Tasks, newest first.")
+TASK_PLANS = Method("task/plans", tasks.TaskIdParams, tasks.TaskPlansResult, False, "The plan of each turn.")
+
+ASK_ANSWER = Method("ask/answer", asks.AskAnswerParams, asks.AskAnswerResult, True, "Settle an ask.")
+ASK_LIST = Method("ask/list", asks.AskListParams, asks.AskListResult, False, "What waits for a person.")
+
+CONVERSATION_LIST = Method(
+    "conversation/list",
+    conversations.ConversationListParams,
+    conversations.ConversationListResult,
+    False,
+    "A page of conversations.",
+)
+CONVERSATION_GET = Method(
+    "conversation/get",
+    conversations.ConversationGetParams,
+    conversations.ConversationGetResult,
+    False,
+    "One conversation.",
+)
+CONVERSATION_NODES = Method(
+    "conversation/nodes",
+    conversations.ConversationNodesParams,
+    conversations.ConversationNodesResult,
+    False,
+    "A page of a branch.",
+)
+CONVERSATION_SEARCH = Method(
+    "conversation/search",
+    conversations.ConversationSearchParams,
+    conversations.ConversationSearchResult,
+    False,
+    "Full-text search over all nodes.",
+)
+CONVERSATION_CHANGE = Method(
+    "conversation/change",
+    conversations.ConversationChangeParams,
+    conversations.ConversationChangeResult,
+    True,
+    "Rename, archive, pin.",
+)
+
+AGENT_LIST = Method("agent/list", agents.AgentListParams, agents.AgentListResult, False, "Agents and their heads.")
+AGENT_SET_HEAD = Method(
+    "agent/set_head", agents.AgentSetHeadParams, agents.AgentSetHeadResult, True, "Move an agent to another node."
+)
+
+GRANT_LIST = Method("grant/list", grants.GrantListParams, grants.GrantListResult, False, "Remembered decisions.")
+GRANT_REVOKE = Method("grant/revoke", grants.GrantRevokeParams, grants.GrantRevokeResult, True, "Forget a decision.")
+
+MODEL_LIST = Method("model/list", models.ModelListParams, models.ModelListResult, False, "Providers and models.")
+
+SETTINGS_GET = Method("settings/get", settings.SettingsGetParams, settings.SettingsGetResult, False, "All settings.")
+SETTINGS_SET = Method("settings/set", settings.SettingsSetParams, settings.SettingsSetResult, True, "Change one.")
+KEY_SET = Method("settings/set_key", settings.KeySetParams, settings.KeySetResult, True, "Store a provider's key.")
+
+METHODS = (
+    INITIALIZE,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    ENGINE_STATUS,
+    ENGINE_SHUTDOWN,
+    TASK_START,
+    TASK_STOP,
+    TASK_PAUSE,
+    TASK_RESUME,
+    TASK_STEER,
+    TASK_FOLLOW_UP,
+    TASK_GET,
+    TASK_LIST,
+    TASK_PLANS,
+    ASK_ANSWER,
+    ASK_LIST,
+    CONVERSATION_LIST,
+    CONVERSATION_GET,
+    CONVERSATION_NODES,
+    CONVERSATION_SEARCH,
+    CONVERSATION_CHANGE,
+    AGENT_LIST,
+    AGENT_SET_HEAD,
+    GRANT_LIST,
+    GRANT_REVOKE,
+    MODEL_LIST,
+    SETTINGS_GET,
+    SETTINGS_SET,
+    KEY_SET,
+)
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call of a client. `id` is the client's own; a command sent twice under one id is done once."""
+
+    method: str
+    id: str | int
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+    jsonrpc: Literal["2.0"] = "2.0"
+
+
+class Failure(Wire, frozen=True, kw_only=True):
+    """Why a request failed.
+
+    `code` is for programs (-32700 to -32600 as JSON-RPC has them, -32000 for the engine's own errors), `data.code`
+    is our word for it.
+    """
+
+    code: int
+    message: str
+    data: dict[str, JsonValue] | None = None
+
+
+class Response(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The answer to a request: `result` or `error`."""
+
+    id: str | int | None
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: Failure | msgspec.UnsetType = msgspec.UNSET
+    jsonrpc: Literal["2.0"] = "2.0"
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """What the engine sends unasked: `event` (params an `EventRecord`), `delta` or `resync`."""
+
+    method: Literal["event", "delta", "resync"]
+    params: EventRecord | Delta | Resync
+    jsonrpc: Literal["2.0"] = "2.0"
