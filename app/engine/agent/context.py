@@ -1,0 +1,151 @@
+"""The one converter between the two families: nodes of the tree and the messages a model reads."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from app.engine.messages import (
+    AssistantContent,
+    AssistantMessage,
+    Image,
+    Message,
+    ModelMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    text_of,
+)
+from app.protocol.blocks import Block, ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.tasks import AgentPlan, PlannedCall
+
+UNKNOWN_OUTCOME = "The engine stopped while this call was under way; whether it took effect is not known. Check first."
+
+
+def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
+    """A branch as model messages: notices and failed replies left out, calls without a result given one.
+
+    Strict providers refuse a call without a result, and one can be missing after a crash or a stop.
+    """
+    messages: list[ModelMessage] = []
+    for node in nodes:
+        message = _message_of(node)
+        if message is None:
+            continue
+        if message.role != "tool_result":
+            messages.extend(_missing_results(messages))
+        messages.append(message)
+    messages.extend(_missing_results(messages))
+    return tuple(messages)
+
+
+def _message_of(node: Node) -> ModelMessage | None:
+    if node.role == "user":
+        return UserMessage(tuple(_user_content(node.blocks)))
+    if node.role == "tool_result":
+        return _result_message(node)
+    if node.role == "assistant" and node.status != "failed":
+        content = tuple(_assistant_content(node.blocks))
+        calls = any(isinstance(block, ToolCall) for block in content)
+        reply = AssistantMessage(content, "tool_use" if calls else "stop", model=node.model)
+        return reply if content else None
+    return None
+
+
+def _missing_results(messages: list[ModelMessage]) -> list[ToolResultMessage]:
+    """Results for the calls of the last reply that have none yet."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolResultMessage):
+            answered.add(message.tool_call_id)
+            continue
+        if isinstance(message, AssistantMessage):
+            return [
+                ToolResultMessage(call.id, call.name, (Text(UNKNOWN_OUTCOME),), is_error=True)
+                for call in message.tool_calls
+                if call.id not in answered
+            ]
+        break
+    return []
+
+
+def _user_content(blocks: Iterable[Block]) -> Iterable[UserContent]:
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            yield Text(block.text)
+        elif isinstance(block, ImageBlock):
+            yield Image(block.media_type, block.data)
+
+
+def _assistant_content(blocks: Iterable[Block]) -> Iterable[AssistantContent]:
+    for block in blocks:
+        match block:
+            case TextBlock():
+                yield Text(block.text)
+            case ThinkingBlock():
+                yield Thinking(block.text, block.signature)
+            case ToolCallBlock():
+                yield ToolCall(block.call_id, block.tool, block.arguments, block.invalid)
+            case ImageBlock() | ToolResultBlock() | NoticeBlock():
+                pass
+            case _:
+                assert_never(block)
+
+
+def _result_message(node: Node) -> ToolResultMessage | None:
+    block = next((block for block in node.blocks if isinstance(block, ToolResultBlock)), None)
+    if block is None:
+        return None
+    images = tuple(Image(image.media_type, image.data) for image in block.images)
+    return ToolResultMessage(block.call_id, block.tool, (Text(block.text), *images), block.is_error, block.details)
+
+
+def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tuple[Block, ...]:
+    """A message as the blocks of a node; `execution_id` and `summary` belong to a tool result."""
+    if isinstance(message, ToolResultMessage):
+        images = tuple(
+            ImageBlock(media_type=i.media_type, data=i.data) for i in message.content if isinstance(i, Image)
+        )
+        return (
+            ToolResultBlock(
+                call_id=message.tool_call_id,
+                tool=message.tool_name,
+                text=text_of(message),
+                is_error=message.is_error,
+                summary=summary,
+                details=message.details,
+                execution_id=execution_id,
+                images=images,
+            ),
+        )
+    return tuple(_block_of(block) for block in message.content)
+
+
+def _block_of(block: AssistantContent | UserContent) -> Block:
+    match block:
+        case Text():
+            return TextBlock(text=block.text)
+        case Thinking():
+            return ThinkingBlock(text=block.text, signature=block.signature)
+        case Image():
+            return ImageBlock(media_type=block.media_type, data=block.data)
+        case ToolCall():
+            return ToolCallBlock(call_id=block.id, tool=block.name, arguments=block.arguments, invalid=block.invalid)
+        case _:
+            assert_never(block)
+
+
+def plan_of(task_id: str, turn: int, message: AssistantMessage) -> AgentPlan:
+    """A reply as an `AgentPlan`: the thinking (or else the text) is the reasoning, control calls become fields."""
+    thinking = "\n".join(block.text for block in message.content if isinstance(block, Thinking))
+    question = next((call.arguments.get("question") for call in message.tool_calls if call.name == "ask_user"), None)
+    return AgentPlan(
+        task_id=task_id,
+        turn=turn,
+        reasoning=thinking or message.text,
+        tool_calls=tuple(PlannedCall(tool_name=call.name, parameters=call.arguments) for call in message.tool_calls),
+        question=question if isinstance(question, str) else None,
+        is_complete=any(call.name == "task_complete" for call in message.tool_calls),
+    )

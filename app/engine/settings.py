@@ -1,0 +1,111 @@
+"""Settings: one declared field each, kept in a JSON file; file, wire and dialogs derive from the declaration."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from app.engine.errors import ConfigurationError, InvalidParams
+from app.engine.messages import ThinkingLevel
+from app.protocol.json import JsonObject, JsonValue
+from app.protocol.settings import Setting
+
+_Kind = Literal["string", "integer", "number", "boolean", "null"]
+_KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def _about(title: str, text: str) -> msgspec.Meta:
+    return msgspec.Meta(title=title, description=text)
+
+
+class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings with their defaults."""
+
+    default_model: Annotated[
+        str, _about("Default model", "Model id `provider/model`; empty picks the first found.")
+    ] = ""
+    default_api_base: Annotated[
+        str, _about("Default base URL", "Base URL for `openai_compatible/…` models; empty for none.")
+    ] = ""
+    thinking_level: Annotated[
+        ThinkingLevel,
+        _about("Thinking level", "How long models think that can: off, minimal, low, medium, high, xhigh."),
+    ] = "off"
+    max_turns: Annotated[int, msgspec.Meta(ge=1), _about("Turns", "Turns of a task before it asks to go on.")] = 50
+    max_minutes: Annotated[
+        float, msgspec.Meta(ge=0), _about("Minutes", "Minutes of a task before it asks to go on; 0 for no limit.")
+    ] = 30.0
+    budget_usd: Annotated[
+        float, msgspec.Meta(ge=0), _about("Budget", "US dollars of a task before it asks to go on; 0 for no limit.")
+    ] = 0.0
+    seconds_between_calls: Annotated[
+        float, msgspec.Meta(ge=0), _about("Pause between calls", "Least time between two model calls of a task.")
+    ] = 0.0
+    database_url: Annotated[
+        str,
+        _about("Database", "A SQLAlchemy URL; empty for SQLite in the data directory. Takes effect at the next start."),
+    ] = ""
+
+
+class Settings:
+    """The settings in force. `values` is replaced whole by `set`."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.values = _read(file)
+
+    def all(self) -> tuple[Setting, ...]:
+        defaults = SettingValues()
+        return tuple(
+            Setting(
+                name=field.name,
+                title=_meta(field.name).title or field.name,
+                help=_meta(field.name).description or "",
+                kind=_kind(field.name),
+                value=_plain(getattr(self.values, field.name)),
+                default=_plain(getattr(defaults, field.name)),
+            )
+            for field in msgspec.structs.fields(SettingValues)
+        )
+
+    def set(self, name: str, value: JsonValue) -> None:
+        """Check, store atomically, then use; `InvalidParams` names what is wrong."""
+        current: JsonObject = msgspec.to_builtins(self.values)
+        if name not in current:
+            raise InvalidParams(f"There is no setting {name!r}. Settings are: {', '.join(current)}.")
+        try:
+            values = msgspec.convert({**current, name: value}, SettingValues)
+        except msgspec.ValidationError as error:
+            raise InvalidParams(f"Setting {name}: {error}") from error
+        _write(self._file, values)
+        self.values = values
+
+
+def _read(file: Path) -> SettingValues:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=SettingValues)
+    except FileNotFoundError:
+        return SettingValues()
+    except msgspec.DecodeError as error:
+        raise ConfigurationError(f"The settings file {file} is not right: {error}. Mend it or move it away.") from error
+
+
+def _write(file: Path, values: SettingValues) -> None:
+    new = file.with_suffix(".new")
+    new.write_bytes(msgspec.json.format(msgspec.json.encode(values), indent=2))
+    os.replace(new, file)
+
+
+def _meta(name: str) -> msgspec.Meta:
+    hint = get_type_hints(SettingValues, include_extras=True)[name]
+    return next(note for note in reversed(get_args(hint)[1:]) if isinstance(note, msgspec.Meta))
+
+
+def _kind(name: str) -> _Kind:
+    hint = get_type_hints(SettingValues)[name]
+    return "string" if get_origin(hint) is Literal else _KINDS[hint]
+
+
+def _plain(value: str | float | bool) -> JsonValue:
+    return value
