@@ -12,8 +12,11 @@ ENDS: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error"})
 _WORK: frozenset[TaskStatus] = frozenset({"running", "thinking", "tool_executing", "waiting_user", "paused"})
 
 
+_OUT: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error", "interrupted"})
+
+
 def _out_or(*statuses: TaskStatus) -> frozenset[TaskStatus]:
-    return ENDS | {"interrupted"} | frozenset(statuses)
+    return _OUT | frozenset(statuses)
 
 
 MOVES: dict[TaskStatus, frozenset[TaskStatus]] = {

@@ -1,0 +1,52 @@
+# Two commands matter: `make run` and `make test`. Each sets everything up by itself.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := packaging/lock.txt
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: run test lint bench setup system docs clean
+
+run: setup
+	@$(BIN)/errand $(ARGS)
+
+setup: $(VENV)/.ready
+
+test: system $(VENV)/.ready-dev lint
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.ready-dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python packaging/sizes.py
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+
+bench: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+docs: $(VENV)/.ready-dev
+	@$(BIN)/python -m app.protocol.schema
+
+system:
+	@sh packaging/system.sh
+
+$(VENV)/bin/python:
+	@sh packaging/python.sh $(PYTHON)
+	@echo "Making the virtual environment in $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: $(VENV)/bin/python pyproject.toml $(LOCK)
+	@echo "Installing Errand and its parts (about a minute the first time) …"
+	@$(BIN)/python -m pip install -q -c $(LOCK) -e .
+	@$(BIN)/python -m compileall -q app resources
+	@sh packaging/system.sh check
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready
+	@echo "Installing the developers' tools …"
+	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

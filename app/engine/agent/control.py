@@ -1,0 +1,114 @@
+"""The control tools of every task: `task_complete`, `ask_user`, `send_update`."""
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+import msgspec
+
+from app.engine.cancel import CancelSignal
+from app.engine.messages import Text
+from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult
+from app.protocol.json import JsonObject
+
+
+class TaskComplete:
+    """Ends the task: `completed` is the summary once it was called."""
+
+    name = "task_complete"
+    label = "Task complete"
+    description = "Call this when the task is finished, and only then, with a short summary of what was accomplished."
+    execution_mode: ExecutionMode = "sequential"
+    read_only: ClassVar[bool] = True
+    parameters: ClassVar[JsonObject] = {
+        "type": "object",
+        "properties": {"summary": {"type": "string", "description": "What was accomplished, in a few sentences."}},
+        "required": ["summary"],
+    }
+
+    def __init__(self) -> None:
+        self.completed: str | None = None
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return arguments
+
+    def access(self, arguments: JsonObject) -> Access:
+        return Access("End the task.", harmless=True)
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        self.completed = str(arguments["summary"])
+        return ToolResult((Text("The task is complete."),), summary="task complete", terminate=True)
+
+
+class _Question(msgspec.Struct, frozen=True):
+    question: str
+    choices: tuple[str, ...] = ()
+
+
+class AskUser:
+    """Puts a question to the person and gives the model the answer. `ask` waits; it returns None when cancelled."""
+
+    name = "ask_user"
+    label = "Question"
+    description = (
+        "Ask the person a question and wait for the answer. Use it for what only the person can know or decide. "
+        "Give `choices` if the answer is one of a few."
+    )
+    execution_mode: ExecutionMode = "sequential"
+    read_only: ClassVar[bool] = True
+    parameters: ClassVar[JsonObject] = {
+        "type": "object",
+        "properties": {
+            "question": {"type": "string", "description": "One clear question."},
+            "choices": {"type": "array", "items": {"type": "string"}, "description": "Possible answers."},
+        },
+        "required": ["question"],
+    }
+
+    def __init__(self, ask: Callable[[str, tuple[str, ...], CancelSignal], Awaitable[str | None]]) -> None:
+        self._ask = ask
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return arguments
+
+    def access(self, arguments: JsonObject) -> Access:
+        return Access("Ask you a question.", harmless=True)
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        question = msgspec.convert(arguments, _Question)
+        answer = await self._ask(question.question, question.choices, cancel)
+        if answer is None:
+            raise ToolError("Operation aborted")
+        return ToolResult((Text(answer),), summary="answered")
+
+
+class SendUpdate:
+    """A word on progress: the call itself is what people see, so there is nothing more to do."""
+
+    name = "send_update"
+    label = "Update"
+    description = "Tell the person about progress without stopping work."
+    execution_mode: ExecutionMode = "parallel"
+    read_only: ClassVar[bool] = True
+    parameters: ClassVar[JsonObject] = {
+        "type": "object",
+        "properties": {"message": {"type": "string", "description": "What was done and what comes next."}},
+        "required": ["message"],
+    }
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return arguments
+
+    def access(self, arguments: JsonObject) -> Access:
+        return Access("Tell you about progress.", harmless=True)
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        return ToolResult((Text("Shown to the person."),), summary="shown")
+
+
+CONTROL_TOOLS = (TaskComplete.name, AskUser.name, SendUpdate.name)
