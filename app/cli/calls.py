@@ -1,0 +1,76 @@
+"""Tool calls in words: what runs, and what came of it, in one line each."""
+
+from dataclasses import dataclass
+
+from app.cli.diff import diff_lines
+from app.cli.figures import duration
+from app.cli.plain import one_line, short_path
+from app.cli.style import Style
+from app.protocol.blocks import ToolCallBlock, ToolResultBlock
+from app.protocol.json import JsonObject
+
+CONTROL_TOOLS = frozenset({"task_complete", "ask_user", "send_update"})
+
+_CODE_WORDS = {
+    "read": ("reading", "read"),
+    "write": ("writing", "wrote"),
+    "patch": ("changing", "changed"),
+    "list": ("listing", "listed"),
+    "create_dir": ("making", "made"),
+    "search": ("searching for", "searched for"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallWords:
+    """A call in words: `doing` for while it runs, `done` for afterwards, `object` is the command or path."""
+
+    doing: str
+    done: str
+    object: str
+    is_code: bool = True
+
+    def line(self, verb: str, width: int, style: Style) -> str:
+        short = one_line(self.object, max(8, width))
+        shown = style.bold(f"`{short}`") if self.is_code and short else short
+        return f"{verb} {shown}" if shown else verb
+
+
+def words_of(tool: str, arguments: JsonObject) -> CallWords:
+    """The words for a call of `tool`; a tool that is not known here is named as it is."""
+    if tool == "shell":
+        return CallWords("running", "ran", _text(arguments, "command"))
+    if tool == "code":
+        action = _text(arguments, "action")
+        doing, done = _CODE_WORDS.get(action, (f"code {action}", f"code {action}"))
+        target = _text(arguments, "pattern") if action == "search" else short_path(_text(arguments, "path"))
+        return CallWords(doing, done, target or ".")
+    return CallWords(f"using {tool}", f"used {tool}", "", is_code=False)
+
+
+def running_line(tool: str, arguments: JsonObject, width: int, style: Style) -> str:
+    words = words_of(tool, arguments)
+    return words.line(words.doing, width - len(words.doing) - 12, style)
+
+
+def result_line(call: ToolCallBlock | None, result: ToolResultBlock, width: int, style: Style) -> str:
+    """One line for a finished call, and the diff below it where there is one."""
+    words = words_of(result.tool, call.arguments if call else {})
+    sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
+    time = _time(result.details)
+    outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
+    head = words.line(words.done, width - len(words.done) - len(outcome) - len(time) - 12, style)
+    tail = style.red(outcome) if result.is_error else style.dim(outcome)
+    line = style.join(f"{sign} {head}", tail, style.dim(time))
+    diff = _text(result.details or {}, "diff")
+    return "\n".join([line, *diff_lines(diff, width, style)])
+
+
+def _time(details: JsonObject | None) -> str:
+    spent = (details or {}).get("duration_ms")
+    return duration(spent / 1000) if isinstance(spent, int | float) else ""
+
+
+def _text(arguments: JsonObject, key: str) -> str:
+    value = arguments.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,48 @@
+"""Numbers as people read them: time, tokens, money, and the short form of an id."""
+
+from datetime import UTC, datetime
+
+from app.cli.style import Style
+from app.protocol.tasks import Task
+from app.protocol.usage import Usage
+
+
+def duration(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def money(usage: Usage) -> str:
+    """Empty where the price is not known: no number is better than a wrong one."""
+    if usage.cost_usd is None:
+        return ""
+    return f"${usage.cost_usd:.2f}" if usage.cost_usd >= 1 else f"${usage.cost_usd:.4f}"
+
+
+def tokens(usage: Usage) -> str:
+    total = usage.input_tokens + usage.output_tokens
+    return count(total, "token") if total else ""
+
+
+def elapsed(task: Task) -> float:
+    return ((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds()
+
+
+def account(task: Task, style: Style) -> str:
+    """Turns, tokens, money and time of a task in one line."""
+    return style.join(
+        count(task.step_count, "turn"), tokens(task.usage), money(task.usage), duration(max(0.0, elapsed(task)))
+    )
+
+
+def short_id(identifier: str) -> str:
+    """The end of an id: the beginnings of ids made at the same time look alike."""
+    return identifier[-8:]

@@ -1,0 +1,57 @@
+"""Text from models and tools made safe and short enough for a terminal."""
+
+import re
+import unicodedata
+from pathlib import Path
+
+# Escape sequences and control characters could move the cursor, hide a command or change the window's title; marks
+# of writing direction could show a command in another order than it runs.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    """The text without escape sequences and control characters; newlines and tabs stay."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n")))
+
+
+def exact(text: str) -> str:
+    """The text with every hidden character written out, for what a person is asked to allow."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def one_line(text: str, width: int) -> str:
+    """The text on one line, cut with an ellipsis to `width` columns."""
+    return cut(" ".join(plain(text).split()), width)
+
+
+def cut(text: str, width: int) -> str:
+    if columns(text) <= width:
+        return text
+    used, end = 1, 0
+    for character in text:
+        used += columns(character)
+        if used > width:
+            break
+        end += 1
+    return text[:end].rstrip() + "…"
+
+
+def columns(text: str) -> int:
+    """How many terminal columns a text takes: wide East Asian characters and emoji take two, marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns_of(character) for character in text)
+
+
+def _columns_of(character: str) -> int:
+    if unicodedata.combining(character) or character in "\u200d\ufe0f":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def short_path(path: str) -> str:
+    """A path with the home directory as `~`."""
+    home = str(Path.home())
+    inside = path == home or path.startswith(home.rstrip("/\\") + ("\\" if "\\" in home else "/"))
+    return "~" + path[len(home) :] if inside else path

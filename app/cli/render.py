@@ -1,0 +1,196 @@
+"""Events of one conversation as text for people: pure, it keeps what was shown and writes nowhere."""
+
+from typing import assert_never
+
+from app.cli.asks import ask_lines, outcome
+from app.cli.calls import CONTROL_TOOLS, result_line, running_line
+from app.cli.figures import account
+from app.cli.plain import cut, one_line, plain
+from app.cli.style import Style
+from app.protocol.asks import Ask
+from app.protocol.blocks import Block, ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.events import (
+    AgentUpdate,
+    AskUpdate,
+    ConversationUpdate,
+    Event,
+    GrantUpdate,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+    TextDelta,
+)
+from app.protocol.tasks import Task
+
+
+class Transcript:
+    """What one conversation has shown so far. The same event twice shows nothing new.
+
+    `streams` shows text as it comes; without it a reply is shown whole, which keeps several tasks readable at once.
+    Texts given back end with a newline unless a reply is being streamed (`is_open`).
+    """
+
+    def __init__(self, style: Style, width: int, *, streams: bool = True) -> None:
+        self.style = style
+        self.width = width
+        self.task: Task | None = None
+        self.is_open = False
+        self._streams = streams
+        self._streamed: dict[tuple[str, int], str] = {}
+        self._nodes: set[str] = set()
+        self._calls: dict[str, ToolCallBlock] = {}
+        self._running: list[str] = []
+        self._asks: dict[str, str] = {}
+        self._ended: set[str] = set()
+        self._last_text = ""
+
+    def event(self, event: Event) -> str:
+        """The text that an event adds."""
+        match event:
+            case TaskUpdate():
+                return self._task(event.task)
+            case TaskMessage():
+                return self._node(event.node)
+            case AskUpdate():
+                return self._ask(event.ask)
+            case ConversationUpdate() | AgentUpdate() | TaskPlan() | GrantUpdate():
+                return ""
+            case _:
+                assert_never(event)
+
+    def delta(self, delta: TextDelta) -> str:
+        """The text that a piece of a streaming reply adds."""
+        if not self._streams or delta.kind != "text" or delta.node_id in self._nodes:
+            return ""
+        key = (delta.node_id, delta.block)
+        before = self._streamed.get(key, "")
+        if delta.offset == 0 and before:
+            self._streamed[key] = delta.text
+            return self._closed() + self.style.dim("(starting again)\n") + self._opened(plain(delta.text))
+        if delta.offset != len(before):
+            return ""  # a piece was missed: the finished node brings the rest
+        # Escape sequences may be cut in two by deltas; `plain` then leaves harmless letters, never the escape itself.
+        self._streamed[key] = before + delta.text
+        return self._opened(plain(delta.text))
+
+    def status(self) -> str:
+        """What the task does now, for a line that is rewritten in place; empty when it has ended."""
+        task = self.task
+        if task is None or task.ended_at is not None:
+            return ""
+        if task.activity and (task.stopping or not self._running):
+            return one_line(task.activity, self.width - 12)
+        if task.stopping:
+            return "stopping…"
+        if self._running and task.status == "tool_executing":
+            call = self._calls[self._running[0]]
+            return running_line(call.tool, call.arguments, self.width, Style(colour=False, unicode=self.style.unicode))
+        return {"waiting_user": "waiting for you", "paused": "paused", "thinking": "thinking…"}.get(task.status, "…")
+
+    def _task(self, task: Task) -> str:
+        self.task = task
+        if task.ended_at is None or task.id in self._ended:
+            return ""
+        self._ended.add(task.id)
+        return self._closed() + badge(task, self._last_text, self.style, self.width)
+
+    def _node(self, node: Node) -> str:
+        if node.id in self._nodes or node.status == "streaming":
+            return ""
+        self._nodes.add(node.id)
+        text = "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
+        if node.status in ("failed", "cut"):
+            word = "failed" if node.status == "failed" else "cut off"
+            reason = f": {one_line(node.error, 200)}" if node.error else ""
+            text += self._closed() + self.style.red(f"{self.style.sign('cross')} reply {word}{reason}") + "\n"
+        return text
+
+    def _block(self, node: Node, index: int, block: Block) -> str:
+        match block:
+            case TextBlock():
+                return "" if node.role == "user" else self._text(node.id, index, block.text)
+            case ToolCallBlock():
+                self._calls[block.call_id] = block
+                self._running.append(block.call_id)
+                return self._closed()
+            case ToolResultBlock():
+                return self._closed() + self._result(block)
+            case NoticeBlock():
+                return self._closed() + self._notice(block)
+            case ThinkingBlock() | ImageBlock():
+                return ""
+            case _:
+                assert_never(block)
+
+    def _text(self, node_id: str, index: int, text: str) -> str:
+        shown = self._streamed.pop((node_id, index), "")
+        self._last_text = text
+        if shown and text.startswith(shown):
+            return self._opened(plain(text[len(shown) :])) + self._closed()
+        return self._closed() + (plain(text).strip("\n") + "\n" if text.strip() else "")
+
+    def _result(self, result: ToolResultBlock) -> str:
+        call = self._calls.pop(result.call_id, None)
+        if result.call_id in self._running:
+            self._running.remove(result.call_id)
+        if result.tool == "send_update" and call is not None:
+            return plain(str(call.arguments.get("text", call.arguments.get("message", "")))).strip() + "\n"
+        if result.tool in CONTROL_TOOLS and not result.is_error:
+            return ""
+        return result_line(call, result, self.width, self.style) + "\n"
+
+    def _notice(self, notice: NoticeBlock) -> str:
+        paint = self.style.red if notice.kind == "error" else self.style.amber
+        return paint(f"{self.style.sign('warn')} {plain(notice.text)}") + "\n"
+
+    def _ask(self, ask: Ask) -> str:
+        if self._asks.get(ask.id) == ask.status:
+            return ""
+        self._asks[ask.id] = ask.status
+        if ask.status == "waiting":
+            return self._closed() + "\n".join(ask_lines(ask, self.width, self.style)) + "\n"
+        return self._closed() + self.style.dim(f"  {self.style.sign('arrow')} {outcome(ask)}") + "\n"
+
+    def _opened(self, text: str) -> str:
+        if text:
+            self.is_open = not text.endswith("\n")
+        return text
+
+    def _closed(self) -> str:
+        """A newline if a streamed reply stands open."""
+        was_open, self.is_open = self.is_open, False
+        return "\n" if was_open else ""
+
+
+def badge(task: Task, last_text: str, style: Style, width: int) -> str:
+    """The last lines of a task: how it ended, its summary unless that was just said, and what it took."""
+    lines = [style.join(_ending(task, style), style.dim(account(task, style)))]
+    if task.summary and task.summary.strip() not in last_text:
+        lines.insert(0, plain(task.summary).strip())
+    if task.error:
+        lines.append(style.red(f"  {plain(task.error)}"))
+    return "\n".join(lines) + "\n"
+
+
+def _ending(task: Task, style: Style) -> str:
+    match task.stop_reason:
+        case "completed":
+            return style.paint("1;32", f"{style.sign('tick')} task complete")
+        case "manual_stop":
+            return style.paint("1;33", f"{style.sign('warn')} task stopped")
+        case "iteration_limit" | "time_limit" | "budget_limit":
+            word = {"iteration_limit": "turns", "time_limit": "time", "budget_limit": "budget"}[task.stop_reason]
+            return style.paint("1;33", f"{style.sign('warn')} task ended at its limit of {word}")
+        case "error" | None:
+            return style.paint("1;31", f"{style.sign('cross')} task failed")
+
+
+def task_line(task: Task, style: Style, width: int) -> str:
+    """The first line of a task: what was asked."""
+    return style.bold(cut(f"{style.sign('dot')} {one_line(task.prompt, width)}", width))
+
+
+def labelled(text: str, label: str) -> str:
+    """Every line of `text` with a label before it, so that several tasks can share a screen."""
+    return "".join(f"{label}{line}" for line in text.splitlines(keepends=True))

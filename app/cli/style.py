@@ -1,0 +1,55 @@
+"""Colours and signs for a terminal, or their plain twins where it can show neither; knows nothing of tasks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_UNICODE = {"dot": "●", "tick": "✓", "cross": "✗", "ask": "?", "warn": "!", "bar": "│", "sep": " · ", "arrow": "→"}
+_ASCII = {"dot": "*", "tick": "+", "cross": "x", "ask": "?", "warn": "!", "bar": "|", "sep": " - ", "arrow": "->"}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What may be used: `colour` for ANSI colours, `unicode` for signs beyond ASCII."""
+
+    colour: bool
+    unicode: bool
+
+    def sign(self, name: str) -> str:
+        """One of dot, tick, cross, ask, warn, bar, sep, arrow."""
+        return (_UNICODE if self.unicode else _ASCII)[name]
+
+    def paint(self, code: str, text: str) -> str:
+        """`code` is an SGR code such as `1;31`."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
+
+    def bold(self, text: str) -> str:
+        return self.paint("1", text)
+
+    def dim(self, text: str) -> str:
+        return self.paint("2", text)
+
+    def red(self, text: str) -> str:
+        return self.paint("31", text)
+
+    def green(self, text: str) -> str:
+        return self.paint("32", text)
+
+    def amber(self, text: str) -> str:
+        return self.paint("33", text)
+
+    def blue(self, text: str) -> str:
+        return self.paint("34", text)
+
+    def join(self, *parts: str) -> str:
+        """The parts that are not empty, with the separator between."""
+        return self.sign("sep").join(part for part in parts if part)
+
+
+PLAIN = Style(colour=False, unicode=True)
+
+
+def style_for(environment: Mapping[str, str], is_terminal: bool, encoding: str) -> Style:
+    """NO_COLOR (no-color.org) and TERM=dumb turn colours off; FORCE_COLOR turns them on without a terminal."""
+    wanted = is_terminal or bool(environment.get("FORCE_COLOR"))
+    refused = bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
+    return Style(colour=wanted and not refused, unicode=encoding.lower().replace("-", "").startswith("utf"))
