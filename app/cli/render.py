@@ -135,7 +135,7 @@ class Transcript:
         if result.call_id in self._running:
             self._running.remove(result.call_id)
         if result.tool == "send_update" and call is not None:
-            return plain(str(call.arguments.get("text", call.arguments.get("message", "")))).strip() + "\n"
+            return plain(str(call.arguments.get("message", ""))).strip() + "\n"
         if result.tool in CONTROL_TOOLS and not result.is_error:
             return ""
         return result_line(call, result, self.width, self.style) + "\n"

@@ -1,0 +1,56 @@
+"""Who answers when a task asks: the person at the prompt, or nobody."""
+
+import asyncio
+from typing import Protocol
+
+from app.cli.asks import Problem, hint, read_reply
+from app.cli.interrupts import Interrupts
+from app.cli.terminal import Terminal
+from app.protocol.asks import Ask, AskAnswerParams
+
+NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
+
+
+class Answers(Protocol):
+    """Settles asks, one at a time."""
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        """May take as long as a person takes; cancelled when the ask is settled elsewhere."""
+        ...
+
+
+class PersonAnswers:
+    """Reads answers at the prompt. The transcript has shown the ask already."""
+
+    def __init__(self, terminal: Terminal, interrupts: Interrupts) -> None:
+        self._terminal = terminal
+        self._interrupts = interrupts
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        self._terminal.line(self._terminal.style.dim(f"  {hint(ask)}"))
+        while True:
+            try:
+                line = await self._terminal.ask("> ")
+            except KeyboardInterrupt:
+                self._interrupts.press()
+                await asyncio.Event().wait()  # the stop cancels the ask, and that cancels this
+                raise
+            except EOFError:
+                line = ""
+            reply = read_reply(ask, line)
+            if not isinstance(reply, Problem):
+                return reply
+            self._terminal.line(self._terminal.style.amber(f"  {reply.text}"))
+
+
+class NobodyAnswers:
+    """Nobody is there: questions go back to the model, approvals and further limits are refused."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        if ask.kind == "question":
+            self._terminal.note(f"errand: nobody is there to answer {ask.text!r}; the agent decides itself")
+            return AskAnswerParams(ask_id=ask.id, text=NOBODY)
+        return AskAnswerParams(ask_id=ask.id, allow=False, text=NOBODY)

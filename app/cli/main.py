@@ -1,0 +1,69 @@
+"""The command line's door: reads what was typed, runs that command, turns errors into texts and exit codes."""
+
+import asyncio
+
+import msgspec
+
+from app.cli.options import Options, parse
+from app.cli.run import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, UsageError
+from app.cli.terminal import OutputClosed, Terminal, close_output, standard_terminal
+from app.client.connection import CallError, ConnectionLost
+from app.client.launch import LaunchError
+from app.paths import Paths, default_paths
+from app.protocol.json import JsonObject
+
+# Errors of the engine that the person who typed can put right by typing something else.
+_USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found"})
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command and give back its exit code."""
+    options = parse(arguments)
+    terminal = standard_terminal()
+    try:
+        return asyncio.run(_run(options, default_paths(), terminal))
+    except KeyboardInterrupt:
+        return EXIT_STOPPED
+    except OutputClosed:
+        close_output()
+        return EXIT_ERROR
+    except UsageError as error:
+        return _failed(options, terminal, str(error), EXIT_USAGE)
+    except CallError as error:
+        return _failed(options, terminal, str(error), EXIT_USAGE if error.code in _USAGE_CODES else EXIT_ERROR)
+    except (ConnectionLost, LaunchError) as error:
+        return _failed(options, terminal, str(error), EXIT_ERROR)
+
+
+async def _run(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """Each command is imported when it is used: none pays for another's imports."""
+    match options.command:
+        case "run":
+            from app.cli.run import run as command
+        case "chat":
+            from app.cli.chat import chat as command
+        case "tasks":
+            from app.cli.tasks import list_tasks as command
+        case "stop":
+            from app.cli.tasks import stop_task as command
+        case "search":
+            from app.cli.search import search as command
+        case "models":
+            from app.cli.models import list_models as command
+        case "engine":
+            from app.cli.engine import stop_engine as command
+        case "doctor":
+            from app.cli.doctor import doctor as command
+        case "tour":
+            from app.cli.tour import tour as command
+        case _:
+            from app.cli.start import start as command
+    return await command(options, paths, terminal)
+
+
+def _failed(options: Options, terminal: Terminal, text: str, code: int) -> int:
+    terminal.note(f"errand: {text}")
+    if options.command == "run" and options.json:
+        result: JsonObject = {"type": "result", "exitCode": code, "status": "error", "stopReason": None, "error": text}
+        terminal.line(msgspec.json.encode(result).decode())
+    return code

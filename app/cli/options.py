@@ -1,0 +1,125 @@
+"""The command line as declared: every command, its options and their help; runs nothing."""
+
+import argparse
+from typing import NoReturn
+
+ABOUT = "Errand hands work to AI agents that use real tools on your machine."
+EXIT_CODES = "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 130 stopped."
+
+
+class Options(argparse.Namespace):
+    """What was asked for. Each field belongs to the commands that declare it below."""
+
+    command: str | None
+    prompt: str
+    json: bool
+    model: str | None
+    api_base: str | None
+    api_key_env: str | None
+    workspace: str | None
+    approve: str
+    max_turns: int | None
+    budget: float | None
+    mode: str
+    conversation: str | None
+    thinking: str | None
+    active: bool
+    task_id: str
+    text: str
+    limit: int
+    refresh: bool
+    port: int
+    stop: bool
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage()
+        self.exit(2, f"errand: {message}\nTry: {self.prog} --help\n")
+
+
+def parse(arguments: list[str]) -> Options:
+    """Raises SystemExit(2) with a text that says what is wrong, SystemExit(0) after --help and --version."""
+    return _parser().parse_args(arguments, namespace=Options())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="errand", description=ABOUT, epilog=EXIT_CODES)
+    parser.add_argument("--version", action=_Version, nargs=0, help="say the version and leave")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_run(commands)
+    chat = commands.add_parser("chat", help="a conversation in the terminal", description="A conversation here.")
+    _add_task_options(chat)
+    tasks = commands.add_parser("tasks", help="list tasks, newest first")
+    tasks.add_argument("--json", action="store_true", help="one JSON object a line")
+    tasks.add_argument("--active", action="store_true", help="leave out the ended ones")
+    tasks.add_argument("--limit", type=_whole, default=20, help="how many at most (default 20)")
+    stop = commands.add_parser("stop", help="stop a task and every process it started")
+    stop.add_argument("task_id", metavar="ID", help="its id, or a part of it that only one task has")
+    search = commands.add_parser("search", help="full-text search in all conversations")
+    search.add_argument("text", metavar="TEXT", help='words, or a "phrase"')
+    search.add_argument("--json", action="store_true", help="one JSON object a line")
+    search.add_argument("--limit", type=_whole, default=20, help="how many at most (default 20)")
+    models = commands.add_parser("models", help="providers and models that were found")
+    models.add_argument("--json", action="store_true", help="the whole list as one JSON object")
+    models.add_argument("--refresh", action="store_true", help="look for local model servers again")
+    engine = commands.add_parser("engine", help="run the engine here, or end the one that runs")
+    engine.add_argument("--port", type=_whole, default=0, help="port on 127.0.0.1 (default: a free one)")
+    engine.add_argument("--stop", action="store_true", help="end the running engine in order")
+    commands.add_parser("doctor", help="what is installed, what is missing, what to do")
+    commands.add_parser("tour", help="three tasks at once with a scripted model: scripted replies, real tools")
+    return parser
+
+
+def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    run = commands.add_parser("run", help="hand over one task and follow it to its end", epilog=EXIT_CODES)
+    run.add_argument("prompt", metavar="PROMPT", help="what to do; - reads it from standard input")
+    run.add_argument("--json", action="store_true", help="events as one JSON object a line, then a result line")
+    run.add_argument("--conversation", metavar="ID", help="go on in this conversation")
+    _add_task_options(run)
+
+
+def _add_task_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="M", help="model id such as openai/gpt-4.1 (see: errand models)")
+    parser.add_argument("--api-base", metavar="URL", help="base URL for openai_compatible/NAME models")
+    parser.add_argument("--api-key-env", metavar="NAME", help="environment variable that holds the key for this run")
+    parser.add_argument("--workspace", metavar="DIR", help="folder to work in (default: this one)")
+    parser.add_argument(
+        "--approve", choices=("ask", "never", "all"), default="ask", help="what to do where approval is needed"
+    )
+    parser.add_argument("--mode", choices=("auto", "task", "chat"), default="auto", help="when a task counts as done")
+    parser.add_argument("--thinking", choices=("off", "minimal", "low", "medium", "high", "xhigh"), help="thinking")
+    parser.add_argument("--max-turns", type=_whole, metavar="N", help="turns before it asks to go on")
+    parser.add_argument("--budget", type=_amount, metavar="USD", help="US dollars before it asks to go on")
+
+
+def _whole(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return number
+
+
+def _amount(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount above 0")
+    return number
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for: the look-up costs 20 ms."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        from importlib.metadata import version
+
+        parser.exit(0, f"errand {version('errand-desktop')}\n")

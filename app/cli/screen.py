@@ -1,0 +1,133 @@
+"""Where followed events go: lines for people, or one JSON object a line for programs."""
+
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from app.cli.figures import duration, elapsed
+from app.cli.render import Transcript, labelled
+from app.cli.terminal import Terminal
+from app.protocol.events import (
+    AgentUpdate,
+    AskUpdate,
+    ConversationUpdate,
+    Delta,
+    EventRecord,
+    GrantUpdate,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+    TextDelta,
+    ToolOutput,
+)
+from app.protocol.tasks import Task
+from app.protocol.wire import Notice
+
+Shown: TypeAlias = EventRecord | Delta
+
+
+class Screen(Protocol):
+    """Takes the messages of the conversations that are followed."""
+
+    def show(self, conversation_id: str, message: Shown) -> None: ...
+
+    def connection(self, *, lost: bool) -> None:
+        """The engine was lost, or is back."""
+        ...
+
+    def tick(self) -> None:
+        """About once a second: bring what counts seconds up to date."""
+        ...
+
+
+class JsonScreen:
+    """Each message as the protocol has it on the wire, one a line."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    def show(self, conversation_id: str, message: Shown) -> None:
+        notice = Notice("event" if isinstance(message, EventRecord) else "delta", message)
+        self._terminal.line(msgspec.json.encode(notice).decode())
+
+    def connection(self, *, lost: bool) -> None:
+        _say_connection(self._terminal, lost)
+
+    def tick(self) -> None:
+        pass
+
+
+class PeopleScreen:
+    """Transcripts of one or more conversations; with more than one each line carries its label."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._transcripts: dict[str, tuple[str, Transcript]] = {}
+
+    def add(self, conversation_id: str, label: str = "", *, streams: bool = True) -> None:
+        """Show a conversation, every line behind `label`."""
+        width = self._terminal.width - len(label)
+        self._transcripts[conversation_id] = (label, Transcript(self._terminal.style, width, streams=streams))
+
+    def show(self, conversation_id: str, message: Shown) -> None:
+        entry = self._transcripts.get(conversation_id)
+        if entry is None:
+            return
+        label, transcript = entry
+        self._terminal.write(labelled(_text(transcript, message), self._painted(label)))
+        self.tick()
+
+    def connection(self, *, lost: bool) -> None:
+        _say_connection(self._terminal, lost)
+
+    def tick(self) -> None:
+        self._terminal.status(self._terminal.style.join(*self._statuses()))
+
+    def _statuses(self) -> list[str]:
+        working = [(label, t, t.task) for label, t in self._transcripts.values() if t.status()]
+        return [f"{label}{t.status()}{_since(task)}" for label, t, task in working]
+
+    def _painted(self, label: str) -> str:
+        return self._terminal.style.dim(label)
+
+
+def _text(transcript: Transcript, message: Shown) -> str:
+    match message:
+        case EventRecord():
+            return transcript.event(message.event)
+        case TextDelta():
+            return transcript.delta(message)
+        case ToolOutput():
+            return ""
+
+
+def _since(task: Task | None) -> str:
+    spent = elapsed(task) if task else 0.0
+    return f" {duration(spent)}" if spent >= 1 else ""
+
+
+def _say_connection(terminal: Terminal, lost: bool) -> None:
+    terminal.note(
+        "errand: the engine does not answer; trying to reach it again …" if lost else "errand: the engine is back"
+    )
+
+
+def conversation_of(message: Shown) -> str:
+    """The conversation a message belongs to, empty for those of none."""
+    if not isinstance(message, EventRecord):
+        return message.conversation_id
+    match message.event:
+        case TaskUpdate(task=task):
+            return task.conversation_id
+        case TaskMessage(node=node):
+            return node.conversation_id
+        case TaskPlan(conversation_id=conversation_id):
+            return conversation_id
+        case AskUpdate(ask=ask):
+            return ask.conversation_id
+        case ConversationUpdate(conversation=conversation):
+            return conversation.id
+        case AgentUpdate(agent=agent):
+            return agent.conversation_id
+        case GrantUpdate():
+            return ""

@@ -1,0 +1,135 @@
+"""The terminal: what it can show, text and a status line out, lines in; knows nothing of tasks."""
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TextIO
+
+from app.cli.plain import cut
+from app.cli.style import Style, style_for
+
+_CLEAR_LINE = "\r\x1b[2K"
+
+
+class OutputClosed(Exception):
+    """Whoever read our output has gone (`| head`): nothing more can be said, and that is no error to report."""
+
+
+class Terminal:
+    """Standard input and output. `interactive` says that a person is there to read and to type."""
+
+    def __init__(self, source: TextIO, out: TextIO, errors: TextIO) -> None:
+        self._out = out
+        self._errors = errors
+        self._status = ""
+        self._line_is_open = False
+        self._prompting = False
+        self.style: Style = style_for(os.environ, out.isatty(), out.encoding or "ascii")
+        self.interactive = source.isatty() and out.isatty()
+        self._rewrites = out.isatty() and os.environ.get("TERM") != "dumb"
+        for stream in (out, errors):
+            _replace_unknown_characters(stream)
+        if out.isatty() and sys.platform == "win32":
+            _understand_escapes()
+
+    @property
+    def width(self) -> int:
+        """Columns; 80 where that is not known."""
+        return max(20, shutil.get_terminal_size().columns)
+
+    def write(self, text: str) -> None:
+        """Write text as it is, above the status line."""
+        if not text:
+            return
+        self._put((_CLEAR_LINE if self._status else "") + text)
+        self._status = ""
+        self._line_is_open = not text.endswith("\n")
+
+    def line(self, text: str = "") -> None:
+        self.write(text + "\n")
+
+    def note(self, text: str) -> None:
+        """One line for the person on standard error: what is not part of the output."""
+        self.clear_status()
+        try:
+            self._errors.write(text + "\n")
+            self._errors.flush()
+        except BrokenPipeError as error:
+            raise OutputClosed from error
+
+    def status(self, text: str) -> None:
+        """Rewrite the status line; nothing where lines cannot be rewritten or one is open."""
+        if not self._rewrites or self._line_is_open or self._prompting or text == self._status:
+            return
+        shown = self.style.dim(cut(text, self.width - 1)) if text else ""
+        self._put(_CLEAR_LINE + shown)
+        self._status = text
+
+    def clear_status(self) -> None:
+        if self._status:
+            self._put(_CLEAR_LINE)
+            self._status = ""
+
+    async def ask(self, prompt: str) -> str:
+        """Read a line at the prompt while other output goes on above it.
+
+        Raises KeyboardInterrupt for Ctrl+C and EOFError for Ctrl+D.
+        """
+        from prompt_toolkit import PromptSession  # 90 ms, only for who is asked
+        from prompt_toolkit.formatted_text import ANSI
+
+        async with self.above_prompt():
+            session: PromptSession[str] = PromptSession()
+            return await session.prompt_async(ANSI(prompt), handle_sigint=False)
+
+    @asynccontextmanager
+    async def above_prompt(self) -> AsyncIterator[None]:
+        """While this holds, what is written appears above the prompt that is being edited."""
+        from prompt_toolkit.patch_stdout import StdoutProxy
+
+        self.clear_status()
+        before = self._out
+        with StdoutProxy(raw=True) as proxy:
+            self._out, self._prompting = proxy, True
+            try:
+                yield
+            finally:
+                self._out, self._prompting = before, False
+
+    def _put(self, text: str) -> None:
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except BrokenPipeError as error:
+            raise OutputClosed from error
+
+
+def standard_terminal() -> Terminal:
+    return Terminal(sys.stdin, sys.stdout, sys.stderr)
+
+
+def close_output() -> None:
+    """After `OutputClosed`: point standard output at nothing, so that the interpreter's last flush does not fail."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nothing, stream.fileno())
+    os.close(nothing)
+
+
+def _replace_unknown_characters(stream: TextIO) -> None:
+    """A character the terminal's encoding lacks becomes `?` instead of an exception."""
+    import io
+
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")
+
+
+def _understand_escapes() -> None:
+    """Switch a Windows console to understanding escape sequences (ENABLE_VIRTUAL_TERMINAL_PROCESSING)."""
+    if sys.platform == "win32":
+        import ctypes
+
+        kernel = ctypes.windll.kernel32
+        kernel.SetConsoleMode(kernel.GetStdHandle(-11), 7)

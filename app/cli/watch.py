@@ -1,0 +1,138 @@
+"""Follows conversations until their tasks end: shows what comes and settles what is asked."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from app.cli.answers import Answers
+from app.cli.screen import Screen, Shown, conversation_of
+from app.client.connection import Connection, Lost, Message, Restored
+from app.protocol.asks import Ask
+from app.protocol.engine import Snapshot
+from app.protocol.events import AskUpdate, EventRecord, Resync, TaskMessage, TaskUpdate
+from app.protocol.tasks import Task
+from app.protocol.wire import ASK_ANSWER
+
+# The engine bounds what waits for a client; this bounds what waits for a terminal that does not scroll.
+MOST_WAITING = 10_000
+
+
+class Watch:
+    """One client's eyes: the screen it shows on and who answers. `tasks` holds the newest state of each task seen."""
+
+    def __init__(self, connection: Connection, screen: Screen, answers: Answers) -> None:
+        self._connection = connection
+        self._screen = screen
+        self._answers = answers
+        self._waiting: asyncio.Queue[Message] = asyncio.Queue(MOST_WAITING)
+        self._overflowed = False
+        self._followed: set[str] = set()
+        self._settled: set[str] = set()
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._unsubscribe = connection.subscribe(self._take)
+        self.tasks: dict[str, Task] = {}
+
+    def close(self) -> None:
+        self._unsubscribe()
+
+    async def follow(self, conversation_id: str, after: int | None = None, epoch: str | None = None) -> None:
+        """Show a conversation: its events after a sequence number, or what it holds now and then what comes."""
+        self._followed.add(conversation_id)
+        result = await self._connection.follow(conversation_id, "full", after=after, epoch=epoch)
+        if result.snapshot is not None:
+            for record in _records(result.snapshot, result.epoch):
+                self._put(record)
+
+    async def until_ended(self, task_ids: Iterable[str]) -> None:
+        """Show and settle until each of the tasks has ended; raises `OutputClosed`, `CallError`, `ConnectionLost`."""
+        wanted = frozenset(task_ids)
+        try:
+            async with asyncio.TaskGroup() as group:
+                ticker = group.create_task(self._tick())
+                while not all(self._has_ended(task_id) for task_id in wanted):
+                    await self._message(await self._waiting.get(), group)
+                ticker.cancel()
+                for asking in self._asking.values():
+                    asking.cancel()
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+
+    def _has_ended(self, task_id: str) -> bool:
+        task = self.tasks.get(task_id)
+        return task is not None and (task.ended_at is not None or task.status == "interrupted")
+
+    def _take(self, message: Message) -> None:
+        self._put(message)
+
+    def _put(self, message: Message) -> None:
+        if self._waiting.full():
+            self._overflowed = True
+        else:
+            self._waiting.put_nowait(message)
+
+    async def _message(self, message: Message, group: asyncio.TaskGroup) -> None:
+        match message:
+            case Resync():
+                await self._again()
+            case Lost() | Restored():
+                self._screen.connection(lost=isinstance(message, Lost))
+            case _:
+                self._shown(message, group)
+        if self._overflowed and self._waiting.empty():
+            self._overflowed = False
+            await self._again()
+
+    async def _again(self) -> None:
+        for conversation_id in tuple(self._followed):
+            await self.follow(conversation_id)
+
+    def _shown(self, message: Shown, group: asyncio.TaskGroup) -> None:
+        conversation_id = conversation_of(message)
+        if conversation_id not in self._followed:
+            return
+        self._screen.show(conversation_id, message)
+        if isinstance(message, EventRecord):
+            match message.event:
+                case TaskUpdate(task=task):
+                    self.tasks[task.id] = task
+                case AskUpdate(ask=ask):
+                    self._ask(ask, group)
+                case _:
+                    pass
+
+    def _ask(self, ask: Ask, group: asyncio.TaskGroup) -> None:
+        if ask.status != "waiting":
+            self._settled.add(ask.id)
+            asking = self._asking.pop(ask.id, None)
+            if asking is not None:
+                asking.cancel()
+        elif ask.id not in self._asking and ask.id not in self._settled:
+            self._asking[ask.id] = group.create_task(self._settle(ask))
+
+    async def _settle(self, ask: Ask) -> None:
+        async with self._one_at_a_time:
+            reply = await self._answers.answer(ask)
+        self._asking.pop(ask.id, None)  # from here on the news of the answer must not cancel the call
+        await self._connection.call(ASK_ANSWER, reply)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            self._screen.tick()
+
+
+def _records(snapshot: Snapshot, epoch: str) -> Iterator[EventRecord]:
+    """A snapshot as the events that would have led to it, nodes before the tasks that they belong to have ended."""
+    events = (
+        *(TaskUpdate(task=task) for task in snapshot.tasks if task.ended_at is None),
+        *(TaskMessage(node=node) for node in snapshot.nodes),
+        *(AskUpdate(ask=ask) for ask in snapshot.asks),
+        *(TaskUpdate(task=task) for task in snapshot.tasks if task.ended_at is not None),
+    )
+    for event in events:
+        yield EventRecord(sequence=snapshot.sequence, epoch=epoch, event=event)
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
