@@ -1,0 +1,81 @@
+"""One stream of output, bounded: its head and tail in memory, and all of it in a file when it is long or binary."""
+
+import os
+from pathlib import Path
+
+from app.engine.tools.plain_text import is_clean, tidy
+
+# What a model gets of one stream. A tail tells more than a head: errors come last.
+_HEAD = 10_000
+_TAIL = 20_000
+LIMIT = _HEAD + _TAIL
+FILE_LIMIT = 200_000_000
+
+
+class Capture:
+    """Takes bytes with `add`, to be closed once; `text` may be asked at any time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._head = b""
+        self._tail = bytearray()
+        self._descriptor: int | None = None
+        self._written = 0
+        self._problem = ""
+        self.total = 0
+
+    @property
+    def file(self) -> Path | None:
+        """Where the whole output is, if it had to be kept apart."""
+        return self._path if self._written else None
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        if self.total <= LIMIT:
+            self._tail += data
+        elif self._head:
+            self._write(data)
+            self._tail = bytearray(data[-_TAIL:]) if len(data) >= _TAIL else (self._tail + data)[-_TAIL:]
+        else:
+            data = bytes(self._tail) + data
+            self._write(data)
+            self._head, self._tail = data[:_HEAD], bytearray(data[_HEAD:][-_TAIL:])
+
+    def close(self) -> None:
+        """Finish the file; short output goes there too if text cannot show it."""
+        if not self._head and not is_clean(bytes(self._tail)):
+            self._write(bytes(self._tail))
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def text(self) -> str:
+        """What was captured, tidied; says what is left out and where it is."""
+        if not self._head:
+            text = tidy(bytes(self._tail))
+            return f"{text}\n[not plain text{self._place('its bytes are in')}]" if self._written else text
+        head = self._head[: self._head.rfind(b"\n") + 1] or self._head
+        tail = bytes(self._tail[self._tail.find(b"\n") + 1 :]) or bytes(self._tail)
+        left_out = self.total - len(head) - len(tail)
+        return f"{tidy(head)}\n[{left_out:,} bytes left out{self._place('the full output is in')}]\n{tidy(tail)}"
+
+    def tail(self, size: int) -> str:
+        return tidy(bytes(self._tail[-size:]))
+
+    def _write(self, data: bytes) -> None:
+        room = FILE_LIMIT - self._written
+        if self._problem or not data:
+            return
+        if len(data) > room:
+            self._problem = f"only its first {FILE_LIMIT // 1_000_000} MB were kept"
+        try:
+            if self._descriptor is None:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            self._written += os.write(self._descriptor, data[:room])
+        except OSError as error:
+            self._problem = f"it could not be kept whole: {error.strerror}"
+
+    def _place(self, what: str) -> str:
+        place = f"; {what} {self._path}" if self._written else ""
+        return place + (f" ({self._problem})" if self._problem else "")

@@ -1,0 +1,29 @@
+"""Output of programs as text that a person or a model can read: no escape codes, no progress bars' former states."""
+
+import re
+
+# ECMA-48: CSI sequences, OSC sequences up to BEL or ST, and two-character escapes.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
+_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
+_CONTROLS = {code: "\ufffd" for code in (*range(32), 127) if chr(code) not in "\t\n"}
+
+
+def is_clean(data: bytes) -> bool:
+    """True if the bytes are UTF-8 text without NUL: nothing is lost when they are shown."""
+    if b"\0" in data:
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def tidy(data: bytes) -> str:
+    """Bytes as text; what is no UTF-8 and no printable character becomes U+FFFD."""
+    text = data.decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    if "\r" in text:
+        text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "")
+    return text.translate(_CONTROLS)

@@ -1,0 +1,18 @@
+"""Paths as tools use them: absolute, with `..` and links resolved, so that the policy judges what is really touched."""
+
+import os
+from pathlib import Path
+
+from app.engine.tools.base import ToolError, Workplace
+
+
+def resolve(path: str, workplace: Workplace) -> Path:
+    """A path of a tool's argument; a relative one starts at the workspace, `~/` at the home directory."""
+    if "\0" in path:
+        raise ToolError("A path cannot hold a NUL character.")
+    if path == "~" or path.startswith("~/"):
+        path = workplace.environment.get("HOME", "~") + path[1:]
+    try:
+        return Path(os.path.realpath(workplace.workspace / path))
+    except OSError as error:
+        raise ToolError(f"{path[:200]} is not a usable path: {error.strerror}.") from error

@@ -1,0 +1,138 @@
+"""The tool `shell`: runs one command line. How a command runs and ends is in `command.py`."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from app.engine.cancel import CancelSignal
+from app.engine.messages import Text
+from app.engine.tools.arguments import decode, schema_of
+from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, Workplace, text_result
+from app.engine.tools.command import Command, Outcome
+from app.engine.tools.real_path import resolve
+from app.protocol.json import JsonObject
+
+_UPDATE_PAUSE_S = 0.05
+_UPDATE_SIZE = 4_000
+
+
+class ShellArguments(Struct, frozen=True):
+    command: Annotated[str, Meta(description="The command line, run by bash. There is no input and no terminal.")]
+    working_dir: Annotated[str, Meta(description="Folder to run in. Default: the workspace.")] = ""
+    timeout_secs: Annotated[
+        float, Meta(gt=0, le=86_400, description="The command and all it started are ended after this long.")
+    ] = 60
+
+
+class Shell:
+    name = "shell"
+    label = "Shell"
+    description = (
+        "Run a command line and get its output and exit code. Each call is a new shell: folder and variables do not "
+        "carry over. Long output is cut in the middle and kept whole in a file. Processes put in the background "
+        "with & go on until the task ends."
+    )
+    parameters = schema_of(ShellArguments)
+    execution_mode: ExecutionMode = "sequential"
+    read_only: ClassVar[bool] = False
+
+    def __init__(self, workplace: Workplace) -> None:
+        self._workplace = workplace
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return {key: value for key, value in arguments.items() if value is not None}
+
+    def access(self, arguments: JsonObject) -> Access:
+        wanted = decode(arguments, ShellArguments)
+        folder = self._folder(wanted)
+        return Access(f"Run `{wanted.command}` in {folder}", reads=(folder,), command=wanted.command)
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        wanted = decode(arguments, ShellArguments)
+        folder = self._folder(wanted)
+        if not folder.is_dir():
+            raise ToolError(f"There is no folder {folder}. Leave working_dir out to run in the workspace.")
+        if cancel.is_set:
+            raise ToolError("Operation aborted")
+        updates = _Updates(on_update)
+        command = Command(self._workplace, call_id, updates.grew)
+        updates.of = command
+        try:
+            outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)
+        finally:
+            updates.close()
+        return _result(command, outcome, wanted.timeout_secs)
+
+    def _folder(self, wanted: ShellArguments) -> Path:
+        return resolve(wanted.working_dir or ".", self._workplace)
+
+
+class _Updates:
+    """Shows the last output of a running command, a few times a second at most."""
+
+    def __init__(self, on_update: OnUpdate) -> None:
+        self._on_update = on_update
+        self._timer: asyncio.TimerHandle | None = None
+        self.of: Command | None = None
+
+    def grew(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_UPDATE_PAUSE_S, self._show)
+
+    def close(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+    def _show(self) -> None:
+        self._timer = None
+        assert self.of
+        stdout, stderr = self.of.stdout, self.of.stderr
+        text = "\n".join(part for part in (stdout.tail(_UPDATE_SIZE), stderr.tail(_UPDATE_SIZE)) if part)
+        details: JsonObject = {"stdout_bytes": stdout.total, "stderr_bytes": stderr.total}
+        self._on_update(text_result(text, f"{stdout.total + stderr.total:,} bytes so far", details))
+
+
+def _result(command: Command, outcome: Outcome, timeout_s: float) -> ToolResult:
+    stdout, stderr = command.stdout.text(), command.stderr.text()
+    details: JsonObject = {
+        "stdout": stdout,
+        "stderr": stderr,
+        "exit_code": outcome.exit_code,
+        "duration_ms": round(outcome.seconds * 1000),
+        "stdout_file": str(command.stdout.file) if command.stdout.file else None,
+        "stderr_file": str(command.stderr.file) if command.stderr.file else None,
+        "ended": list(outcome.ended),
+        "running": list(outcome.running),
+    }
+    output = _joined(stdout, stderr)
+    if outcome.end == "exited":
+        text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome)) if part)
+        return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
+    what = f"Timed out after {timeout_s:g} s" if outcome.end == "timeout" else "Operation aborted"
+    ended = f"Ended: {', '.join(outcome.ended)}." if outcome.ended else ""
+    so_far = f"Output so far:\n{output}" if output else "No output so far."
+    raise ToolError("\n".join(part for part in (f"{what}.", ended, so_far) if part), what, details)
+
+
+def _joined(stdout: str, stderr: str) -> str:
+    out, err = stdout.rstrip("\n"), stderr.rstrip("\n")
+    return "\n".join(part for part in (out, f"[stderr]\n{err}" if err else "") if part)
+
+
+def _remarks(outcome: Outcome) -> list[str]:
+    remarks: list[str] = []
+    if outcome.exit_code:
+        remarks.append(f"[exit code {outcome.exit_code}]")
+    if outcome.running:
+        names = ", ".join(outcome.running[:5]) + (", …" if len(outcome.running) > 5 else "")
+        remarks.append(f"[{len(outcome.running)} still running in the background, until the task ends: {names}]")
+    return remarks
+
+
+def _summary(outcome: Outcome) -> str:
+    left = f", {len(outcome.running)} in the background" if outcome.running else ""
+    return f"exit {outcome.exit_code}, {outcome.seconds:.1f} s{left}"
