@@ -1,0 +1,158 @@
+"""Type coercion of tool arguments: what models get slightly wrong, such as "5" for an integer, made right on a copy."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from app.protocol.json import JsonObject, JsonValue
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
+_DEEPEST = 64
+
+
+def coerced(value: JsonValue, schema: JsonValue, root: JsonObject, depth: int = 0) -> JsonValue:
+    """A copy of `value` in which scalars of the wrong type are converted where the schema leaves no doubt.
+
+    `root` is the schema that local `$ref`s point into. What cannot be converted stays for the validator to refuse.
+    """
+    if not _is_object(schema) or depth > _DEEPEST:
+        return value
+    schema = _resolve(schema, root)
+    value = _to_type(value, _types(schema))
+    for branch in _schemas(schema.get("allOf")):
+        value = coerced(value, branch, root, depth + 1)
+    branches = _schemas(schema.get("anyOf")) + _schemas(schema.get("oneOf"))
+    if branches:
+        value = _to_branch(value, branches, root, depth)
+    if _is_object(value):
+        return _members(value, schema, root, depth)
+    if isinstance(value, list):
+        return _items(value, schema, root, depth)
+    return value
+
+
+def _members(value: JsonObject, schema: JsonObject, root: JsonObject, depth: int) -> JsonObject:
+    declared = schema.get("properties")
+    properties = declared if _is_object(declared) else {}
+    others = schema.get("additionalProperties")
+    return {name: coerced(item, properties.get(name, others), root, depth + 1) for name, item in value.items()}
+
+
+def _items(value: list[JsonValue], schema: JsonObject, root: JsonObject, depth: int) -> list[JsonValue]:
+    items = schema.get("items")
+    if isinstance(items, list):
+        return [coerced(item, items[i] if i < len(items) else None, root, depth + 1) for i, item in enumerate(value)]
+    return [coerced(item, items, root, depth + 1) for item in value]
+
+
+def _to_branch(value: JsonValue, branches: list[JsonObject], root: JsonObject, depth: int) -> JsonValue:
+    """Follow the first branch whose type the value has; failing that, the first it can be converted to."""
+    resolved = [_resolve(branch, root) for branch in branches]
+    for branch in resolved:
+        if _fits(value, _types(branch)) and _may_be(value, branch):
+            return coerced(value, branch, root, depth + 1)
+    for branch in resolved:
+        attempt = _to_type(value, _types(branch))
+        if _fits(attempt, _types(branch)):
+            return coerced(attempt, branch, root, depth + 1)
+    return value
+
+
+def _may_be(value: JsonValue, branch: JsonObject) -> bool:
+    """False where an object lacks what the branch requires: another branch is meant then."""
+    required = branch.get("required")
+    return not (_is_object(value) and isinstance(required, list)) or all(name in value for name in required)
+
+
+def _to_type(value: JsonValue, types: list[str]) -> JsonValue:
+    if _fits(value, types):
+        return value
+    for name in types:
+        attempt = _convert(value, name)
+        if _fits(attempt, [name]):
+            return attempt
+    return value
+
+
+def _fits(value: JsonValue, types: list[str]) -> bool:
+    return not types or any(_is(value, name) for name in types)
+
+
+def _is(value: JsonValue, name: str) -> bool:
+    match name:
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "null":
+            return value is None
+        case "integer":
+            is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+            return is_whole and not isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "array":
+            return isinstance(value, list)
+        case "object":
+            return isinstance(value, dict)
+        case _:
+            return True
+
+
+def _convert(value: JsonValue, name: str) -> JsonValue:
+    match name:
+        case "integer" | "number":
+            return _to_number(value)
+        case "boolean":
+            return {"true": True, "false": False, "1": True, "0": False}.get(str(value).lower(), value)
+        case "string" if isinstance(value, bool):
+            return "true" if value else "false"
+        case "string" if isinstance(value, int | float):
+            return str(value)
+        case "null" if isinstance(value, str) and value.lower() in ("", "null"):
+            return None
+        case _:
+            return value
+
+
+def _to_number(value: JsonValue) -> JsonValue:
+    if isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, str) or not _NUMBER.match(value.strip()):
+        return value
+    number = float(value)
+    if not math.isfinite(number):
+        return value
+    if re.fullmatch(r"[+-]?\d{1,4000}", value.strip()):
+        return int(value)  # exact, where a float would lose digits
+    return int(number) if number.is_integer() else number
+
+
+def _types(schema: JsonObject) -> list[str]:
+    declared = schema.get("type")
+    names = declared if isinstance(declared, list) else [declared]
+    return [name for name in names if isinstance(name, str)]
+
+
+def _schemas(value: JsonValue) -> list[JsonObject]:
+    return [branch for branch in value if _is_object(branch)] if isinstance(value, list) else []
+
+
+def _resolve(schema: JsonObject, root: JsonObject) -> JsonObject:
+    """The schema that a local `$ref` points to; others are left to the validator, which refuses them."""
+    for _ in range(_DEEPEST):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return schema
+        target: JsonValue = root
+        for step in reference[1:].strip("/").split("/") if len(reference) > 1 else []:
+            target = target.get(step.replace("~1", "/").replace("~0", "~")) if _is_object(target) else None
+        if not _is_object(target):
+            return schema
+        schema = target
+    return schema
+
+
+def _is_object(value: JsonValue | Mapping[str, JsonValue]) -> TypeGuard[JsonObject]:
+    return isinstance(value, dict)
