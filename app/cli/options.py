@@ -8,28 +8,27 @@ EXIT_CODES = "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 
 
 
 class Options(argparse.Namespace):
-    """What was asked for. Each field belongs to the commands that declare it below."""
+    """What was asked for. A command sets the fields that it declares below; the others keep these defaults."""
 
-    command: str | None
-    prompt: str
-    json: bool
-    model: str | None
-    api_base: str | None
-    api_key_env: str | None
-    workspace: str | None
-    approve: str
-    max_turns: int | None
-    budget: float | None
-    mode: str
-    conversation: str | None
-    thinking: str | None
-    active: bool
-    task_id: str
-    text: str
-    limit: int
-    refresh: bool
-    port: int
-    stop: bool
+    command: str | None = None
+    prompt: str = ""
+    json: bool = False
+    model: str | None = None
+    api_base: str | None = None
+    api_key_env: str | None = None
+    workspace: str | None = None
+    approve: str = "ask"
+    max_turns: int | None = None
+    budget: float | None = None
+    mode: str = "auto"
+    conversation: str | None = None
+    thinking: str | None = None
+    active: bool = False
+    task_id: str = ""
+    text: str = ""
+    limit: int = 20
+    refresh: bool = False
+    stop: bool = False
 
 
 class _Parser(argparse.ArgumentParser):

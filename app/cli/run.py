@@ -12,6 +12,7 @@ from app.cli.interrupts import Interrupts
 from app.cli.options import Options
 from app.cli.render import task_line
 from app.cli.screen import JsonScreen, PeopleScreen
+from app.cli.stopping import Stopper
 from app.cli.terminal import Terminal
 from app.cli.watch import Watch
 from app.client.connection import Connection
@@ -19,8 +20,8 @@ from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.agents import ThinkingLevel
 from app.protocol.json import JsonObject
-from app.protocol.tasks import ApproveMode, Task, TaskIdParams, TaskMode, TaskStartParams
-from app.protocol.wire import TASK_START, TASK_STOP
+from app.protocol.tasks import ApproveMode, Task, TaskMode, TaskStartParams
+from app.protocol.wire import TASK_START
 
 EXIT_ERROR, EXIT_USAGE, EXIT_LIMIT, EXIT_STOPPED = 1, 2, 3, 130
 
@@ -73,13 +74,9 @@ def read_prompt(argument: str) -> str:
 async def _follow(connection: Connection, params: TaskStartParams, as_json: bool, terminal: Terminal) -> int:
     start = connection.welcome
     task = (await connection.call(TASK_START, params)).task
-
-    def stop() -> None:
-        terminal.note("errand: stopping (press Ctrl+C again to leave at once; the engine stops the task anyway)")
-        stopping.append(asyncio.ensure_future(connection.call(TASK_STOP, TaskIdParams(task_id=task.id))))
-
-    stopping: list[asyncio.Future[object]] = []
-    with Interrupts(stop) as interrupts:
+    stopper = Stopper(connection, terminal)
+    stopper.add(task.id)
+    with Interrupts(stopper.stop) as interrupts:
         answers: Answers = NobodyAnswers(terminal)
         if terminal.interactive and not as_json:
             answers = PersonAnswers(terminal, interrupts)

@@ -5,8 +5,9 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from app.cli.figures import duration, elapsed
+from app.cli.plain import columns, plain
 from app.cli.render import Transcript, labelled
-from app.cli.terminal import Terminal
+from app.cli.style import Style
 from app.protocol.events import (
     AgentUpdate,
     AskUpdate,
@@ -26,6 +27,19 @@ from app.protocol.wire import Notice
 Shown: TypeAlias = EventRecord | Delta
 
 
+class Output(Protocol):
+    """A terminal, or a prompt with output above it."""
+
+    @property
+    def style(self) -> Style: ...
+    @property
+    def width(self) -> int: ...
+    def write(self, text: str) -> None: ...
+    def line(self, text: str = "") -> None: ...
+    def note(self, text: str) -> None: ...
+    def status(self, text: str) -> None: ...
+
+
 class Screen(Protocol):
     """Takes the messages of the conversations that are followed."""
 
@@ -43,7 +57,7 @@ class Screen(Protocol):
 class JsonScreen:
     """Each message as the protocol has it on the wire, one a line."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Output) -> None:
         self._terminal = terminal
 
     def show(self, conversation_id: str, message: Shown) -> None:
@@ -60,13 +74,13 @@ class JsonScreen:
 class PeopleScreen:
     """Transcripts of one or more conversations; with more than one each line carries its label."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Output) -> None:
         self._terminal = terminal
         self._transcripts: dict[str, tuple[str, Transcript]] = {}
 
     def add(self, conversation_id: str, label: str = "", *, streams: bool = True) -> None:
         """Show a conversation, every line behind `label`."""
-        width = self._terminal.width - len(label)
+        width = self._terminal.width - columns(plain(label))
         self._transcripts[conversation_id] = (label, Transcript(self._terminal.style, width, streams=streams))
 
     def show(self, conversation_id: str, message: Shown) -> None:
@@ -74,7 +88,7 @@ class PeopleScreen:
         if entry is None:
             return
         label, transcript = entry
-        self._terminal.write(labelled(_text(transcript, message), self._painted(label)))
+        self._terminal.write(labelled(_text(transcript, message), label))
         self.tick()
 
     def connection(self, *, lost: bool) -> None:
@@ -84,11 +98,8 @@ class PeopleScreen:
         self._terminal.status(self._terminal.style.join(*self._statuses()))
 
     def _statuses(self) -> list[str]:
-        working = [(label, t, t.task) for label, t in self._transcripts.values() if t.status()]
-        return [f"{label}{t.status()}{_since(task)}" for label, t, task in working]
-
-    def _painted(self, label: str) -> str:
-        return self._terminal.style.dim(label)
+        working = [(plain(label), t) for label, t in self._transcripts.values() if t.status()]
+        return [f"{label}{t.status()}{_since(t.task)}" for label, t in working]
 
 
 def _text(transcript: Transcript, message: Shown) -> str:
@@ -106,7 +117,7 @@ def _since(task: Task | None) -> str:
     return f" {duration(spent)}" if spent >= 1 else ""
 
 
-def _say_connection(terminal: Terminal, lost: bool) -> None:
+def _say_connection(terminal: Output, lost: bool) -> None:
     terminal.note(
         "errand: the engine does not answer; trying to reach it again …" if lost else "errand: the engine is back"
     )

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TextIO
 
 from app.cli.plain import cut
-from app.cli.style import Style, style_for
+from app.cli.style import style_for
 
 _CLEAR_LINE = "\r\x1b[2K"
 
@@ -26,7 +26,7 @@ class Terminal:
         self._status = ""
         self._line_is_open = False
         self._prompting = False
-        self.style: Style = style_for(os.environ, out.isatty(), out.encoding or "ascii")
+        self.style = style_for(os.environ, out.isatty(), out.encoding or "ascii")
         self.interactive = source.isatty() and out.isatty()
         self._rewrites = out.isatty() and os.environ.get("TERM") != "dumb"
         for stream in (out, errors):

@@ -1,7 +1,7 @@
 """Follows conversations until their tasks end: shows what comes and settles what is asked."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from app.cli.answers import Answers
 from app.cli.screen import Screen, Shown, conversation_of
@@ -46,10 +46,14 @@ class Watch:
     async def until_ended(self, task_ids: Iterable[str]) -> None:
         """Show and settle until each of the tasks has ended; raises `OutputClosed`, `CallError`, `ConnectionLost`."""
         wanted = frozenset(task_ids)
+        await self.until(lambda: all(self._has_ended(task_id) for task_id in wanted))
+
+    async def until(self, is_done: Callable[[], bool]) -> None:
+        """Show and settle until `is_done` says so; it is asked after each message."""
         try:
             async with asyncio.TaskGroup() as group:
                 ticker = group.create_task(self._tick())
-                while not all(self._has_ended(task_id) for task_id in wanted):
+                while not is_done():
                     await self._message(await self._waiting.get(), group)
                 ticker.cancel()
                 for asking in self._asking.values():

@@ -1,0 +1,172 @@
+"""`errand chat`: a conversation in the terminal. The prompt stays usable while a task works."""
+
+import asyncio
+
+import msgspec
+
+from app.cli.answers import Answers
+from app.cli.asks import Problem, hint, read_reply
+from app.cli.live_prompt import How, LivePrompt
+from app.cli.options import Options
+from app.cli.run import UsageError, start_params
+from app.cli.screen import PeopleScreen
+from app.cli.slash import HELP, SlashCommands
+from app.cli.terminal import Terminal
+from app.cli.watch import Watch
+from app.client.connection import CallError, Connection
+from app.client.launch import connect
+from app.paths import Paths
+from app.protocol.asks import Ask, AskAnswerParams
+from app.protocol.tasks import Task, TaskIdParams, TaskMessageParams, TaskStartParams
+from app.protocol.wire import TASK_FOLLOW_UP, TASK_START, TASK_STEER, TASK_STOP
+
+WELCOME = (
+    "Type what to do. Enter sends; while a task works Enter steers it and Alt+Enter queues a follow-up.\n"
+    "Ctrl+C stops the task, Ctrl+D leaves, /help lists the commands."
+)
+LEAVE = "A task is still working. l leaves it working, s stops it and leaves, Enter stays: "
+
+
+class TypedAnswers:
+    """Takes the line that is typed at the prompt as the answer to what is asked."""
+
+    def __init__(self, prompt: LivePrompt) -> None:
+        self._prompt = prompt
+        self._reply: asyncio.Future[AskAnswerParams] | None = None
+        self.ask: Ask | None = None
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        self.ask, self._reply = ask, asyncio.get_running_loop().create_future()
+        self._prompt.hint(f"{hint(ask)} ")
+        try:
+            return await self._reply
+        finally:
+            self.ask = None
+            self._prompt.hint("")
+
+    def take(self, line: str) -> None:
+        if self.ask is None or self._reply is None or self._reply.done():
+            return
+        reply = read_reply(self.ask, line)
+        if isinstance(reply, Problem):
+            self._prompt.note(reply.text)
+        else:
+            self._reply.set_result(reply)
+
+
+class Chat:
+    """One conversation at a time; `/new` turns to another."""
+
+    def __init__(self, connection: Connection, prompt: LivePrompt, first: TaskStartParams) -> None:
+        self._connection = connection
+        self._prompt = prompt
+        self._first = first
+        self._screen = PeopleScreen(prompt)
+        self._answers = TypedAnswers(prompt)
+        answers: Answers = self._answers
+        self._watch = Watch(connection, self._screen, answers)
+        self._slash = SlashCommands(connection, prompt)
+        self._conversation: str | None = first.conversation_id
+        self._task_id: str | None = None
+        self._left = asyncio.Event()
+
+    async def run(self) -> None:
+        """Read lines until the person leaves."""
+        with self._prompt.opened():
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(self._watch.until(self._left.is_set))
+                while not self._left.is_set():
+                    how, line = await self._prompt.read()
+                    await self._told(how, line)
+                watching.cancel()
+        self._watch.close()
+
+    async def _told(self, how: How, line: str) -> None:
+        try:
+            match how:
+                case "interrupt":
+                    await self._interrupt()
+                case "end":
+                    await self._leave()
+                case "enter" | "alt_enter":
+                    await self._line(line, queued=how == "alt_enter")
+        except CallError as error:
+            self._prompt.note(str(error))
+
+    async def _line(self, line: str, *, queued: bool) -> None:
+        task = self._working()
+        if line.startswith("/"):
+            await self._command(line)
+        elif self._answers.ask is not None:
+            self._answers.take(line)
+        elif not line:
+            return
+        elif task is None:
+            await self._start(line)
+        else:
+            method = TASK_FOLLOW_UP if queued else TASK_STEER
+            await self._connection.call(method, TaskMessageParams(task_id=task.id, text=line))
+            self._prompt.note("queued for when the work at hand is done" if queued else "it reads this next")
+
+    async def _start(self, prompt: str) -> None:
+        before = self._connection.welcome
+        model = self._slash.model or self._first.model
+        params = _with(self._first, prompt, self._conversation, model)
+        task = (await self._connection.call(TASK_START, params)).task
+        self._task_id = task.id
+        if task.conversation_id != self._conversation:
+            self._conversation = task.conversation_id
+            self._screen.add(task.conversation_id)
+            await self._watch.follow(task.conversation_id, after=before.head, epoch=before.epoch)
+
+    async def _command(self, line: str) -> None:
+        name, _, rest = line[1:].partition(" ")
+        match name:
+            case "new":
+                self._conversation = self._task_id = None
+                self._prompt.note("A new conversation starts with what you send next.")
+            case "stop":
+                await self._interrupt()
+            case "help":
+                self._prompt.line(HELP)
+            case _:
+                await self._slash.run(name, rest.strip())
+
+    def _working(self) -> Task | None:
+        task = self._watch.tasks.get(self._task_id or "")
+        return task if task is not None and task.ended_at is None else None
+
+    async def _interrupt(self) -> None:
+        task = self._working()
+        if task is None:
+            self._prompt.note("No task is working. Ctrl+D leaves.")
+            return
+        await self._connection.call(TASK_STOP, TaskIdParams(task_id=task.id))
+
+    async def _leave(self) -> None:
+        if self._working() is not None:
+            self._prompt.hint(LEAVE)
+            how, choice = await self._prompt.read()
+            self._prompt.hint("")
+            if choice.lower() == "s":
+                await self._interrupt()
+            elif choice.lower() != "l" and how != "end":
+                return
+        self._left.set()
+
+
+async def chat(options: Options, paths: Paths, terminal: Terminal) -> int:
+    if not terminal.interactive:
+        raise UsageError("A conversation needs a terminal to type in. Without one use: errand run 'what to do'")
+    connection = await connect(paths, "errand chat")
+    try:
+        terminal.line(terminal.style.dim(WELCOME))
+        prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history")
+        await Chat(connection, prompt, start_params(options, "", someone=True)).run()
+    finally:
+        await connection.close()
+    return 0
+
+
+def _with(first: TaskStartParams, prompt: str, conversation: str | None, model: str | None) -> TaskStartParams:
+    return msgspec.structs.replace(first, prompt=prompt, conversation_id=conversation, model=model)

@@ -1,0 +1,105 @@
+"""The prompt of a conversation: a line is typed at the bottom while replies stream in above it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.patch_stdout import StdoutProxy
+
+from app.cli.plain import columns
+from app.cli.style import Style
+
+How: TypeAlias = Literal["enter", "alt_enter", "interrupt", "end"]
+
+
+class LivePrompt:
+    """Output above, a status line below, one line of input between.
+
+    Text that has no newline yet stands right above the prompt, so that a reply can be read as it comes.
+    """
+
+    def __init__(self, style: Style, width: Callable[[], int], history: Path) -> None:
+        self.style = style
+        self._width = width
+        self._tail = ""
+        self._status = ""
+        self._hint = ""
+        self._queued = False
+        self._out: StdoutProxy | None = None
+        self._session: PromptSession[str] = PromptSession(
+            message=self._message,
+            bottom_toolbar=lambda: self._status or None,
+            history=FileHistory(str(history)),
+            key_bindings=self._keys(),
+        )
+
+    @property
+    def width(self) -> int:
+        return self._width()
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """While this holds, output appears above the prompt."""
+        with StdoutProxy(raw=True) as proxy:
+            self._out = proxy
+            try:
+                yield
+            finally:
+                self._out = None
+
+    def write(self, text: str) -> None:
+        """Show text; what follows the last newline waits above the prompt until its line is full."""
+        whole, newline, tail = (self._tail + text).rpartition("\n")
+        self._tail = tail
+        if columns(tail) > self.width and " " in tail:
+            # Give a full line away at a blank, so that a long paragraph does not grow above the prompt.
+            head, _, self._tail = tail.rpartition(" ")
+            whole, newline = whole + newline + head, "\n"
+        if newline and self._out is not None:
+            self._out.write(whole + newline)
+        self._session.app.invalidate()
+
+    def line(self, text: str = "") -> None:
+        self.write(text + "\n")
+
+    def note(self, text: str) -> None:
+        self.line(self.style.dim(text))
+
+    def status(self, text: str) -> None:
+        self._status = text
+        self._session.app.invalidate()
+
+    def hint(self, text: str) -> None:
+        """Words before the place where one types; empty for none."""
+        self._hint = text
+        self._session.app.invalidate()
+
+    async def read(self) -> tuple[How, str]:
+        """The next line, and how it was sent."""
+        self._queued = False
+        try:
+            text = await self._session.prompt_async(handle_sigint=False)
+        except KeyboardInterrupt:
+            return "interrupt", ""
+        except EOFError:
+            return "end", ""
+        return ("alt_enter" if self._queued else "enter"), text.strip()
+
+    def _message(self) -> ANSI:
+        tail = f"{self._tail}\n" if self._tail else ""
+        return ANSI(f"{tail}{self._hint}{self.style.bold('> ')}")
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("escape", "enter")
+        def _(event: KeyPressEvent) -> None:
+            self._queued = True
+            event.current_buffer.validate_and_handle()
+
+        return keys

@@ -1,0 +1,143 @@
+"""`errand tour`: three tasks at once in a scratch folder, with a scripted model and real tools."""
+
+import shutil
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from app.cli.answers import Answers, PersonAnswers
+from app.cli.interrupts import Interrupts
+from app.cli.options import Options
+from app.cli.plain import plain, short_path
+from app.cli.screen import PeopleScreen
+from app.cli.stopping import Stopper
+from app.cli.terminal import Terminal
+from app.cli.watch import Watch
+from app.client.connection import Connection
+from app.client.launch import connect
+from app.paths import Paths
+from app.protocol.asks import Ask, AskAnswerParams
+from app.protocol.tasks import ApproveMode, Task, TaskStartParams
+from app.protocol.wire import TASK_START
+
+LABEL = "scripted replies, real tools"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One task of the tour: its script is `resources/tour/<name>.yaml`."""
+
+    name: str
+    colour: str
+    prompt: str
+    approve: ApproveMode
+
+
+STORIES = (
+    Story("fix", "36", "The tests in shop/ fail. Find out why, fix it, and run them again.", "all"),
+    Story("note", "35", "Write a short welcome note for the team; ask me what its tone should be.", "all"),
+    Story("clean", "34", "Remove the stale build folder.", "ask"),
+)
+
+
+class TourAnswers:
+    """Answers for a person who is not there, and says so."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        if ask.kind == "question":
+            text = ask.choices[0] if ask.choices else "friendly"
+            self._say(f"the tour answers its question itself: {plain(text)}")
+            return AskAnswerParams(ask_id=ask.id, text=text)
+        self._say("the tour allows it itself, once")
+        return AskAnswerParams(ask_id=ask.id, allow=True)
+
+    def _say(self, text: str) -> None:
+        self._terminal.line(self._terminal.style.amber(f"Nobody is at this terminal: {text}"))
+
+
+async def tour(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """Play the tour; 0 if every task is complete."""
+    connection = await connect(paths, "errand tour")
+    try:
+        return await play(connection, paths, terminal)
+    finally:
+        await connection.close()
+
+
+async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
+    workspace = make_workspace(paths.workspaces)
+    for line in opening(workspace, terminal):
+        terminal.line(line)
+    start = connection.welcome
+    screen = PeopleScreen(terminal)
+    stopper = Stopper(connection, terminal)
+    with Interrupts(stopper.stop) as interrupts:
+        answers: Answers = TourAnswers(terminal)
+        if terminal.interactive:
+            answers = PersonAnswers(terminal, interrupts)
+        watch = Watch(connection, screen, answers)
+        try:
+            for story in STORIES:
+                task = await _start(connection, story, workspace)
+                stopper.add(task.id)
+                screen.add(task.conversation_id, _label(story, terminal), streams=False)
+                await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
+            await watch.until_ended(stopper.task_ids)
+        finally:
+            watch.close()
+            terminal.clear_status()
+    return _close(list(watch.tasks.values()), workspace, interrupts.count, terminal)
+
+
+def make_workspace(folder: Path) -> Path:
+    """A fresh copy of the tour's files."""
+    workspace = folder / f"tour-{datetime.now().astimezone():%Y%m%d-%H%M%S-%f}"
+    with as_file(files("resources") / "tour" / "workspace") as source:
+        shutil.copytree(source, workspace, ignore=shutil.ignore_patterns("__pycache__"))
+    return workspace
+
+
+def opening(workspace: Path, terminal: Terminal) -> list[str]:
+    style = terminal.style
+    lines = [
+        f"{style.bold('The Errand tour')}{style.sign('sep')}{style.amber(LABEL)}",
+        "No model is called and nothing leaves this machine. The replies are played from a script;",
+        "the files, the commands and their results are real.",
+        f"Workspace: {short_path(str(workspace))}",
+        "",
+    ]
+    rows = [f"  {style.paint(story.colour, f'{story.name:<5}')}  {story.prompt}" for story in STORIES]
+    return [*lines, "Three tasks start now, all at once:", *rows, ""]
+
+
+async def _start(connection: Connection, story: Story, workspace: Path) -> Task:
+    params = TaskStartParams(
+        prompt=story.prompt,
+        model=f"scripted/{story.name}",
+        workspace=str(workspace),
+        mode="task",
+        approve=story.approve,
+    )
+    return (await connection.call(TASK_START, params)).task
+
+
+def _label(story: Story, terminal: Terminal) -> str:
+    return terminal.style.paint(story.colour, f"{story.name:<5} {terminal.style.sign('bar')} ")
+
+
+def _close(tasks: list[Task], workspace: Path, interrupts: int, terminal: Terminal) -> int:
+    style = terminal.style
+    complete = sum(task.stop_reason == "completed" for task in tasks)
+    terminal.line()
+    terminal.line(style.bold(f"{complete} of {len(STORIES)} tasks complete.") + f" What they made: {workspace}")
+    if interrupts:
+        return 130
+    if complete < len(STORIES):
+        return 1
+    terminal.line("Next: set a key such as OPENAI_API_KEY or start Ollama, see what is found with `errand models`,")
+    terminal.line("then hand over your own work: errand run 'what to do'   or   errand chat")
+    return 0
