@@ -1,0 +1,68 @@
+"""The encrypted file that holds keys where there is no keyring (AES-GCM; its own key lies beside it, 0600)."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from app.engine.errors import ConfigurationError
+
+_NONCE_BYTES = 12
+
+
+class KeyFile:
+    """Keys by provider in `keys.bin`. It keeps keys out of backups and searches, not from who can read the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sealed = folder / "keys.bin"
+        self._secret = folder / "keys.key"
+
+    def read(self) -> dict[str, str]:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 30 ms, and seldom needed
+
+        if not self._sealed.exists():
+            return {}
+        try:
+            sealed = self._sealed.read_bytes()
+            plain = AESGCM(self._secret.read_bytes()).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
+            return msgspec.json.decode(plain, type=dict[str, str])
+        except (InvalidTag, OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"The stored keys in {self._sealed} cannot be read. Delete the file and store the keys again."
+            ) from error
+
+    def put(self, provider: str, value: str) -> None:
+        self._write(self.read() | {provider: value})
+
+    def remove(self, provider: str) -> None:
+        if not self._sealed.exists():
+            return
+        keys = self.read()
+        if keys.pop(provider, None) is not None:
+            self._write(keys)
+
+    def write_private(self, path: Path, data: bytes) -> None:
+        """Write a file whole or not at all, readable by its owner only."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=self._folder)  # 0600 from the first byte
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, path)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _write(self, keys: dict[str, str]) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        if not self._secret.exists():
+            self.write_private(self._secret, AESGCM.generate_key(256))
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed = AESGCM(self._secret.read_bytes()).encrypt(nonce, msgspec.json.encode(keys), None)
+        self.write_private(self._sealed, nonce + sealed)

@@ -1,0 +1,182 @@
+"""Reads the OpenAI streaming format: decoded chunks in, events of an assembly out. Transport is left to the callers."""
+
+from typing import Literal
+
+import msgspec
+
+from app.engine.messages import StopReason, Usage
+from app.engine.models.assembly import Assembly
+from app.engine.models.base import ModelEvent
+from app.engine.models.failure import Failure
+from app.engine.models.refusals import refusal, told
+from app.protocol.json import JsonObject, JsonValue
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | JsonObject | None = None
+
+
+class _Call(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Part(msgspec.Struct):
+    """Mistral sends content in parts: text, or thinking made of text parts."""
+
+    type: str = "text"
+    text: str = ""
+    thinking: "list[_Part] | str" = ""
+
+
+class _Delta(msgspec.Struct):
+    content: str | list[_Part] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    message: _Delta | None = None  # a whole reply, from servers that do not stream
+    finish_reason: str | None = None
+
+
+class _CachedTokens(msgspec.Struct):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _CachedTokens | None = None
+    prompt_cache_hit_tokens: int | None = None  # DeepSeek
+    cache_read_input_tokens: int | None = None  # litellm, for Anthropic
+    cache_creation_input_tokens: int | None = None
+    cost: float | None = None  # OpenRouter
+
+    def plain(self) -> Usage:
+        details = self.prompt_tokens_details or _CachedTokens()
+        return Usage(
+            self.prompt_tokens or 0,
+            self.completion_tokens or 0,
+            details.cached_tokens or self.prompt_cache_hit_tokens or self.cache_read_input_tokens or 0,
+            self.cache_creation_input_tokens or details.cache_write_tokens or 0,
+            self.cost or 0.0,
+        )
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: JsonValue = None
+
+
+_decoder = msgspec.json.Decoder(_Chunk)
+
+_STOP_REASONS: dict[str, StopReason] = {
+    "stop": "stop",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "length": "length",
+}
+
+
+class Refused(Exception):
+    """The reply cannot go on: a `failure` to show or to retry."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+class ChunkReader:
+    """Feeds the chunks of one stream to its assembly; `finish_reason` is set once the model is done."""
+
+    def __init__(self, assembly: Assembly, title: str) -> None:
+        self.finish_reason: str | None = None
+        self.has_usage = False
+        self._assembly = assembly
+        self._title = title
+
+    def read(self, data: bytes) -> list[ModelEvent]:
+        """The events of one chunk; raises `Refused` for an error the server sends and for what is no chunk."""
+        chunk = self._decode(data)
+        if chunk.error:
+            raise Refused(self._error(chunk.error))
+        if chunk.usage is not None:
+            self._assembly.usage = chunk.usage.plain()
+            self.has_usage = True
+        events: list[ModelEvent] = []
+        for choice in (chunk.choices or ())[:1]:
+            delta = choice.delta or choice.message
+            if delta is not None:
+                events += self._delta(delta)
+            if choice.finish_reason:
+                self.finish_reason = choice.finish_reason
+        return events
+
+    def end(self) -> list[ModelEvent]:
+        """The stream is over; raises `Refused` where it was cut, empty or filtered."""
+        reason = self.finish_reason
+        if reason == "content_filter":
+            text = f"{self._title} held back the reply (content filter). Word the request differently."
+            raise Refused(Failure(text, "content filter", may_pass=False))
+        if reason in ("error", "malformed_function_call"):
+            raise Refused(
+                Failure(f"{self._title} could not finish the reply ({reason}).", "reply failed", may_pass=True)
+            )
+        if self._assembly.is_nothing and reason != "length":
+            text = f"{self._title} sent an empty reply: no text and no tool call. Try again, or choose another model."
+            raise Refused(Failure(text, "empty reply", may_pass=True))
+        return self._assembly.end(_STOP_REASONS.get(reason or "stop", "stop"))
+
+    def _decode(self, data: bytes) -> _Chunk:
+        try:
+            return _decoder.decode(data)
+        except (ValueError, RecursionError):
+            pass
+        try:  # one broken character must not cost the reply
+            return _decoder.decode(data.decode("utf-8", "replace"))
+        except (ValueError, RecursionError) as error:
+            text = f"{self._title} sent something that is not a model reply: {told(data)}"
+            raise Refused(Failure(text, "unreadable reply", may_pass=True)) from error
+
+    def _error(self, error: JsonValue) -> Failure:
+        code = error.get("code") if isinstance(error, dict) else None
+        status = code if isinstance(code, int) and 400 <= code < 600 else 500
+        return refusal(self._title, status, {}, msgspec.json.encode({"error": error}))
+
+    def _delta(self, delta: _Delta) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        if reasoning := delta.reasoning_content or delta.reasoning:
+            events += self._assembly.thinking(reasoning)
+        if delta.content:
+            events += self._content(delta.content)
+        if delta.refusal:
+            events += self._assembly.text(delta.refusal)
+        for call in delta.tool_calls or ():
+            function = call.function or _Function()
+            arguments = function.arguments or ""
+            if isinstance(arguments, dict):
+                arguments = msgspec.json.encode(arguments).decode()
+            events += self._assembly.tool_call(call.index, call.id or "", function.name or "", arguments)
+        return events
+
+    def _content(self, content: str | list[_Part]) -> list[ModelEvent]:
+        if isinstance(content, str):
+            return self._assembly.text(content)
+        events: list[ModelEvent] = []
+        for part in content:
+            kind: Literal["text", "thinking"] = "thinking" if part.type == "thinking" else "text"
+            text = part.text
+            if isinstance(part.thinking, str):
+                text = text or part.thinking
+            else:
+                text = text or "".join(inner.text for inner in part.thinking)
+            events += self._assembly.thinking(text) if kind == "thinking" else self._assembly.text(text)
+        return events

@@ -1,0 +1,32 @@
+"""The streams of one model under way, so that closing the model ends them."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from app.engine.cancel import CancelSignal
+
+
+class OpenStreams:
+    """Gives each stream a stop signal that follows the task's cancel signal and the closing of the model."""
+
+    def __init__(self) -> None:
+        self._stops: set[CancelSignal] = set()
+        self._closed = False
+
+    @contextmanager
+    def join(self, cancel: CancelSignal) -> Generator[CancelSignal]:
+        stop = CancelSignal()
+        if self._closed:
+            stop.set("the model was closed")
+        unsubscribe = cancel.subscribe(lambda: stop.set(cancel.reason))
+        self._stops.add(stop)
+        try:
+            yield stop
+        finally:
+            unsubscribe()
+            self._stops.discard(stop)
+
+    def close(self) -> None:
+        self._closed = True
+        for stop in tuple(self._stops):
+            stop.set("the model was closed")

@@ -1,0 +1,187 @@
+"""The fast way to models: OpenAI's chat completions over aiohttp, for every provider and server that speaks them."""
+
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from app.engine.cancel import CancelSignal
+from app.engine.models.assembly import Assembly
+from app.engine.models.base import ModelEvent, ModelRequest
+from app.engine.models.catalog import Provider
+from app.engine.models.chunks import Refused
+from app.engine.models.connections import Connections, proxy_for
+from app.engine.models.convert import chat_messages, encode, tool_definitions
+from app.engine.models.effort import effort_fields
+from app.engine.models.failure import Failed, Failure, cut, stalled
+from app.engine.models.open_streams import OpenStreams
+from app.engine.models.prices import priced
+from app.engine.models.refusals import refusal
+from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
+from app.engine.models.sse import LineTooLong
+from app.engine.models.streamed_reply import StreamedReply, Timeouts, read_start
+from app.engine.models.watch import Aborted, Stalled, Watch
+from app.protocol.json import JsonObject
+
+_TIMEOUTS = Timeouts()
+_RETRY = RetryPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where requests go and with which key. `key` is asked for each call."""
+
+    provider: Provider
+    base_url: str
+    key: Callable[[], Awaitable[str | None]]
+
+
+class OpenAICompatible:
+    """A `ChatModel` for one endpoint."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        connections: Connections,
+        timeouts: Timeouts = _TIMEOUTS,
+        retry: RetryPolicy = _RETRY,
+    ) -> None:
+        self._endpoint = endpoint
+        self._connections = connections
+        self._timeouts = timeouts
+        self._retry = retry
+        self._streams = OpenStreams()
+        self._base = endpoint.base_url.rstrip("/").removesuffix("/chat/completions")
+        self._proxy = proxy_for(self._base)
+
+    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        with self._streams.join(cancel) as stop:
+            async with aclosing(with_retries(self._attempt, request, stop, self._retry)) as events:
+                async for event in events:
+                    yield event
+
+    async def close(self) -> None:
+        self._streams.close()
+
+    async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
+        assembly = Assembly(request.model)
+        try:
+            with Watch(stop) as watch:
+                async with aclosing(self._exchange(request, assembly, watch, stop)) as events:
+                    async for event in events:
+                        yield event
+        except Aborted:
+            yield assembly.abort()
+        except (Refused, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError) as error:
+            if stop.is_set:
+                yield assembly.abort()
+            else:
+                assembly.close_blocks()
+                yield Failed(self._failure(error), replace(assembly.partial, usage=assembly.usage))
+
+    async def _exchange(
+        self, request: ModelRequest, assembly: Assembly, watch: Watch, stop: CancelSignal
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """One request and its streamed reply; raises what goes wrong."""
+        response = await watch.of(self._post(request), self._timeouts.first_byte_s)
+        unsubscribe = stop.subscribe(response.close)
+        try:
+            if response.status != 200:
+                body = await watch.of(read_start(response), self._timeouts.between_s)
+                raise Refused(self._refusal(response, body))
+            yield assembly.start()
+            reply = StreamedReply(response, assembly, self._endpoint.provider.title, self._timeouts)
+            async with aclosing(reply.events(watch)) as events:
+                async for event in events:
+                    yield event
+            assembly.usage = priced(request.model, assembly.usage)
+            for event in reply.end():
+                yield event
+        finally:
+            unsubscribe()
+            response.close()  # a body read to its end has given its connection back already
+
+    async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        key = request.options.api_key or await self._endpoint.key()
+        if key:
+            headers["Authorization"] = f"Bearer {_sound(key, self._key_help())}"
+        elif self._endpoint.provider.needs_key:
+            title = self._endpoint.provider.title
+            raise Refused(Failure(f"There is no key for {title}. {self._key_help()}", "no key", may_pass=False))
+        body = encode(self._body(request))
+        response = await self._send(body, headers)
+        if response.status == 404 and not urlsplit(self._base).path:
+            response.close()  # given without its usual path
+            self._base += "/v1"
+            response = await self._send(body, headers)
+        return response
+
+    async def _send(self, body: bytes, headers: dict[str, str]) -> aiohttp.ClientResponse:
+        url = f"{self._base}/chat/completions"
+        return await self._connections.session.post(
+            url, data=body, headers=headers, proxy=self._proxy, allow_redirects=False
+        )
+
+    def _body(self, request: ModelRequest) -> JsonObject:
+        provider, options = self._endpoint.provider, request.options
+        body: JsonObject = {
+            "model": request.model.partition("/")[2],
+            "messages": chat_messages(request, provider),
+            "stream": True,
+        }
+        if provider.asks_usage:
+            body["stream_options"] = {"include_usage": True}
+        if request.tools:
+            body["tools"] = tool_definitions(request.tools)
+        if options.temperature is not None:
+            body["temperature"] = options.temperature
+        if options.max_tokens is not None:
+            body[provider.max_tokens_field] = options.max_tokens
+        if provider.cache_field and options.session_id:
+            body[provider.cache_field] = options.session_id
+        return body | effort_fields(request, provider)
+
+    def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> Failure:
+        title = self._endpoint.provider.title
+        return refusal(title, response.status, response.headers, body, self._key_help())
+
+    def _key_help(self) -> str:
+        provider = self._endpoint.provider
+        if not provider.key_variables:
+            return "Check the settings of that server: it wants a key."
+        if not provider.needs_key:
+            return f"Check the key given with --api-key-env, or {provider.key_variables[0]}."
+        return f"Check the variable {provider.key_variables[0]}, or store a key in the settings."
+
+    def _failure(self, error: Exception) -> Failure:
+        provider = self._endpoint.provider
+        match error:
+            case Refused():
+                return error.failure
+            case aiohttp.InvalidURL():
+                return Failure(f"{self._base} is not a web address. Check the API base.", "bad address", may_pass=False)
+            case ssl.SSLError() | aiohttp.ClientSSLError():
+                text = f"No secure connection to {self._base}: {error}. Check the API base and the certificates."
+                return Failure(text, "no secure connection", may_pass=False)
+            case aiohttp.ClientConnectorError():
+                hint = provider.start_hint or "check the network and the API base"
+                text = f"Cannot reach {provider.title} at {self._base}: {hint}."
+                return Failure(text, "cannot connect", may_pass=True)
+            case Stalled():
+                return stalled(provider.title, error.limit_s)
+            case LineTooLong():
+                return Failure(f"{provider.title} sent an endless line.", "unreadable reply", may_pass=False)
+            case _:
+                return cut(provider.title)
+
+
+def _sound(key: str, key_help: str) -> str:
+    """The key, if it can stand in a header at all."""
+    if not key.isascii() or not key.isprintable():
+        text = f"The key holds characters that no key has (a line break, perhaps). {key_help}"
+        raise Refused(Failure(text, "bad key", may_pass=False))
+    return key

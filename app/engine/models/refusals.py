@@ -1,0 +1,110 @@
+"""Turns a provider's refusal (status, headers, body) into a `Failure`: what happened, what to do, whether to retry."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from app.engine.models.failure import Failure
+from app.log import redact
+from app.protocol.json import JsonValue
+
+_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|maximum context length|context window|context size|prompt is too long"
+    r"|too many tokens|input is too long|exceed.{0,40}(context|token limit)|reduce the length",
+    re.IGNORECASE,
+)
+_NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)|billing", re.IGNORECASE)
+
+
+def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, key_help: str = "") -> Failure:
+    """What an HTTP status other than 200 means. `key_help` says where the key is set."""
+    said = told(body)
+    quoted = f": {said}" if said else "."
+    if _TOO_LONG.search(said) or status == 413:
+        text = (
+            f"The conversation is longer than this model can read{quoted} "
+            "Start a new conversation, or choose a model with a larger context window."
+        )
+        return Failure(text, "conversation too long", may_pass=False)
+    if status == 401:  # the body is left out: providers quote a part of the key in it
+        return Failure(f"{title} refused the key (401). {key_help}".strip(), "key refused", may_pass=False)
+    if status == 402 or (status == 429 and _NO_MONEY.search(said)):
+        text = f"{title} says that the account has no credit left ({status}){quoted} Check its billing page."
+        return Failure(text, "no credit left", may_pass=False)
+    if status == 403:
+        return Failure(f"{title} does not allow this (403){quoted} {key_help}".strip(), "not allowed", may_pass=False)
+    if status == 404:
+        text = f"{title} does not know this model or address (404){quoted} Check the model's name and the API base."
+        return Failure(text, "not found", may_pass=False)
+    if status == 429:
+        return _rate_limit(title, headers, quoted)
+    if 300 <= status < 400:
+        where = headers.get("Location", "another address")
+        text = f"{title} answered with a redirect to {where} ({status}). Use that as the API base if you trust it."
+        return Failure(text, "redirect", may_pass=False)
+    if status >= 500:
+        text = f"{title} had an error of its own ({status}){quoted} Try again later."
+        return Failure(text, f"server error {status}", status in _RETRIED, retry_after(headers))
+    text = f"{title} refused the request ({status}){quoted}"
+    return Failure(text, f"refused ({status})", status in _RETRIED, retry_after(headers))
+
+
+def told(body: bytes) -> str:
+    """What the body says, in one line of at most 300 characters, without keys."""
+    text = _message(body) or body[:4000].decode("utf-8", "replace")
+    line = " ".join(redact(text).split())
+    return line if len(line) <= 300 else line[:299] + "…"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds a provider asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as a date."""
+    millis, seconds = headers.get("retry-after-ms", ""), headers.get("Retry-After", "")
+    if (wait := _number(millis)) is not None:
+        return wait / 1000
+    if (wait := _number(seconds)) is not None:
+        return wait
+    try:
+        when = parsedate_to_datetime(seconds)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+def _rate_limit(title: str, headers: Mapping[str, str], quoted: str) -> Failure:
+    wait = retry_after(headers)
+    when = f"in {wait:.0f} s" if wait is not None else "in a minute"
+    text = f"{title} limits how much can be asked (429){quoted} Try again {when}, or run fewer tasks at once."
+    return Failure(text, "rate limit", True, wait)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value < 1e9 else None
+
+
+def _message(body: bytes) -> str:
+    """The text inside the usual shapes: {"error": {"message", "code"}}, {"error": text}, {"message"}, {"detail"}."""
+    try:
+        value: JsonValue = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return ""
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, dict):
+        return ""
+    error = value.get("error") or value.get("message") or value.get("detail")
+    if isinstance(error, dict):
+        code = error.get("code") or error.get("type")
+        message = error.get("message")
+        text = message if isinstance(message, str) else ""
+        return f"{text} ({code})" if isinstance(code, str) and code not in text else text
+    return error if isinstance(error, str) else ""

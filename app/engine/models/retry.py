@@ -1,0 +1,81 @@
+"""Retries: another attempt at a reply after failures that may pass, with back-off. What failed is told by attempts."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from app.engine.cancel import CancelSignal
+from app.engine.messages import AssistantMessage
+from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, Retry
+from app.engine.models.failure import ABORTED, Failed, Failure
+
+AttemptEvents: TypeAlias = AsyncGenerator[ModelEvent | Failed, None]
+Attempt: TypeAlias = Callable[[ModelRequest, CancelSignal], AttemptEvents]
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Delays double from `first_delay_s` to `longest_delay_s`, each up to a quarter shorter or longer by chance.
+
+    A provider that names a wait is obeyed up to `longest_asked_s`; one that asks for more gets no further attempt.
+    """
+
+    attempts: int = 5
+    first_delay_s: float = 0.5
+    longest_delay_s: float = 30.0
+    longest_asked_s: float = 120.0
+
+    def delay(self, attempt: int, failure: Failure) -> float | None:
+        """Seconds to wait after the failed `attempt` (from 1), None when it was the last."""
+        if not failure.may_pass or attempt >= self.attempts:
+            return None
+        asked = failure.retry_after_s
+        if asked is not None:
+            return asked if asked <= self.longest_asked_s else None
+        longest = min(self.first_delay_s * 2 ** (attempt - 1), self.longest_delay_s)
+        return longest * random.uniform(0.75, 1.25)
+
+
+async def with_retries(
+    attempt: Attempt, request: ModelRequest, stop: CancelSignal, policy: RetryPolicy
+) -> AsyncGenerator[ModelEvent, None]:
+    """One reply from as many attempts as it takes; the last event is always `ReplyEnd`."""
+    number = 0
+    while True:
+        number += 1
+        failed: Failed | None = None
+        async with aclosing(attempt(request, stop)) as events:
+            async for event in events:
+                if isinstance(event, Failed):
+                    failed = event
+                else:
+                    yield event
+        if failed is None:
+            return
+        delay = policy.delay(number, failed.failure)
+        if delay is None:
+            yield ReplyEnd(_failed_message(failed, number))
+            return
+        yield Retry(number, policy.attempts, delay, failed.failure.short, failed.partial)
+        if await _is_set_within(stop, delay):
+            yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model))
+            return
+
+
+def _failed_message(failed: Failed, attempts: int) -> AssistantMessage:
+    text = failed.failure.text
+    if attempts > 1:
+        text = f"{text} (Tried {attempts} times.)"
+    return replace(failed.partial, stop_reason="error", error=text)
+
+
+async def _is_set_within(stop: CancelSignal, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,139 @@
+"""Keys of providers: from the environment, the system's keyring, or an encrypted file of our own. Never shown."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from app.engine.errors import ConfigurationError, InvalidParams
+from app.engine.key_file import KeyFile
+from app.engine.keyring_vault import Vault, system_vault
+from app.protocol.models import KeySource
+
+T = TypeVar("T")
+
+_VAULT_TIMEOUT_S = 10.0  # a keyring daemon that hangs must not hang a task
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key and where it was found; its value is never part of its text."""
+
+    value: str = field(repr=False)
+    source: KeySource
+
+
+class KeyStore:
+    """Keys by provider. What is stored where is kept in `stored.json` (names only).
+
+    So the keyring is touched only for a provider whose key was put there, and the start of the engine costs nothing.
+    """
+
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], open_vault: Callable[[], Vault | None] = system_vault
+    ) -> None:
+        self.environment = environment
+        self._folder = folder
+        self._index = folder / "stored.json"
+        self._file = KeyFile(folder)
+        self._open_vault = open_vault
+        self._vault: Vault | None = None
+        self._vault_opened = False
+        self._read: dict[str, Key] = {}
+        self._lock = asyncio.Lock()
+
+    async def get(self, provider: str, variables: tuple[str, ...]) -> Key | None:
+        """The provider's key: from one of the environment `variables` first, then as it was stored."""
+        for name in variables:
+            value = self.environment.get(name, "").strip()
+            if value:
+                return Key(value, "environment")
+        if provider in self._read:
+            return self._read[provider]
+        async with self._lock:
+            key = await self._within_time(lambda: self._load(provider))
+            if key is not None:
+                self._read[provider] = key
+            return key
+
+    async def set(self, provider: str, key: str) -> str:
+        """Store a key; an empty one removes it. Returns a plain notice that says where it went."""
+        value = key.strip()
+        if not value:
+            return await self.remove(provider)
+        if not value.isascii() or not value.isprintable() or " " in value:
+            raise InvalidParams("key: it holds spaces or characters that no key has; copy it again")
+        async with self._lock:
+            self._read.pop(provider, None)
+            return await self._within_time(lambda: self._store(provider, value))
+
+    async def remove(self, provider: str) -> str:
+        """Forget a stored key. One in the environment stays."""
+        async with self._lock:
+            self._read.pop(provider, None)
+            await self._within_time(lambda: self._forget(provider))
+        return f"The stored key of {provider} was removed."
+
+    async def _within_time(self, work: Callable[[], T]) -> T:
+        try:
+            async with asyncio.timeout(_VAULT_TIMEOUT_S):
+                return await asyncio.to_thread(work)
+        except TimeoutError as error:
+            raise ConfigurationError("The keyring does not answer. Unlock it, or set the key's variable.") from error
+
+    def _load(self, provider: str) -> Key | None:
+        place = self._places().get(provider)
+        if place == "keyring":
+            vault = self._usable_vault()
+            value = vault.get(provider) if vault else None
+            if value is None:
+                raise ConfigurationError(
+                    f"The key of {provider} is in the system's keyring, which is locked or gone. Unlock it, or store "
+                    "the key again."
+                )
+            return Key(value, "keyring")
+        value = self._file.read().get(provider) if place == "file" else None
+        return Key(value, "file") if value else None
+
+    def _store(self, provider: str, value: str) -> str:
+        vault = self._usable_vault()
+        if vault is not None:
+            vault.set(provider, value)
+            self._file.remove(provider)
+            self._note(provider, "keyring")
+            return f"The key of {provider} is in the system's keyring."
+        self._file.put(provider, value)
+        self._note(provider, "file")
+        return (
+            f"This machine has no usable keyring, so the key of {provider} is in an encrypted file in {self._folder}. "
+            "Whoever can read your files there can read the key."
+        )
+
+    def _forget(self, provider: str) -> None:
+        if self._places().get(provider) == "keyring" and (vault := self._usable_vault()):
+            vault.remove(provider)
+        self._file.remove(provider)
+        self._note(provider, None)
+
+    def _usable_vault(self) -> Vault | None:
+        if not self._vault_opened:
+            self._vault, self._vault_opened = self._open_vault(), True
+        return self._vault
+
+    def _places(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(self._index.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise ConfigurationError(f"{self._index} cannot be read; delete it and store the keys again.") from error
+
+    def _note(self, provider: str, place: KeySource | None) -> None:
+        places = self._places()
+        places.pop(provider, None)
+        if place is not None:
+            places[provider] = place
+        self._file.write_private(self._index, msgspec.json.encode(places))
