@@ -1,0 +1,38 @@
+"""Grants in memory: which exact texts are remembered as allowed, where. Storing them is the caller's."""
+
+from collections.abc import Iterable
+
+from app.protocol.grants import Grant
+
+
+class Grants:
+    """The grants in force. A revoke takes effect at the next look."""
+
+    def __init__(self, grants: Iterable[Grant] = ()) -> None:
+        self._by_id: dict[str, Grant] = {}
+        for grant in grants:
+            self.add(grant)
+
+    def add(self, grant: Grant) -> None:
+        """Add or replace; one with `revoked_at` set ceases to hold."""
+        if grant.revoked_at is None:
+            self._by_id[grant.id] = grant
+        else:
+            self._by_id.pop(grant.id, None)
+
+    def get(self, grant_id: str) -> Grant | None:
+        return self._by_id.get(grant_id)
+
+    def all(self) -> tuple[Grant, ...]:
+        return tuple(self._by_id.values())
+
+    def matching(self, tool: str, conversation_id: str, workspace: str) -> tuple[Grant, ...]:
+        """The grants that hold for a tool in this conversation or workspace."""
+        scopes = {("conversation", conversation_id), ("workspace", workspace)}
+        return tuple(
+            grant for grant in self._by_id.values() if grant.tool == tool and (grant.scope, grant.scope_id) in scopes
+        )
+
+    def remembered(self, tool: str, conversation_id: str, workspace: str) -> frozenset[str]:
+        """Their texts, for `policy.decide`."""
+        return frozenset(grant.exact for grant in self.matching(tool, conversation_id, workspace))

@@ -1,0 +1,117 @@
+"""The first policy, plain and safe: reads inside the workspace pass, everything else asks, a few things never run.
+
+It judges what a tool says it will touch (`Access`); who is asked and what is stored is up to others. A text rule is a
+convenience and no boundary.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from app.engine.permissions.danger import floor, high_risk
+from app.engine.tools.base import Access
+from app.protocol.asks import Risk
+from app.protocol.tasks import ApproveMode
+
+Verdict = Literal["allow", "ask", "deny"]
+HOME = Path.home()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`rule` says why, in plain words. `remembered` is the exact text a grant would hold, None where none can be."""
+
+    verdict: Verdict
+    rule: str
+    risk: Risk = "low"
+    remembered: str | None = None
+
+
+def decide(
+    access: Access,
+    workspace: Path,
+    approve: ApproveMode,
+    remembered: frozenset[str],
+    private: Path,
+    home: Path = HOME,
+) -> Decision:
+    """What may happen with a call. `private` is the app's own data, which no tool may touch but for a workspace in it.
+
+    `remembered` are the texts of the grants that hold for this tool here.
+    """
+    workspace = Path(os.path.realpath(workspace))
+    refusal = _refusal(access, workspace, private, home)
+    if refusal:
+        return Decision("deny", refusal, "high")
+    if access.harmless or _stays_inside(access, workspace):
+        return Decision("allow", "reading inside the workspace")
+    risk, rule = _judged(access, workspace)
+    text = _text_to_remember(access, workspace, risk)
+    if text is not None and text in remembered:
+        return Decision("allow", "you allowed exactly this before", risk, text)
+    match approve:
+        case "all":
+            return Decision("allow", "everything is allowed in this task", risk, text)
+        case "never":
+            return Decision("deny", f"{rule}, and nobody is there to ask", risk, text)
+        case "ask":
+            return Decision("ask", rule, risk, text)
+
+
+def _refusal(access: Access, workspace: Path, private: Path, home: Path) -> str | None:
+    reason = floor(access.command, home) if access.command is not None else None
+    if reason:
+        return f"never allowed: {reason}"
+    for path in (*access.reads, *access.writes):
+        for folder in _blocked(private, home):
+            own = _is_inside(workspace, folder) and folder == _real(private) and _is_inside(path, workspace)
+            if _is_inside(path, folder) and not own:
+                return f"never allowed: {folder} is closed to tools"
+    return None
+
+
+@cache
+def _blocked(private: Path, home: Path) -> tuple[Path, ...]:
+    system = (Path("/etc"), Path("/sys"), Path("/proc"), Path("/boot"))
+    return tuple(_real(path) for path in (*system, home / ".ssh", home / ".gnupg", home / ".aws", private))
+
+
+def _stays_inside(access: Access, workspace: Path) -> bool:
+    only_reads = access.command is None and not access.writes and bool(access.reads)
+    return only_reads and all(_is_inside(path, workspace) for path in access.reads)
+
+
+def _judged(access: Access, workspace: Path) -> tuple[Risk, str]:
+    outside = [path for path in access.writes if not _is_inside(path, workspace)]
+    if outside:
+        return "high", f"writes outside the workspace: {outside[0]}"
+    if access.command is not None:
+        danger = high_risk(access.command)
+        return ("high", danger) if danger else ("medium", "runs a command")
+    if access.writes:
+        return "low", "changes a file of the workspace"
+    far = [path for path in access.reads if not _is_inside(path, workspace)]
+    return "medium", f"reads outside the workspace: {far[0]}" if far else "not known to be harmless"
+
+
+def _text_to_remember(access: Access, workspace: Path, risk: Risk) -> str | None:
+    if risk == "high":
+        return None
+    if access.command is not None:
+        elsewhere = [path for path in access.reads if path != workspace]
+        return f"{access.command} (in {elsewhere[0]})" if elsewhere else access.command
+    paths = [f"write {path}" for path in access.writes] or [f"read {path}" for path in access.reads]
+    return paths[0] if len(paths) == 1 else None
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    if sys.platform == "linux":
+        return path.is_relative_to(folder)
+    return Path(str(path).casefold()).is_relative_to(str(folder).casefold())
