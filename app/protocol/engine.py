@@ -3,8 +3,10 @@
 from datetime import datetime
 from typing import Literal
 
+from app.protocol.agents import Agent
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, Node
+from app.protocol.grants import Grant
 from app.protocol.struct import Wire
 from app.protocol.tasks import Task
 
@@ -36,7 +38,8 @@ class SubscribeParams(Wire, frozen=True, kw_only=True):
     """Follow events. `scope` is `all` or a conversation's id.
 
     `summary` gives tasks, asks, conversations and agents; `full` gives a conversation's nodes and streamed text too.
-    With `after` and `epoch` the events since are replayed; without, or where that is out of range, a snapshot comes.
+    With `after` and `epoch` the events since come before the answer; without, or where that is out of range, the
+    answer holds a snapshot. What happens from then on follows the answer.
     """
 
     scope: str = "all"
@@ -46,18 +49,27 @@ class SubscribeParams(Wire, frozen=True, kw_only=True):
 
 
 class Snapshot(Wire, frozen=True, kw_only=True):
-    """The state at `sequence`: running and recent tasks, waiting asks, and for `full` the newest page of nodes."""
+    """The state at `sequence`: running and recent tasks and waiting asks.
+
+    Of everything also the newest conversations and the grants; of one conversation also its agents and, for `full`,
+    the newest page of nodes.
+    """
 
     sequence: int
     tasks: tuple[Task, ...]
     asks: tuple[Ask, ...]
     conversations: tuple[Conversation, ...]
+    agents: tuple[Agent, ...] = ()
+    grants: tuple[Grant, ...] = ()
     nodes: tuple[Node, ...] = ()
     has_more_nodes: bool = False
 
 
 class SubscribeResult(Wire, frozen=True, kw_only=True):
-    """`replayed` counts the events that follow from the log; `reason` says why a snapshot came instead."""
+    """`head` is the event up to which the client knows all of the scope now.
+
+    `replayed` counts the events that came from the log before this answer; `reason` says why a snapshot came instead.
+    """
 
     epoch: str
     head: int

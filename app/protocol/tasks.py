@@ -39,6 +39,7 @@ class Task(Wire, frozen=True, kw_only=True):
     model: str
     workspace: str
     started_at: datetime
+    api_base: str | None = None
     mode: TaskMode = "auto"
     approve: ApproveMode = "ask"
     thinking_level: ThinkingLevel = "off"

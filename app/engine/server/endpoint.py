@@ -1,0 +1,85 @@
+"""The endpoint file and the lock by which one data directory has one engine."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from app.engine.errors import EngineRunning
+from app.paths import Paths
+from app.protocol.endpoint import Endpoint
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def write_endpoint(file: Path, endpoint: Endpoint) -> None:
+    """Put the file in place whole, 0600 from its first byte on."""
+    new = file.with_name(f"{file.name}.{os.getpid()}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(msgspec.json.encode(endpoint))
+    os.replace(new, file)
+
+
+def remove_endpoint(file: Path, instance_id: str) -> None:
+    """Take the file away unless it is another engine's by now."""
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=Endpoint)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return
+    if found.instance_id == instance_id:
+        file.unlink(missing_ok=True)
+
+
+class EngineLock:
+    """Held for the life of an engine; the system drops it when the process ends, however it ends."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    @classmethod
+    def take(cls, paths: Paths) -> "EngineLock":
+        """`EngineRunning`, naming the process, when another engine has the data directory."""
+        file = open(paths.lock, "a+b")  # noqa: SIM115 -- held until release
+        try:
+            _lock(file)
+        except OSError as error:
+            file.close()
+            raise EngineRunning(
+                f"Another engine{_holder(paths)} works on {paths.home}. "
+                "Use it, end it with `errand engine --stop`, or set ERRAND_HOME to another folder."
+            ) from error
+        _pid_file(paths).write_text(str(os.getpid()), encoding="ascii")
+        return cls(file)
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def _pid_file(paths: Paths) -> Path:
+    # Beside the lock, not in it: on Windows a locked file cannot be read.
+    return paths.lock.with_suffix(".pid")
+
+
+def _holder(paths: Paths) -> str:
+    try:
+        return f" (process {_pid_file(paths).read_text(encoding='ascii')})"
+    except OSError:
+        return ""
+
+
+if os.name == "nt":
+    import msvcrt
+
+    def _lock(file: BinaryIO) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(file: BinaryIO) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,69 @@
+"""The door: is this frame of a size, depth and form that may be decoded at all?"""
+
+import re
+
+import msgspec
+
+from app.protocol.wire import Request
+
+MOST_BYTES = 1024 * 1024
+MOST_DEPTH = 64
+
+# A string up to its end, or to the end of the frame; possessive, so that no input makes it try twice.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_AS_SQUARE = bytes.maketrans(b"{}", b"[]")
+
+
+class BadFrame(Exception):
+    """Not served. `code` is JSON-RPC's; `request_id` is the frame's, where one could be read."""
+
+    def __init__(self, code: int, text: str, request_id: str | int | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+        self.request_id = request_id
+
+
+class _Id(msgspec.Struct):
+    id: str | int | None = None
+
+
+def read_request(frame: bytes) -> Request:
+    """The request in the frame; `BadFrame` says what is wrong with it."""
+    if len(frame) > MOST_BYTES:
+        raise BadFrame(-32600, f"A message of {len(frame):,} bytes; at most {MOST_BYTES:,} are taken.")
+    if nests_too_deep(frame):
+        raise BadFrame(-32600, f"A message nested deeper than {MOST_DEPTH} levels, or with unbalanced brackets.")
+    try:
+        return msgspec.json.decode(frame, type=Request)
+    except msgspec.ValidationError as error:
+        raise BadFrame(-32600, f"Not a request: {error}. {_hint(frame)}", id_of(frame)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadFrame(-32700, f"Not JSON: {error}.") from error
+
+
+def nests_too_deep(frame: bytes) -> bool:
+    """True for more than 64 levels, and for brackets that do not balance. Takes about 20 ms for the largest frame."""
+    if frame.count(b"[") + frame.count(b"{") <= MOST_DEPTH:
+        return False
+    brackets = _STRING.sub(b"", frame).translate(_AS_SQUARE, _ALL_BUT_BRACKETS)
+    for _ in range(MOST_DEPTH):
+        # Each pass takes the innermost level away.
+        brackets = brackets.replace(b"[]", b"")
+        if not brackets:
+            return False
+    return True
+
+
+def _hint(frame: bytes) -> str:
+    if frame.lstrip()[:1] == b"[":
+        return "Batches are not served: send one request in a message."
+    return 'It needs "jsonrpc": "2.0", a "method", an "id" (text or number) and "params" as an object.'
+
+
+def id_of(frame: bytes) -> str | int | None:
+    """The request's id, where one can be read."""
+    try:
+        return msgspec.json.decode(frame, type=_Id).id
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,104 @@
+"""Conversations and their nodes: pages, search, names."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.errors import InvalidParams, NotFound
+from app.engine.server.limits import page_size
+from app.engine.server.route import Route
+from app.engine.server.services import Services
+from app.engine.server.session import Session
+from app.protocol.conversations import (
+    Conversation,
+    ConversationChangeParams,
+    ConversationChangeResult,
+    ConversationGetParams,
+    ConversationGetResult,
+    ConversationListParams,
+    ConversationListResult,
+    ConversationNodesParams,
+    ConversationNodesResult,
+    ConversationSearchParams,
+    ConversationSearchResult,
+)
+from app.protocol.events import ConversationUpdate
+from app.protocol.wire import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_GET,
+    CONVERSATION_LIST,
+    CONVERSATION_NODES,
+    CONVERSATION_SEARCH,
+)
+
+_LONGEST_TITLE = 500
+
+
+async def list_conversations(
+    services: Services, session: Session, params: ConversationListParams
+) -> ConversationListResult:
+    return await services.database.conversations.page(page_size(params.limit), params.cursor, params.archived)
+
+
+async def get(services: Services, session: Session, params: ConversationGetParams) -> ConversationGetResult:
+    return ConversationGetResult(conversation=await _find(services, params.conversation_id))
+
+
+async def nodes(services: Services, session: Session, params: ConversationNodesParams) -> ConversationNodesResult:
+    limit = page_size(params.limit)
+    await _find(services, params.conversation_id)
+    for node_id in (params.leaf_id, params.before_id):
+        if node_id is not None:
+            await _check_node(services, params.conversation_id, node_id)
+    leaf_id = params.leaf_id or await _newest_head(services, params.conversation_id)
+    if leaf_id is None:
+        return ConversationNodesResult(nodes=(), has_more=False)
+    page, has_more = await services.database.nodes.branch(leaf_id, limit, params.before_id)
+    return ConversationNodesResult(nodes=page, has_more=has_more)
+
+
+async def search(services: Services, session: Session, params: ConversationSearchParams) -> ConversationSearchResult:
+    hits = await services.database.search.find(params.text, page_size(params.limit), params.conversation_id)
+    return ConversationSearchResult(hits=hits)
+
+
+async def change(services: Services, session: Session, params: ConversationChangeParams) -> ConversationChangeResult:
+    old = await _find(services, params.conversation_id)
+    if params.title is not None and not 1 <= len(params.title.strip()) <= _LONGEST_TITLE:
+        raise InvalidParams(f"title: a text of 1 to {_LONGEST_TITLE} characters.")
+    new = msgspec.structs.replace(
+        old,
+        title=old.title if params.title is None else params.title.strip(),
+        updated_at=datetime.now(UTC),
+        archived=old.archived if params.archived is None else params.archived,
+        pinned=old.pinned if params.pinned is None else params.pinned,
+    )
+    services.log.publish(ConversationUpdate(conversation=new))
+    return ConversationChangeResult(conversation=new)
+
+
+async def _find(services: Services, conversation_id: str) -> Conversation:
+    found = await services.database.conversations.get(conversation_id)
+    if found is None:
+        raise NotFound(f"There is no conversation {conversation_id!r}.")
+    return found
+
+
+async def _check_node(services: Services, conversation_id: str, node_id: str) -> None:
+    node = await services.database.nodes.get(node_id)
+    if node is None or node.conversation_id != conversation_id:
+        raise NotFound(f"There is no node {node_id!r} in conversation {conversation_id!r}.")
+
+
+async def _newest_head(services: Services, conversation_id: str) -> str | None:
+    heads = [agent.head_id for agent in await services.database.agents.list(conversation_id) if agent.head_id]
+    return heads[-1] if heads else None
+
+
+HANDLERS = (
+    Route(CONVERSATION_LIST, list_conversations),
+    Route(CONVERSATION_GET, get),
+    Route(CONVERSATION_NODES, nodes),
+    Route(CONVERSATION_SEARCH, search),
+    Route(CONVERSATION_CHANGE, change),
+)

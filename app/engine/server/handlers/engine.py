@@ -1,0 +1,137 @@
+"""The engine itself: handshake, subscriptions, status, shutdown."""
+
+import os
+from typing import Literal, TypeAlias
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.engine.errors import Conflict, InvalidParams, NotFound
+from app.engine.server.meter import cpu_seconds, memory_bytes
+from app.engine.server.route import Route
+from app.engine.server.services import Services
+from app.engine.server.session import Session
+from app.engine.server.snapshot import snapshot
+from app.engine.server.subscription import ALL, Subscription
+from app.protocol.engine import (
+    PROTOCOL_VERSION,
+    EmptyParams,
+    EmptyResult,
+    EngineStatusResult,
+    InitializeParams,
+    InitializeResult,
+    Snapshot,
+    SubscribeParams,
+    SubscribeResult,
+    UnsubscribeParams,
+)
+from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS, INITIALIZE, SUBSCRIBE, UNSUBSCRIBE
+
+# More events than this are read and sifted slower than a snapshot is made.
+_MOST_REPLAYED = 5_000
+
+SnapshotReason: TypeAlias = Literal["fresh", "out_of_range", "wrong_epoch"]
+
+
+async def initialize(services: Services, session: Session, params: InitializeParams) -> InitializeResult:
+    if params.protocol_version != PROTOCOL_VERSION:
+        raise InvalidParams(
+            f"protocolVersion: this engine speaks {PROTOCOL_VERSION}, the client {params.protocol_version}. "
+            "Update the older one, or end the engine with `errand engine --stop` and start again."
+        )
+    if not params.client_id or len(params.client_id) > 200:
+        raise InvalidParams("clientId: a text of 1 to 200 characters that no other client uses.")
+    if session.client_id:
+        raise Conflict("This connection is initialized already.")
+    session.client_id, session.client_name = params.client_id, params.client_name[:200]
+    return InitializeResult(
+        protocol_version=PROTOCOL_VERSION,
+        instance_id=services.instance_id,
+        engine_version=services.version,
+        epoch=services.log.epoch,
+        head=services.log.head,
+    )
+
+
+async def subscribe(services: Services, session: Session, params: SubscribeParams) -> SubscribeResult:
+    if params.after is None:
+        return await _with_snapshot(services, session, params, "fresh")
+    if params.epoch != services.log.epoch:
+        return await _with_snapshot(services, session, params, "wrong_epoch")
+    return await _with_replay(services, session, params, params.after)
+
+
+async def _with_replay(services: Services, session: Session, params: SubscribeParams, after: int) -> SubscribeResult:
+    subscription = Subscription(params.scope, params.detail, since=after)
+    # From here on events are held, so all up to `upto` is to be read and nothing after it.
+    session.follow(subscription)
+    upto = services.log.committed
+    oldest, _ = await services.database.events.bounds()
+    if after > upto or after < oldest - 1:
+        return await _with_snapshot(services, session, params, "out_of_range")
+    conversation_id = None if params.scope == ALL else params.scope
+    records = await services.database.events.after(after, _MOST_REPLAYED + 1, conversation_id)
+    if len(records) > _MOST_REPLAYED:
+        return await _with_snapshot(services, session, params, "out_of_range")
+    replayed = session.replay(subscription, [record for record in records if record.sequence <= upto])
+    if replayed is None:
+        return await _with_snapshot(services, session, params, "out_of_range")
+    session.go_live_after_reply(subscription)
+    return SubscribeResult(epoch=services.log.epoch, head=upto, replayed=replayed)
+
+
+async def _with_snapshot(
+    services: Services, session: Session, params: SubscribeParams, reason: SnapshotReason
+) -> SubscribeResult:
+    """The journal works in the order of its queue: its turn for us comes when exactly what is published is committed.
+
+    It stands still while the snapshot is read, some milliseconds, so that the snapshot is of one moment.
+    """
+    subscription = Subscription(params.scope, params.detail, since=services.log.head)
+    session.follow(subscription)
+
+    async def read(_: AsyncConnection) -> Snapshot:
+        return await snapshot(services.database, subscription)
+
+    try:
+        made = await services.database.journal.transact(read)
+    except NotFound:
+        session.unfollow(params.scope)
+        raise
+    session.go_live_after_reply(subscription)
+    return SubscribeResult(epoch=services.log.epoch, head=subscription.since, snapshot=made, reason=reason)
+
+
+async def unsubscribe(services: Services, session: Session, params: UnsubscribeParams) -> EmptyResult:
+    session.unfollow(params.scope)
+    return EmptyResult()
+
+
+async def status(services: Services, session: Session, params: EmptyParams) -> EngineStatusResult:
+    return EngineStatusResult(
+        pid=os.getpid(),
+        instance_id=services.instance_id,
+        version=services.version,
+        started_at=services.started_at,
+        data_dir=str(services.paths.home),
+        database=str(services.paths.database),
+        memory_bytes=memory_bytes(),
+        cpu_seconds=cpu_seconds(),
+        running_tasks=len(await services.database.tasks.active()),
+        clients=services.log.listener_count,
+        loop_stall_p99_ms=services.stalls.p99_ms(),
+        loop_stall_max_ms=services.stalls.max_ms(),
+    )
+
+
+async def shutdown(services: Services, session: Session, params: EmptyParams) -> EmptyResult:
+    services.shutdown()
+    return EmptyResult()
+
+
+HANDLERS = (
+    Route(INITIALIZE, initialize),
+    Route(SUBSCRIBE, subscribe),
+    Route(UNSUBSCRIBE, unsubscribe),
+    Route(ENGINE_STATUS, status),
+    Route(ENGINE_SHUTDOWN, shutdown),
+)

@@ -1,0 +1,86 @@
+"""Tasks: the moves are the runner's, the reads are storage's."""
+
+from app.engine.errors import NotFound
+from app.engine.server.limits import page_size
+from app.engine.server.route import Route
+from app.engine.server.services import Services
+from app.engine.server.session import Session
+from app.protocol.tasks import (
+    TaskIdParams,
+    TaskListParams,
+    TaskListResult,
+    TaskMessageParams,
+    TaskPlansResult,
+    TaskResult,
+    TaskStartParams,
+    TaskStartResult,
+)
+from app.protocol.wire import (
+    TASK_FOLLOW_UP,
+    TASK_GET,
+    TASK_LIST,
+    TASK_PAUSE,
+    TASK_PLANS,
+    TASK_RESUME,
+    TASK_START,
+    TASK_STEER,
+    TASK_STOP,
+)
+
+
+async def start(services: Services, session: Session, params: TaskStartParams) -> TaskStartResult:
+    return TaskStartResult(task=await services.runner.start(params, session.client_name))
+
+
+async def stop(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
+    return TaskResult(task=await services.runner.stop(params.task_id, session.client_name))
+
+
+async def pause(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
+    return TaskResult(task=await services.runner.pause(params.task_id))
+
+
+async def resume(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
+    return TaskResult(task=await services.runner.resume(params.task_id))
+
+
+async def steer(services: Services, session: Session, params: TaskMessageParams) -> TaskResult:
+    return TaskResult(task=await services.runner.steer(params.task_id, params.text))
+
+
+async def follow_up(services: Services, session: Session, params: TaskMessageParams) -> TaskResult:
+    return TaskResult(task=await services.runner.follow_up(params.task_id, params.text))
+
+
+async def get(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
+    task = await services.database.tasks.get(params.task_id)
+    if task is None:
+        raise NotFound(f"There is no task {params.task_id!r}.")
+    return TaskResult(task=task)
+
+
+async def list_tasks(services: Services, session: Session, params: TaskListParams) -> TaskListResult:
+    limit = page_size(params.limit)
+    if not params.active:
+        return TaskListResult(tasks=await services.database.tasks.page(limit, params.conversation_id))
+    active = await services.database.tasks.active()
+    shown = [task for task in active if params.conversation_id in (None, task.conversation_id)]
+    return TaskListResult(tasks=tuple(shown[:limit]))
+
+
+async def plans(services: Services, session: Session, params: TaskIdParams) -> TaskPlansResult:
+    await get(services, session, params)
+    return TaskPlansResult(plans=await services.database.turns.plans(params.task_id))
+
+
+HANDLERS = (
+    Route(TASK_START, start),
+    Route(TASK_STOP, stop),
+    Route(TASK_PAUSE, pause),
+    Route(TASK_RESUME, resume),
+    Route(TASK_STEER, steer),
+    Route(TASK_FOLLOW_UP, follow_up),
+    Route(TASK_GET, get),
+    Route(TASK_LIST, list_tasks),
+    Route(TASK_PLANS, plans),
+)

@@ -1,0 +1,88 @@
+"""What waits to be sent to one client: bounded, so that the engine never waits for a client."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+
+_MOST_MESSAGES = 2_000
+_MOST_BYTES = 8 * 1024 * 1024
+# Deltas only go to clients that keep up: they are the first to be left out.
+_DELTA_SHARE = 4
+
+
+class _Kind(Enum):
+    REPLY = "reply"
+    EVENT = "event"
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    kind: _Kind
+    data: bytes
+
+
+class Outbox:
+    """First in, first out. Replies are never dropped: `room` makes the reader of requests wait instead."""
+
+    def __init__(self, most_messages: int = _MOST_MESSAGES, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_messages = most_messages
+        self._most_bytes = most_bytes
+        self._items: deque[_Item] = deque()
+        self._bytes = 0
+        self._filled = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @property
+    def free_messages(self) -> int:
+        return self._most_messages - len(self._items)
+
+    def reply(self, data: bytes) -> None:
+        self._add(_Item(_Kind.REPLY, data))
+        if len(self._items) >= self._most_messages or self._bytes >= self._most_bytes:
+            self._room.clear()
+
+    def event(self, data: bytes) -> bool:
+        """False when it does not fit: the caller drops the rest too and tells the client."""
+        if len(self._items) >= self._most_messages or self._bytes + len(data) > self._most_bytes:
+            return False
+        self._add(_Item(_Kind.EVENT, data))
+        return True
+
+    def delta(self, data: bytes) -> None:
+        """Add it if the client keeps up."""
+        if len(self._items) * _DELTA_SHARE < self._most_messages and self._bytes * _DELTA_SHARE < self._most_bytes:
+            self._add(_Item(_Kind.EVENT, data))
+
+    def drop_events(self) -> None:
+        self._items = deque(item for item in self._items if item.kind is _Kind.REPLY)
+        self._bytes = sum(len(item.data) for item in self._items)
+
+    async def take(self) -> bytes:
+        """The next message; waits for one."""
+        while not self._items:
+            self._filled.clear()
+            self._empty.set()
+            await self._filled.wait()
+        item = self._items.popleft()
+        self._bytes -= len(item.data)
+        if len(self._items) < self._most_messages and self._bytes < self._most_bytes:
+            self._room.set()
+        return item.data
+
+    async def room(self) -> None:
+        """Wait until a reply fits."""
+        await self._room.wait()
+
+    async def emptied(self) -> None:
+        """Wait until all is handed to the socket and the sender has come back for more."""
+        await self._empty.wait()
+
+    def _add(self, item: _Item) -> None:
+        self._items.append(item)
+        self._bytes += len(item.data)
+        self._empty.clear()
+        self._filled.set()

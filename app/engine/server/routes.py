@@ -1,0 +1,15 @@
+"""All routes: one for each row of the protocol's table."""
+
+from app.engine.server.handlers import agents, asks, conversations, engine, grants, models, settings, tasks
+from app.engine.server.route import Served
+
+ROUTES: tuple[Served, ...] = (
+    *engine.HANDLERS,
+    *tasks.HANDLERS,
+    *asks.HANDLERS,
+    *conversations.HANDLERS,
+    *agents.HANDLERS,
+    *grants.HANDLERS,
+    *models.HANDLERS,
+    *settings.HANDLERS,
+)

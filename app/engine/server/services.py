@@ -1,0 +1,48 @@
+"""What the handlers work with, joined once by the engine's main."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from app.engine.broadcast import EventLog
+from app.engine.models.router import ModelRouter
+from app.engine.secrets import KeyStore
+from app.engine.settings import Settings
+from app.engine.stall import StallMeter
+from app.engine.storage.database import Database
+from app.paths import Paths
+from app.protocol.agents import Agent, AgentSetHeadParams
+from app.protocol.asks import AskAnswerParams, AskAnswerResult
+from app.protocol.tasks import Task, TaskStartParams
+
+
+class TaskRunner(Protocol):
+    """Owns every task. Each method returns once the move has begun; what follows comes as events."""
+
+    async def start(self, params: TaskStartParams, by: str) -> Task: ...
+    async def stop(self, task_id: str, by: str) -> Task: ...
+    async def pause(self, task_id: str) -> Task: ...
+    async def resume(self, task_id: str) -> Task: ...
+    async def steer(self, task_id: str, text: str) -> Task: ...
+    async def follow_up(self, task_id: str, text: str) -> Task: ...
+    async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult: ...
+    async def set_head(self, params: AgentSetHeadParams) -> Agent: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """`shutdown` asks the engine to end in order and returns at once."""
+
+    log: EventLog
+    database: Database
+    runner: TaskRunner
+    models: ModelRouter
+    keys: KeyStore
+    settings: Settings
+    paths: Paths
+    instance_id: str
+    version: str
+    started_at: datetime
+    shutdown: Callable[[], None]
+    stalls: StallMeter

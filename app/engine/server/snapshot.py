@@ -1,0 +1,65 @@
+"""The state of a scope at one point of the event log."""
+
+from app.engine.errors import NotFound
+from app.engine.server.subscription import ALL, Subscription
+from app.engine.storage.database import Database
+from app.protocol.agents import Agent
+from app.protocol.conversations import Node
+from app.protocol.engine import Snapshot
+from app.protocol.tasks import Task
+
+_RECENT_TASKS = 50
+_CONVERSATIONS = 50
+_NODES = 50
+
+
+async def snapshot(database: Database, subscription: Subscription) -> Snapshot:
+    """Read while the journal stands still at event `subscription.since`: see `subscribe` in `handlers/engine.py`."""
+    if subscription.scope == ALL:
+        return await _of_all(database, subscription.since)
+    return await _of_conversation(database, subscription)
+
+
+async def _of_all(database: Database, sequence: int) -> Snapshot:
+    recent = await database.tasks.page(limit=_RECENT_TASKS)
+    page = await database.conversations.page(limit=_CONVERSATIONS)
+    return Snapshot(
+        sequence=sequence,
+        tasks=_joined(await database.tasks.active(), recent),
+        asks=await database.asks.waiting(),
+        conversations=page.conversations,
+        grants=await database.grants.valid(),
+    )
+
+
+async def _of_conversation(database: Database, subscription: Subscription) -> Snapshot:
+    conversation = await database.conversations.get(subscription.scope)
+    if conversation is None:
+        raise NotFound(f"There is no conversation {subscription.scope!r}.")
+    tasks = await database.tasks.page(limit=_RECENT_TASKS, conversation_id=conversation.id)
+    agents = await database.agents.list(conversation.id)
+    nodes, has_more = await _newest_nodes(database, agents) if subscription.detail == "full" else ((), False)
+    return Snapshot(
+        sequence=subscription.since,
+        tasks=tasks,
+        asks=tuple(ask for ask in await database.asks.waiting() if ask.conversation_id == conversation.id),
+        conversations=(conversation,),
+        agents=agents,
+        nodes=nodes,
+        has_more_nodes=has_more,
+    )
+
+
+async def _newest_nodes(database: Database, agents: tuple[Agent, ...]) -> tuple[tuple[Node, ...], bool]:
+    heads = [agent.head_id for agent in agents if agent.head_id is not None]
+    return await database.nodes.branch(heads[-1], limit=_NODES) if heads else ((), False)
+
+
+def _joined(active: tuple[Task, ...], recent: tuple[Task, ...]) -> tuple[Task, ...]:
+    """Newest first, each once."""
+    seen = {task.id for task in recent}
+    return tuple(sorted((*recent, *(task for task in active if task.id not in seen)), key=_started, reverse=True))
+
+
+def _started(task: Task) -> tuple[str, str]:
+    return task.started_at.isoformat(), task.id
