@@ -1,0 +1,42 @@
+"""What an event changes in the database: its own row, and the record it carries."""
+
+from typing import assert_never
+
+from app.engine.storage import agents, asks, conversations, events, grants, nodes, tasks, turns
+from app.engine.storage.write import Write
+from app.protocol.events import (
+    AgentUpdate,
+    AskUpdate,
+    ConversationUpdate,
+    Event,
+    EventRecord,
+    GrantUpdate,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+)
+
+
+def writes_for(record: EventRecord) -> tuple[Write, ...]:
+    """To be put in one group: the log and the state it tells of never differ."""
+    return (events.save(record), _change(record.event))
+
+
+def _change(event: Event) -> Write:
+    match event:
+        case ConversationUpdate(conversation=conversation):
+            return conversations.save(conversation)
+        case AgentUpdate(agent=agent):
+            return agents.save(agent)
+        case TaskUpdate(task=task):
+            return tasks.save(task)
+        case TaskMessage(node=node):
+            return nodes.save(node)
+        case TaskPlan(plan=plan):
+            return turns.save_plan(plan)
+        case AskUpdate(ask=ask):
+            return asks.save(ask)
+        case GrantUpdate(grant=grant):
+            return grants.save(grant)
+        case _:
+            assert_never(event)

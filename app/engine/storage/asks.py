@@ -1,0 +1,50 @@
+"""Asks: what waits for a person, and who settled it."""
+
+from sqlalchemy import bindparam, select
+
+from app.engine.storage.encoding import to_json, to_text
+from app.engine.storage.reader import Reader
+from app.engine.storage.tables import asks
+from app.engine.storage.upsert import Upsert
+from app.engine.storage.write import Write
+from app.protocol.asks import Ask
+
+# The first answer stays.
+_SAVE = Upsert(asks, ["id"], ["status", "body"], only_if="asks.status = 'waiting'")
+_ONE = select(asks.c.body).where(asks.c.id == bindparam("id"))
+_WAITING = select(asks.c.body).where(asks.c.status == "waiting").order_by(asks.c.created_at, asks.c.id)
+_NEWEST = select(asks.c.body).order_by(asks.c.created_at.desc(), asks.c.id.desc()).limit(bindparam("limit"))
+_OF_TASK = _NEWEST.where(asks.c.task_id == bindparam("task_id"))
+
+
+def save(ask: Ask) -> Write:
+    """Takes effect only while the stored one is waiting: the first answer wins."""
+    return Write(
+        _SAVE,
+        {
+            "id": ask.id,
+            "task_id": ask.task_id,
+            "status": ask.status,
+            "created_at": to_text(ask.created_at),
+            "body": to_json(ask),
+        },
+    )
+
+
+class AskStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def get(self, ask_id: str) -> Ask | None:
+        return await self._reader.struct(_ONE, Ask, {"id": ask_id})
+
+    async def waiting(self, task_id: str | None = None) -> tuple[Ask, ...]:
+        """All that wait for a person, oldest first."""
+        found = await self._reader.structs(_WAITING, Ask)
+        return tuple(ask for ask in found if task_id in (None, ask.task_id))
+
+    async def page(self, limit: int = 200, task_id: str | None = None) -> tuple[Ask, ...]:
+        """Of every status, newest first."""
+        if task_id is None:
+            return await self._reader.structs(_NEWEST, Ask, {"limit": limit})
+        return await self._reader.structs(_OF_TASK, Ask, {"task_id": task_id, "limit": limit})

@@ -1,0 +1,41 @@
+"""Commands already done: what was answered, so that one sent twice is done once, over restarts too."""
+
+from datetime import datetime
+
+from sqlalchemy import bindparam, select
+
+from app.engine.storage.encoding import to_text
+from app.engine.storage.reader import Reader
+from app.engine.storage.tables import commands
+from app.engine.storage.upsert import Upsert
+from app.engine.storage.write import Write
+
+# The first result stays.
+_SAVE = Upsert(commands, ["client_id", "command_id"], [])
+_PRUNE = commands.delete().where(commands.c.at < bindparam("before"))
+_RESULT = select(commands.c.result).where(
+    commands.c.client_id == bindparam("client_id"), commands.c.command_id == bindparam("command_id")
+)
+
+
+def save(client_id: str, command_id: str, method: str, result: str, at: datetime) -> Write:
+    """`result` is the JSON text that was answered."""
+    return Write(
+        _SAVE,
+        {"client_id": client_id, "command_id": command_id, "method": method, "result": result, "at": to_text(at)},
+    )
+
+
+def prune(before: datetime) -> Write:
+    """Forget the commands of earlier times."""
+    return Write(_PRUNE, {"before": to_text(before)})
+
+
+class CommandStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def result(self, client_id: str, command_id: str) -> str | None:
+        """The JSON text answered the first time; None for a command not seen yet."""
+        rows = await self._reader.rows(_RESULT, {"client_id": client_id, "command_id": command_id})
+        return rows[0].result if rows else None

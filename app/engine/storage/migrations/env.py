@@ -1,0 +1,9 @@
+"""Run by Alembic: the migrations, in the transaction of the connection that `schema.migrate` hands over."""
+
+from alembic import context
+
+from app.engine.storage.tables import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, render_as_batch=True)
+with context.begin_transaction():
+    context.run_migrations()

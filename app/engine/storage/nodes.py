@@ -1,0 +1,77 @@
+"""Nodes: the trees of all conversations, read branch by branch."""
+
+from sqlalchemy import bindparam, literal, select
+
+from app.engine.storage.encoding import to_json, to_text
+from app.engine.storage.reader import Reader
+from app.engine.storage.tables import nodes
+from app.engine.storage.upsert import Upsert
+from app.engine.storage.write import Write
+from app.protocol.conversations import Node
+
+# Longer than any branch; ends the walk should a damaged tree hold a circle.
+_LONGEST = 1_000_000
+
+# The tree never changes its shape: a node that is there only takes its finished content.
+_SAVE = Upsert(nodes, ["id"], ["status", "body"])
+_ONE = select(nodes.c.body).where(nodes.c.id == bindparam("id"))
+_STREAMING = select(nodes.c.body).where(nodes.c.status == literal("streaming", literal_execute=True))
+
+_start = select(nodes.c.id, nodes.c.parent_id, literal(1).label("depth")).where(nodes.c.id == bindparam("leaf_id"))
+_walk = _start.cte("walk", recursive=True)
+_walk = _walk.union_all(
+    select(nodes.c.id, nodes.c.parent_id, _walk.c.depth + 1)
+    .join_from(_walk, nodes, nodes.c.id == _walk.c.parent_id)
+    .where(_walk.c.depth < bindparam("limit"))
+)
+_BRANCH = select(nodes.c.body).join_from(_walk, nodes, nodes.c.id == _walk.c.id).order_by(_walk.c.depth.desc())
+_PARENT = select(nodes.c.parent_id).where(nodes.c.id == bindparam("id"))
+
+
+def save(node: Node) -> Write:
+    return Write(
+        _SAVE,
+        {
+            "id": node.id,
+            "conversation_id": node.conversation_id,
+            "parent_id": node.parent_id,
+            "role": node.role,
+            "status": node.status,
+            "created_at": to_text(node.created_at),
+            "body": to_json(node),
+        },
+    )
+
+
+class NodeStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def get(self, node_id: str) -> Node | None:
+        return await self._reader.struct(_ONE, Node, {"id": node_id})
+
+    async def branch(
+        self, leaf_id: str, limit: int = 50, before_id: str | None = None
+    ) -> tuple[tuple[Node, ...], bool]:
+        """One page of a branch, oldest first, and whether older ones exist.
+
+        It ends with `leaf_id`, or with the parent of `before_id` to continue above a page. Costs as much as the page,
+        however long the branch is. Empty when there is no such node.
+        """
+        last = leaf_id if before_id is None else await self._parent(before_id)
+        if last is None:
+            return (), False
+        found = await self._reader.structs(_BRANCH, Node, {"leaf_id": last, "limit": limit + 1})
+        return found[-limit:], len(found) > limit
+
+    async def path(self, leaf_id: str) -> tuple[Node, ...]:
+        """The whole branch from the root to `leaf_id`: what a model's context is made of."""
+        return await self._reader.structs(_BRANCH, Node, {"leaf_id": leaf_id, "limit": _LONGEST})
+
+    async def streaming(self) -> tuple[Node, ...]:
+        """Nodes that were never finished: after a crash these were cut."""
+        return await self._reader.structs(_STREAMING, Node)
+
+    async def _parent(self, node_id: str) -> str | None:
+        rows = await self._reader.rows(_PARENT, {"id": node_id})
+        return rows[0].parent_id if rows else None

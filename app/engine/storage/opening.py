@@ -1,0 +1,78 @@
+"""Opening the file of a SQLite database: made when there is none, refused when it cannot be trusted, migrated when old.
+
+Synchronous: meant for a thread. Whatever goes wrong, the file is left as it was found.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import Connection, NullPool, create_engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.engine.errors import StorageError
+from app.engine.storage import schema
+from app.engine.storage.copies import copy_database
+
+
+def prepare_file(path: Path, copies: Path) -> None:
+    """Leave a database of the newest schema at `path`, or raise StorageError."""
+    if not path.exists():
+        _make(path)
+        return
+    revision = _revision(path)
+    if revision not in schema.REVISIONS:
+        raise StorageError(
+            f"{path} was written by a newer Errand (schema {revision}; this one knows up to {schema.HEAD}). "
+            "Nothing was changed. Install the newer version again, or set ERRAND_HOME to another folder."
+        )
+    if revision != schema.HEAD:
+        copy = copy_database(path, copies, revision)
+        try:
+            _in_transaction(path, schema.migrate)
+        except SQLAlchemyError as error:
+            raise StorageError(
+                f"{path} could not be brought from schema {revision} to {schema.HEAD} ({error}). "
+                f"Nothing was changed; a copy is at {copy}."
+            ) from error
+
+
+def _make(path: Path) -> None:
+    # Under another name first: a crash in the middle must not leave an empty database that looks like a real one.
+    unfinished = path.with_name(path.name + ".new")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished.unlink(missing_ok=True)
+        os.close(os.open(unfinished, os.O_CREAT | os.O_WRONLY, 0o600))
+        _in_transaction(unfinished, schema.create)
+        unfinished.replace(path)
+    except (OSError, SQLAlchemyError) as error:
+        raise StorageError(f"No database can be made at {path} ({error}). Check the folder and its rights.") from error
+
+
+def _revision(path: Path) -> str:
+    try:
+        # Read-only: even a database that is refused stays as it is, its journal too.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
+                raise StorageError(
+                    f"{path} is empty or not a database of Errand. Nothing was changed. Move it away to start anew, "
+                    "or put a copy from the copies folder in its place."
+                )
+            (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            return str(revision)
+    except (sqlite3.Error, TypeError) as error:
+        raise StorageError(
+            f"{path} cannot be read ({error}): it is damaged, or its rights forbid it. Nothing was changed. "
+            "Put a copy from the copies folder in its place, or move it away to start anew."
+        ) from error
+
+
+def _in_transaction(path: Path, work: Callable[[Connection], None]) -> None:
+    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"isolation_level": None})
+    with engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        work(connection)
+        connection.commit()

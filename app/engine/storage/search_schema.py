@@ -1,0 +1,56 @@
+"""The full-text index of SQLite over the nodes: a view of their text, an FTS5 table, and the triggers that keep it.
+
+The index holds no text itself; the view takes it from the nodes' JSON when a row is indexed or a snippet is made.
+"""
+
+# Text, tool arguments (their strings) and tool results; 8,000 characters a block and 32,000 a node are searched.
+_VIEW = """
+CREATE VIEW node_texts AS
+SELECT number, replace(replace(conversation_id, '-', ''), '_', '') AS conversation, (
+    SELECT substr(group_concat(substr(
+        CASE json_extract(block.value, '$.type')
+        WHEN 'toolCall' THEN (
+            SELECT group_concat(atom, char(10)) FROM json_tree(block.value, '$.arguments') WHERE type = 'text'
+        )
+        ELSE json_extract(block.value, '$.text') END,
+        1, 8000), char(10)), 1, 32000)
+    FROM json_each(nodes.body, '$.blocks') AS block
+    WHERE json_extract(block.value, '$.type') IN ('text', 'toolCall', 'toolResult')
+) AS text
+FROM nodes
+"""
+
+# The conversation is a word of the index too: searching inside one costs no walk over the hits of all others.
+# Results come newest first, so nothing ranks them and no column sizes are kept. Prefixes from 3 letters have an
+# index of their own: without one a common prefix joins the lists of all words it begins.
+_INDEX = """
+CREATE VIRTUAL TABLE node_search USING fts5(
+    conversation, text, content='node_texts', content_rowid='number',
+    columnsize=0, prefix='3 4 5', tokenize='unicode61 remove_diacritics 2'
+)
+"""
+
+_ADD = """
+INSERT INTO node_search (rowid, conversation, text)
+SELECT number, conversation, text FROM node_texts WHERE number = new.number;
+"""
+
+_REMOVE = """
+INSERT INTO node_search (node_search, rowid, conversation, text)
+SELECT 'delete', number, conversation, text FROM node_texts WHERE number = old.number;
+"""
+
+# A streaming node changes many times; it is indexed once it is finished.
+_TRIGGERS = (
+    f"CREATE TRIGGER nodes_indexed AFTER INSERT ON nodes WHEN new.status <> 'streaming' BEGIN {_ADD} END",
+    f"CREATE TRIGGER nodes_leave BEFORE UPDATE ON nodes WHEN old.status <> 'streaming' BEGIN {_REMOVE} END",
+    f"CREATE TRIGGER nodes_return AFTER UPDATE ON nodes WHEN new.status <> 'streaming' BEGIN {_ADD} END",
+    f"CREATE TRIGGER nodes_deleted BEFORE DELETE ON nodes WHEN old.status <> 'streaming' BEGIN {_REMOVE} END",
+)
+
+CREATE_SEARCH = (_VIEW, _INDEX, *_TRIGGERS)
+
+
+def index_word(conversation_id: str) -> str:
+    """A conversation's id as the one word that the index knows it by; the view does the same."""
+    return conversation_id.replace("-", "").replace("_", "")

@@ -1,0 +1,31 @@
+"""What is SQLite's own: the settings of each connection and the path in a URL."""
+
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy import URL
+
+SHARED_SETTINGS = (
+    "PRAGMA busy_timeout = 5000",
+    "PRAGMA foreign_keys = ON",
+    # A commit is safe from a crash of the process at once, from a power cut since the last checkpoint.
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA recursive_triggers = ON",  # INSERT OR REPLACE must not get around the append-only triggers
+)
+
+
+def path_of(url: URL) -> Path | None:
+    """The file of a SQLite URL, None for other databases."""
+    if url.get_backend_name() != "sqlite":
+        return None
+    assert url.database and url.database != ":memory:", "the engine's database is a file"
+    return Path(url.database)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection for writing, in WAL mode; transactions are begun by hand."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    for setting in (*SHARED_SETTINGS, "PRAGMA journal_mode = WAL", "PRAGMA journal_size_limit = 67108864"):
+        connection.execute(setting)
+    return connection

@@ -1,0 +1,162 @@
+"""The tables. Columns are what queries need; `body` is the whole protocol struct as JSON text, and the record."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+metadata = MetaData()
+
+# SQLite gives a row number by itself to a column of the type INTEGER alone.
+_Number = BigInteger().with_variant(Integer(), "sqlite")
+
+meta = Table("meta", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("title", Text, nullable=False),
+    Column("updated_at", Text, nullable=False),
+    Column("archived", Boolean, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("conversations_by_change", "archived", "updated_at", "id"),
+)
+
+# `number` counts nodes as they are first stored: the order of search results.
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("parent_id", Text, ForeignKey("nodes.id")),
+    Column("role", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("nodes_by_conversation", "conversation_id", "number"),
+    Index(
+        "nodes_streaming",
+        "status",
+        sqlite_where=text("status = 'streaming'"),
+        postgresql_where=text("status = 'streaming'"),
+    ),
+)
+
+personalities = Table(
+    "personalities",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+agents = Table(
+    "agents",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("agents_by_conversation", "conversation_id", "created_at"),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("status", Text, nullable=False),
+    Column("started_at", Text, nullable=False),
+    Column("ended_at", Text),
+    Column("body", Text, nullable=False),
+    Index("tasks_by_start", "started_at", "id"),
+    Index("tasks_by_conversation", "conversation_id", "started_at"),
+    Index(
+        "tasks_active", "started_at", sqlite_where=text("ended_at IS NULL"), postgresql_where=text("ended_at IS NULL")
+    ),
+)
+
+# One row a model call: written as `started` before it, the rest after it.
+turns = Table(
+    "turns",
+    metadata,
+    Column("task_id", Text, ForeignKey("tasks.id"), nullable=False),
+    Column("turn", Integer, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("started_at", Text),
+    Column("finished_at", Text),
+    Column("usage", Text),
+    Column("plan", Text),
+    PrimaryKeyConstraint("task_id", "turn"),
+)
+
+# Append-only: one row for each phase of a tool call, `started` and `finished`.
+tool_executions = Table(
+    "tool_executions",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("execution_id", Text, nullable=False),
+    Column("phase", Text, nullable=False),
+    Column("task_id", Text, ForeignKey("tasks.id"), nullable=False),
+    Column("at", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("tool_executions_by_phase", "execution_id", "phase", unique=True),
+    Index("tool_executions_by_task", "task_id", "number"),
+)
+
+asks = Table(
+    "asks",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("task_id", Text, ForeignKey("tasks.id"), nullable=False),
+    Column("status", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("asks_by_status", "status", "created_at"),
+    Index("asks_by_task", "task_id", "created_at"),
+)
+
+# Append-only: a grant is its newest row.
+grants = Table(
+    "grants",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("grant_id", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("grants_by_id", "grant_id", "number"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("sequence", _Number, primary_key=True, autoincrement=False),
+    Column("conversation_id", Text),
+    Column("body", Text, nullable=False),
+)
+
+# What was answered to each command of each client: sent twice, done once, over restarts too.
+commands = Table(
+    "commands",
+    metadata,
+    Column("client_id", Text, nullable=False),
+    Column("command_id", Text, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("result", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    PrimaryKeyConstraint("client_id", "command_id"),
+    Index("commands_by_time", "at"),
+)

@@ -1,0 +1,83 @@
+"""How the journal reaches the database: one transaction for a batch of writes, on SQLite or on any other."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.sql.dml import UpdateBase
+
+from app.engine.errors import StorageError
+from app.engine.storage import sqlite
+from app.engine.storage.write import Value, Write
+
+_dialect = SQLiteDialect_pysqlite(paramstyle="named")
+
+
+class Writer(Protocol):
+    async def write(self, batch: Sequence[Write]) -> None:
+        """Execute the batch in order in one transaction; StorageError means that none of it was done."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class SqliteWriter:
+    """One thread with one connection: a batch costs a single hop to it, where a driver's await costs one a call."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite.connect(path)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="storage-writer")
+
+    async def write(self, batch: Sequence[Write]) -> None:
+        statements = [(_sql(write.statement, tuple(write.parameters)), write.parameters) for write in batch]
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, statements)
+
+    def _commit(self, statements: Sequence[tuple[str, object]]) -> None:
+        execute = self._connection.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+            for sql, parameters in statements:
+                execute(sql, parameters)  # pyright: ignore[reportArgumentType] -- the stubs want a dict of Any
+            execute("COMMIT")
+        except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
+            # The last three are parameters that sqlite3 cannot bind: lone surrogates, foreign types, huge integers.
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
+            raise StorageError(f"Not saved: {error}. Everything saved before is kept.") from error
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
+        self._thread.shutdown()
+
+
+@lru_cache(maxsize=512)
+def _sql(statement: UpdateBase, names: tuple[str, ...]) -> str:
+    compiled = statement.compile(dialect=_dialect, column_keys=list(names))
+    return str(compiled)
+
+
+class EngineWriter:
+    """Any other database, through SQLAlchemy; equal statements in a row go out as one executemany."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def write(self, batch: Sequence[Write]) -> None:
+        try:
+            async with self._engine.begin() as connection:
+                for statement, writes in groupby(batch, key=lambda write: write.statement):
+                    rows: list[dict[str, Value]] = [dict(write.parameters) for write in writes]
+                    await connection.execute(statement, rows)
+        except (SQLAlchemyError, ValueError, TypeError, OverflowError) as error:
+            raise StorageError(f"Not saved: {error}. Everything saved before is kept.") from error
+
+    async def close(self) -> None:
+        """The engine is its owner's to close."""
