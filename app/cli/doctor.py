@@ -72,10 +72,7 @@ def _local(paths: Paths) -> Iterator[Finding]:
 
 
 def _python() -> Finding:
-    text = f"{sys.version.split()[0]} at {sys.executable}"
-    if sys.version_info < (3, 11):
-        return Finding("bad", "Python", text, "Errand needs Python 3.11 or newer.")
-    return Finding("good", "Python", text)
+    return Finding("good", "Python", f"{sys.version.split()[0]} at {sys.executable}")
 
 
 def _packages() -> Finding:

@@ -1,0 +1,49 @@
+"""How a typed line is read as an answer."""
+
+import pytest
+
+from app.cli.asks import Problem, hint, read_reply
+from app.protocol.asks import AskAnswerParams
+from tests.support.terminal_events import approval, limit, question
+
+
+@pytest.mark.parametrize(
+    ("line", "reply"),
+    [
+        ("a", AskAnswerParams(ask_id="ask_1", allow=True)),
+        (" C ", AskAnswerParams(ask_id="ask_1", allow=True, remember="conversation")),
+        ("w", AskAnswerParams(ask_id="ask_1", allow=True, remember="workspace")),
+        ("d", AskAnswerParams(ask_id="ask_1", allow=False)),
+        ("r use the test folder", AskAnswerParams(ask_id="ask_1", allow=False, text="use the test folder")),
+    ],
+)
+def test_an_approval_is_settled_by_one_letter(line: str, reply: AskAnswerParams) -> None:
+    assert read_reply(approval(), line) == reply
+
+
+@pytest.mark.parametrize("line", ["", "y", "yes", "allow", "a b", "r", "q"])
+def test_anything_else_decides_nothing_about_an_approval(line: str) -> None:
+    assert isinstance(read_reply(approval(), line), Problem)
+
+
+def test_what_cannot_be_remembered_is_not_offered_and_not_taken() -> None:
+    once_only = approval(remembered=None)
+    assert "conversation" not in hint(once_only)
+    assert isinstance(read_reply(once_only, "c"), Problem)
+
+
+def test_a_number_picks_a_choice_and_other_text_is_an_answer_of_its_own() -> None:
+    ask = question("formal", "friendly")
+    assert read_reply(ask, "2") == AskAnswerParams(ask_id="ask_1", text="friendly")
+    assert read_reply(ask, "3") == AskAnswerParams(ask_id="ask_1", text="3")
+    assert read_reply(ask, " warm ") == AskAnswerParams(ask_id="ask_1", text="warm")
+
+
+def test_an_empty_line_answers_no_question() -> None:
+    assert isinstance(read_reply(question(), "  "), Problem)
+
+
+def test_a_limit_takes_yes_or_no() -> None:
+    assert read_reply(limit(), "y") == AskAnswerParams(ask_id="ask_1", allow=True)
+    assert read_reply(limit(), "no") == AskAnswerParams(ask_id="ask_1", allow=False)
+    assert isinstance(read_reply(limit(), "maybe"), Problem)

@@ -1,0 +1,99 @@
+"""Makers of the events that faces show: real protocol structs with what a test does not care for filled in."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from app.protocol.asks import Approval, Ask
+from app.protocol.blocks import Block
+from app.protocol.conversations import Node, NodeStatus, Role
+from app.protocol.tasks import Task, TaskStatus, TaskStopReason
+from app.protocol.usage import Usage
+
+START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def task(
+    status: TaskStatus = "thinking",
+    *,
+    stop_reason: TaskStopReason | None = None,
+    summary: str = "",
+    error: str | None = None,
+    activity: str = "",
+    stopping: bool = False,
+    identifier: str = "task_1",
+) -> Task:
+    """A task of 3 turns that took 4.2 seconds; it has ended if it has a stop reason."""
+    return Task(
+        id=identifier,
+        conversation_id="conversation_1",
+        agent_id="agent_1",
+        prompt="count the files",
+        status=status,
+        model="scripted/test",
+        workspace="/work",
+        started_at=START,
+        stop_reason=stop_reason,
+        summary=summary,
+        error=error,
+        activity=activity,
+        stopping=stopping,
+        step_count=3,
+        usage=Usage(input_tokens=1200, output_tokens=34, cost_usd=0.0012),
+        ended_at=START + timedelta(seconds=4.2) if stop_reason else None,
+    )
+
+
+def node(
+    role: Role, *blocks: Block, identifier: str = "node_1", status: NodeStatus = "complete", error: str | None = None
+) -> Node:
+    return Node(
+        id=identifier,
+        conversation_id="conversation_1",
+        parent_id=None,
+        role=role,
+        author="agent_1",
+        blocks=blocks,
+        status=status,
+        created_at=START,
+        task_id="task_1",
+        turn=1,
+        error=error,
+    )
+
+
+def question(*choices: str, text: str = "Which tone?") -> Ask:
+    return _ask("question", text, choices, None)
+
+
+def approval(command: str = "rm -r build", remembered: str | None = "rm -r build") -> Ask:
+    what = Approval(
+        tool="shell",
+        call_id="call_1",
+        text="Run a command.",
+        rule="commands ask",
+        risk="high",
+        command=command,
+        working_dir="/work",
+        writes=("/work/build",),
+        remembered=remembered,
+    )
+    return _ask("approval", "May it run this?", (), what)
+
+
+def limit() -> Ask:
+    return _ask("limit", "It has used its 50 turns. Go on?", (), None)
+
+
+def _ask(
+    kind: Literal["question", "approval", "limit"], text: str, choices: tuple[str, ...], what: Approval | None
+) -> Ask:
+    return Ask(
+        id="ask_1",
+        task_id="task_1",
+        conversation_id="conversation_1",
+        kind=kind,
+        text=text,
+        created_at=START,
+        choices=choices,
+        approval=what,
+    )
