@@ -1,0 +1,43 @@
+"""What scenarios do to an agent in the middle of things: steer, abort, clear, change a mode, sleep."""
+
+import asyncio
+
+from msgspec import UNSET
+
+from app.engine.agent.agent import Agent
+from app.engine.agent.queues import QueueMode
+from tests.conformance.scenario import Action, Mode, SetMode, Step
+
+MODES: dict[Mode, QueueMode] = {"all": "all", "one-at-a-time": "one_at_a_time"}
+
+
+async def act(agent: Agent, action: Action | Step) -> None:
+    if action.steer is not UNSET:
+        agent.steer(action.steer)
+    if action.follow_up is not UNSET:
+        agent.follow_up(action.follow_up)
+    if action.abort:
+        agent.abort()
+    if action.clear_all:
+        agent.clear_all()
+    if action.clear_steering:
+        agent.clear_steering()
+    if action.clear_follow_up:
+        agent.clear_follow_up()
+    if action.set_mode is not None:
+        _set_mode(agent, action.set_mode)
+    if action.sleep is not UNSET:
+        await asyncio.sleep(action.sleep / 1000)
+
+
+def _set_mode(agent: Agent, modes: SetMode) -> None:
+    if modes.steering is not None:
+        agent.set_steering_mode(MODES[modes.steering])
+    if modes.follow_up is not None:
+        agent.set_follow_up_mode(MODES[modes.follow_up])
+
+
+async def let_others_run() -> None:
+    """A turn of the event loop in the sense of the recordings: what is ready now gets to run first."""
+    for _ in range(5):
+        await asyncio.sleep(0)

@@ -1,0 +1,122 @@
+"""A scenario's options as an agent's: the two profiles and the scripted hooks."""
+
+from collections.abc import Callable, Sequence
+
+from app.engine.agent.agent import AgentOptions
+from app.engine.agent.hooks import (
+    Block,
+    FinishedCall,
+    FinishedTurn,
+    Hooks,
+    NextTurn,
+    PendingCall,
+    ResultChange,
+    TurnDecision,
+)
+from app.engine.agent.reply import known_to_models
+from app.engine.agent.run import StreamFunction
+from app.engine.cancel import CancelSignal
+from app.engine.messages import AssistantMessage, Message, ModelMessage, Text, ToolResultMessage, UserMessage, user_text
+from app.engine.tools.base import AgentTool
+from tests.conformance.actions import MODES
+from tests.conformance.messages import initial
+from tests.conformance.provider import ScriptedFailure
+from tests.conformance.scenario import Options, Profile, Scenario
+
+Abort = Callable[[], None]
+
+
+def agent_options(
+    scenario: Scenario, profile: Profile, stream: StreamFunction, tools: tuple[AgentTool, ...], abort: Abort
+) -> AgentOptions:
+    options = scenario.options
+    return AgentOptions(
+        stream=stream,
+        model="scripted/scripted",
+        system_prompt=scenario.system_prompt,
+        tools=tools,
+        messages=tuple(initial(message) for message in scenario.initial_messages),
+        tool_execution=options.tool_execution or ("parallel" if profile == "modern" else "sequential"),
+        steering=options.steering or ("finish_batch" if profile == "modern" else "skip_remaining"),
+        steering_mode=MODES[options.steering_mode],
+        follow_up_mode=MODES[options.follow_up_mode],
+        hooks=_ScriptedHooks(options, abort).hooks(),
+    )
+
+
+class _ScriptedHooks:
+    """Answers the hooks as the scenario says; only those it names are hung in."""
+
+    def __init__(self, options: Options, abort: Abort) -> None:
+        self._options = options
+        self._abort = abort
+        self._turns_finished = 0
+        self._turns_prepared = 0
+
+    def hooks(self) -> Hooks:
+        options = self._options
+        return Hooks(
+            transform_context=self._transform if options.transform_context is not None else None,
+            convert_to_llm=self._convert if options.convert_to_llm is not None else None,
+            get_api_key=self._key if options.get_api_key else None,
+            before_tool_call=self._before if options.before_tool_call is not None else None,
+            after_tool_call=self._after if options.after_tool_call is not None else None,
+            finish_turn=self._finish if options.finish_turn is not None else None,
+            prepare_next_turn=self._prepare if options.prepare_next_turn is not None else None,
+        )
+
+    async def _transform(self, messages: tuple[Message, ...], cancel: CancelSignal) -> Sequence[Message]:
+        spec = self._options.transform_context
+        assert spec is not None
+        if spec.raise_ is not None:
+            raise ScriptedFailure(spec.raise_)
+        if spec.keep_last is not None:
+            messages = messages[-spec.keep_last :] if spec.keep_last else ()
+        return (*messages, user_text(spec.append)) if spec.append is not None else messages
+
+    async def _convert(self, messages: Sequence[Message]) -> Sequence[ModelMessage]:
+        spec = self._options.convert_to_llm
+        assert spec is not None
+        kept = [message for message in messages if message.role not in spec.drop]
+        return await known_to_models(
+            [_as_user(message) if message.role in spec.as_user else message for message in kept]
+        )
+
+    async def _key(self, model: str) -> str | None:
+        return f"key for {model}"
+
+    async def _before(self, pending: PendingCall, cancel: CancelSignal) -> Block | None:
+        spec = (self._options.before_tool_call or {}).get(pending.call.id)
+        if spec is None:
+            return None
+        if spec.abort:
+            self._abort()
+        if spec.raise_ is not None:
+            raise ScriptedFailure(spec.raise_)
+        return Block(spec.reason, spec.terminate) if spec.block else None
+
+    async def _after(self, finished: FinishedCall, cancel: CancelSignal) -> ResultChange | None:
+        spec = (self._options.after_tool_call or {}).get(finished.pending.call.id)
+        if spec is None:
+            return None
+        if spec.raise_ is not None:
+            raise ScriptedFailure(spec.raise_)
+        content = (Text(spec.text),) if spec.text is not None else None
+        return ResultChange(content, spec.details, None, spec.is_error, spec.terminate)
+
+    async def _finish(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
+        answers = self._options.finish_turn or []
+        self._turns_finished += 1
+        return answers[self._turns_finished - 1] if self._turns_finished <= len(answers) else None
+
+    async def _prepare(self, turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
+        answers = self._options.prepare_next_turn or []
+        self._turns_prepared += 1
+        texts = answers[self._turns_prepared - 1] if self._turns_prepared <= len(answers) else None
+        return NextTurn(add=tuple(user_text(text) for text in texts)) if texts is not None else None
+
+
+def _as_user(message: Message) -> Message:
+    if isinstance(message, AssistantMessage | ToolResultMessage):
+        return user_text("".join(block.text for block in message.content if isinstance(block, Text)))
+    return UserMessage(message.content)

@@ -1,0 +1,76 @@
+"""The scripted tools of the conformance scenarios."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from msgspec import UNSET
+
+from app.engine.cancel import CancelSignal
+from app.engine.messages import Text
+from app.engine.tools.base import ExecutionMode, OnUpdate, ToolError, ToolResult, text_result
+from app.protocol.json import JsonObject, JsonValue
+from tests.conformance.scenario import Action, ScriptStep, ToolSpec, compact
+
+Act = Callable[[Action], Awaitable[None]]
+
+
+class ScriptedTool:
+    """Plays its script, or the one written for the call. `detached` holds what runs on in the background."""
+
+    def __init__(self, spec: ToolSpec, act: Act, detached: set[asyncio.Task[ToolResult]]) -> None:
+        self.name = spec.name
+        self.label = spec.name
+        self.description = spec.description
+        self.parameters = spec.parameters
+        self.execution_mode: ExecutionMode = spec.execution_mode
+        self._spec = spec
+        self._act = act
+        self._detached = detached
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        rename = self._spec.prepare_arguments.rename if self._spec.prepare_arguments is not None else {}
+        return {rename.get(name, name): value for name, value in arguments.items()}
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        script = self._spec.by_call.get(call_id, self._spec.script)
+        return await self._play(script, arguments, cancel, on_update)
+
+    async def _play(
+        self, script: list[ScriptStep], arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        for step in script:
+            if step.raise_ is not UNSET:
+                raise ToolError(_filled(step.raise_, arguments))
+            if step.return_ is not UNSET:
+                text = _filled(step.return_, arguments)
+                return ToolResult((Text(text),), details=step.details, terminate=step.terminate)
+            if step.emit is not UNSET:
+                on_update(text_result(_filled(step.emit, arguments)))
+            elif step.detach is not None:
+                self._detached.add(asyncio.create_task(self._play(step.detach, arguments, cancel, on_update)))
+            elif step.sleep is not UNSET and step.honour_abort:
+                await _sleep_until_aborted(step.sleep / 1000, cancel)
+            else:
+                await self._act(step)
+        return text_result("")
+
+
+async def _sleep_until_aborted(seconds: float, cancel: CancelSignal) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(cancel.wait(), seconds)
+    if cancel.is_set:
+        raise ToolError("aborted by signal")
+
+
+def _filled(template: str, arguments: JsonObject) -> str:
+    text = template.replace("${args}", compact(arguments))
+    for name, value in arguments.items():
+        text = text.replace("${" + name + "}", _shown(value))
+    return text
+
+
+def _shown(value: JsonValue) -> str:
+    return value if isinstance(value, str) else compact(value)
