@@ -57,7 +57,7 @@ def result_line(call: ToolCallBlock | None, result: ToolResultBlock, width: int,
     """One line for a finished call, and the diff below it where there is one."""
     words = words_of(result.tool, call.arguments if call else {})
     sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
-    time = _time(result.details)
+    time = "" if result.summary.endswith(" s") else _time(result.details)
     outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
     head = words.line(words.done, width - len(words.done) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
