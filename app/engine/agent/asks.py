@@ -37,7 +37,7 @@ class AskDesk:
             live.ask_settled(ask.id)
 
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
-        """Settle an ask; a later answer does not win and gets the first. `InvalidParams` if it does not fit the kind."""
+        """Settle an ask; a later answer does not win and gets the first. `InvalidParams` if it does not fit."""
         entry = self._waiting.get(params.ask_id)
         if entry is None:
             return await self._late(params)

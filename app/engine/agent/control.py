@@ -10,6 +10,12 @@ from app.engine.messages import Text
 from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult
 from app.protocol.json import JsonObject
 
+_TASK_COMPLETE: JsonObject = {
+    "type": "object",
+    "properties": {"summary": {"type": "string", "description": "What was accomplished, in a few sentences."}},
+    "required": ["summary"],
+}
+
 
 class TaskComplete:
     """Ends the task: `completed` is the summary once it was called."""
@@ -19,11 +25,7 @@ class TaskComplete:
     description = "Call this when the task is finished, and only then, with a short summary of what was accomplished."
     execution_mode: ExecutionMode = "sequential"
     read_only: ClassVar[bool] = True
-    parameters: ClassVar[JsonObject] = {
-        "type": "object",
-        "properties": {"summary": {"type": "string", "description": "What was accomplished, in a few sentences."}},
-        "required": ["summary"],
-    }
+    parameters = _TASK_COMPLETE
 
     def __init__(self) -> None:
         self.completed: str | None = None
@@ -46,6 +48,16 @@ class _Question(msgspec.Struct, frozen=True):
     choices: tuple[str, ...] = ()
 
 
+_ASK_USER: JsonObject = {
+    "type": "object",
+    "properties": {
+        "question": {"type": "string", "description": "One clear question."},
+        "choices": {"type": "array", "items": {"type": "string"}, "description": "Possible answers."},
+    },
+    "required": ["question"],
+}
+
+
 class AskUser:
     """Puts a question to the person and gives the model the answer. `ask` waits; it returns None when cancelled."""
 
@@ -57,14 +69,7 @@ class AskUser:
     )
     execution_mode: ExecutionMode = "sequential"
     read_only: ClassVar[bool] = True
-    parameters: ClassVar[JsonObject] = {
-        "type": "object",
-        "properties": {
-            "question": {"type": "string", "description": "One clear question."},
-            "choices": {"type": "array", "items": {"type": "string"}, "description": "Possible answers."},
-        },
-        "required": ["question"],
-    }
+    parameters = _ASK_USER
 
     def __init__(self, ask: Callable[[str, tuple[str, ...], CancelSignal], Awaitable[str | None]]) -> None:
         self._ask = ask
@@ -85,6 +90,13 @@ class AskUser:
         return ToolResult((Text(answer),), summary="answered")
 
 
+_SEND_UPDATE: JsonObject = {
+    "type": "object",
+    "properties": {"message": {"type": "string", "description": "What was done and what comes next."}},
+    "required": ["message"],
+}
+
+
 class SendUpdate:
     """A word on progress: the call itself is what people see, so there is nothing more to do."""
 
@@ -93,11 +105,7 @@ class SendUpdate:
     description = "Tell the person about progress without stopping work."
     execution_mode: ExecutionMode = "parallel"
     read_only: ClassVar[bool] = True
-    parameters: ClassVar[JsonObject] = {
-        "type": "object",
-        "properties": {"message": {"type": "string", "description": "What was done and what comes next."}},
-        "required": ["message"],
-    }
+    parameters = _SEND_UPDATE
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         return arguments

@@ -1,6 +1,6 @@
 """A task under way and its publishing: the only place that changes a task's record while it works."""
 
-from datetime import UTC, datetime
+import time
 
 import msgspec
 
@@ -8,6 +8,7 @@ from app.engine.agent.task import moved
 from app.engine.broadcast import EventLog
 from app.protocol.events import TaskUpdate
 from app.protocol.tasks import Task, TaskStatus
+from app.protocol.usage import Usage
 
 
 class LiveTask:
@@ -15,13 +16,19 @@ class LiveTask:
 
     def __init__(self, task: Task, log: EventLog) -> None:
         self.task = task
+        self._published: Task | None = None
         self._log = log
         self._tools: dict[str, str] = {}
         self._asks: list[str] = []
+        self._idle_since: float | None = None
+        self._started = time.monotonic()
+        self._idled = 0.0
 
     def set(self, task: Task) -> None:
-        if task != self.task:
-            self.task = task
+        self.task = task
+        self._watch_idle(task.status in ("waiting_user", "paused"))
+        if task != self._published:
+            self._published = task
             self._log.publish(TaskUpdate(task=task))
 
     def move(self, status: TaskStatus, activity: str = "") -> None:
@@ -30,36 +37,66 @@ class LiveTask:
     def say(self, activity: str) -> None:
         self.set(msgspec.structs.replace(self.task, activity=activity))
 
+    def turn_started(self) -> None:
+        turn = self.task.step_count + 1
+        self.set(msgspec.structs.replace(moved(self.task, "thinking"), step_count=turn, current_tool=None, activity=""))
+
+    def count(self, usage: Usage) -> None:
+        """Add a turn's usage. It is published with the change that follows: one event less a step."""
+        self.task = msgspec.structs.replace(self.task, usage=_sum(self.task.usage, usage))
+
     def tool_started(self, call_id: str, tool: str) -> None:
         self._tools[call_id] = tool
-        self._settle()
+        self.settle()
 
     def tool_ended(self, call_id: str) -> None:
-        """The status stays at tool_executing until the next model call says otherwise: one event less a step."""
+        """With the last one the status stays until the next turn starts: one event less a step."""
         self._tools.pop(call_id, None)
         if self._tools:
-            self._settle()
+            self.settle()
 
     def ask_raised(self, ask_id: str) -> None:
         self._asks.append(ask_id)
-        self._settle()
+        self.settle()
 
     def ask_settled(self, ask_id: str) -> None:
         self._asks.remove(ask_id)
-        self._settle()
+        self.settle()
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Derive status, tool and ask from what is open: an ask shows before a running tool."""
-        status: TaskStatus = "waiting_user" if self._asks else "tool_executing" if self._tools else "running"
+        status: TaskStatus = "waiting_user" if self._asks else "tool_executing" if self._tools else "thinking"
         self.set(
             msgspec.structs.replace(
                 moved(self.task, status),
                 ask_id=self._asks[-1] if self._asks else None,
                 current_tool=next(reversed(self._tools.values()), None),
-                activity="",
+                activity="stopping" if self.task.stopping else "",
             )
         )
 
-    def seconds(self) -> float:
-        """Since the start, waiting included."""
-        return (datetime.now(UTC) - self.task.started_at).total_seconds()
+    def worked_s(self) -> float:
+        """Seconds since the start in this engine, without those it waited for a person."""
+        now = time.monotonic()
+        idle = self._idled + (now - self._idle_since if self._idle_since is not None else 0.0)
+        return now - self._started - idle
+
+    def _watch_idle(self, idle: bool) -> None:
+        if idle and self._idle_since is None:
+            self._idle_since = time.monotonic()
+        elif not idle and self._idle_since is not None:
+            self._idled += time.monotonic() - self._idle_since
+            self._idle_since = None
+
+
+def _sum(total: Usage, turn: Usage) -> Usage:
+    """Costs add up where they are known; the sum is unknown only while nothing was."""
+    costs = [usage.cost_usd for usage in (total, turn) if usage.cost_usd is not None]
+    return Usage(
+        input_tokens=total.input_tokens + turn.input_tokens,
+        output_tokens=total.output_tokens + turn.output_tokens,
+        cache_read_tokens=total.cache_read_tokens + turn.cache_read_tokens,
+        cache_write_tokens=total.cache_write_tokens + turn.cache_write_tokens,
+        cost_usd=sum(costs) if costs else None,
+        seconds=total.seconds + turn.seconds,
+    )

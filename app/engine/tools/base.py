@@ -99,14 +99,18 @@ class AgentTool(Protocol):
         ...
 
 
-class Tool(AgentTool, Protocol):
-    """A tool of the registry: made for each task with its workplace."""
+class GuardedTool(AgentTool, Protocol):
+    """A tool that tells the policy what it would touch."""
 
     read_only: ClassVar[bool]
     """True where running it twice does no harm: after a crash such a call is retried without asking."""
 
-    def __init__(self, workplace: Workplace) -> None: ...
-
     def access(self, arguments: JsonObject) -> Access:
-        """What a call with these validated arguments would touch; pure, touches nothing itself."""
+        """What a call with these validated arguments would touch; it only looks."""
         ...
+
+
+class Tool(GuardedTool, Protocol):
+    """A tool of the registry: made for each task with its workplace."""
+
+    def __init__(self, workplace: Workplace) -> None: ...

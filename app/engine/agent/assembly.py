@@ -1,0 +1,92 @@
+"""Puts the parts of one task together."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.engine.agent.agent import Agent, AgentOptions
+from app.engine.agent.approvals import Approvals
+from app.engine.agent.asks import AskDesk
+from app.engine.agent.branch import Branch
+from app.engine.agent.control import AskUser, SendUpdate, TaskComplete
+from app.engine.agent.course import Course
+from app.engine.agent.executions import Executions
+from app.engine.agent.gate import Gate
+from app.engine.agent.hooks import Hooks
+from app.engine.agent.limits import Limits
+from app.engine.agent.live import LiveTask
+from app.engine.agent.prompting import system_prompt
+from app.engine.agent.questions import Questions
+from app.engine.agent.recorder import Recorder
+from app.engine.agent.steps import Steps
+from app.engine.agent.task_run import TaskRun
+from app.engine.broadcast import EventLog
+from app.engine.cancel import CancelSignal
+from app.engine.messages import Message
+from app.engine.models.base import ChatModel
+from app.engine.permissions.grants import Grants
+from app.engine.settings import Settings
+from app.engine.storage.database import Database
+from app.engine.tools.base import GuardedTool, Workplace
+from app.engine.tools.environment import clean_environment
+from app.engine.tools.registry import bind
+from app.paths import Paths
+from app.protocol.agents import Personality
+from app.protocol.tasks import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What all tasks share."""
+
+    log: EventLog
+    database: Database
+    settings: Settings
+    desk: AskDesk
+    grants: Grants
+    paths: Paths
+
+    def build(
+        self, task: Task, branch: Branch, personality: Personality, model: ChatModel, history: tuple[Message, ...]
+    ) -> TaskRun:
+        """A task ready to run. `history` is what the conversation holds before the prompt."""
+        live, cancel, completion = LiveTask(task, self.log), CancelSignal(), TaskComplete()
+        journal = self.database.journal
+        executions = Executions(task.id, journal)
+        # The prompt is in the tree before the task starts; one that is resumed has none.
+        recorder = Recorder(live, branch, self.log, journal, executions, skip=1)
+        gate = Gate(live, self.settings.values.seconds_between_calls)
+        tools = self._tools(task, personality, live, completion)
+        approvals = Approvals(live, self.desk, self.grants, self.log, self.paths.home)
+        steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, model, tools)
+        course = Course(live, self.desk, completion, self._limits(task))
+        agent = Agent(
+            AgentOptions(
+                stream=steps.stream,
+                model=task.model,
+                system_prompt=system_prompt(personality.system_prompt, task.workspace),
+                tools=tools,
+                messages=history,
+                thinking_level=task.thinking_level,
+                session_id=task.conversation_id,
+                hooks=Hooks(
+                    before_tool_call=steps.before_tool_call,
+                    finish_turn=course.finish_turn,
+                    prepare_next_turn=course.prepare_next_turn,
+                ),
+            )
+        )
+        course.follow(agent)
+        return TaskRun(live, branch, self.log, gate, recorder, course, completion, agent, cancel)
+
+    def _tools(
+        self, task: Task, personality: Personality, live: LiveTask, completion: TaskComplete
+    ) -> tuple[GuardedTool, ...]:
+        output = self.paths.outputs / task.id
+        workplace = Workplace(task.id, Path(task.workspace), output, clean_environment(os.environ))
+        ask_user = AskUser(Questions(live, self.desk).ask)
+        return (*bind(workplace, personality.tools), ask_user, SendUpdate(), completion)
+
+    def _limits(self, task: Task) -> Limits:
+        minutes = self.settings.values.max_minutes
+        return Limits(task.max_turns, minutes or None, task.budget_usd)

@@ -1,0 +1,75 @@
+"""The branch a task writes on: nodes are appended at its end, and the agent's head follows."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.broadcast import EventLog
+from app.engine.errors import Conflict
+from app.engine.ids import new_id
+from app.protocol.agents import Agent
+from app.protocol.blocks import Block
+from app.protocol.conversations import Node, NodeStatus, Role
+from app.protocol.events import AgentUpdate, TaskMessage
+from app.protocol.usage import Usage
+
+
+class Branch:
+    """One agent's place in its conversation. `agent.head_id` trails `tip` until `move_head`."""
+
+    def __init__(self, agent: Agent, log: EventLog) -> None:
+        self.agent = agent
+        self.tip = agent.head_id
+        self._log = log
+
+    def draft(
+        self,
+        role: Role,
+        author: str,
+        blocks: tuple[Block, ...],
+        *,
+        task_id: str | None = None,
+        turn: int = 0,
+        status: NodeStatus = "complete",
+        model: str = "",
+        usage: Usage | None = None,
+        error: str | None = None,
+        node_id: str | None = None,
+    ) -> Node:
+        """A node that would follow the tip; it is not in the tree until `append`."""
+        return Node(
+            id=node_id or new_id("node"),
+            conversation_id=self.agent.conversation_id,
+            parent_id=self.tip,
+            role=role,
+            author=author,
+            blocks=blocks,
+            status=status,
+            created_at=datetime.now(UTC),
+            task_id=task_id,
+            turn=turn,
+            model=model,
+            usage=usage,
+            error=error,
+        )
+
+    def append(self, node: Node) -> None:
+        """Put a node into the tree and make it the tip; the same id again replaces a streaming node."""
+        self._log.publish(TaskMessage(node=node))
+        self.tip = node.id
+
+    def move_head(self) -> None:
+        """Let the agent's head catch up with the tip."""
+        if self.agent.head_id != self.tip:
+            self._move(self.tip)
+
+    def set_head(self, node_id: str, version: int) -> None:
+        """Put the head elsewhere, if `version` is still the agent's; the loser of a race gets `Conflict`."""
+        if version != self.agent.version:
+            raise Conflict(f"The agent has moved on: its version is {self.agent.version}, not {version}.")
+        self.tip = node_id
+        self._move(node_id)
+
+    def _move(self, node_id: str | None) -> None:
+        self.agent = msgspec.structs.replace(self.agent, head_id=node_id, version=self.agent.version + 1)
+        self._log.publish(AgentUpdate(agent=self.agent))

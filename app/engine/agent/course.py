@@ -1,0 +1,96 @@
+"""The course of a task: whether a further turn follows, when a limit is reached, and what a silent model is told."""
+
+from datetime import UTC, datetime
+
+from app.engine.agent.agent import Agent
+from app.engine.agent.asks import AskDesk
+from app.engine.agent.control import TaskComplete
+from app.engine.agent.hooks import FinishedTurn, NextTurn, TurnDecision
+from app.engine.agent.limits import Limits, Reached, reached
+from app.engine.agent.live import LiveTask
+from app.engine.agent.prompting import text
+from app.engine.cancel import CancelSignal
+from app.engine.ids import new_id
+from app.engine.messages import user_text
+from app.protocol.asks import Ask
+from app.protocol.tasks import TaskStopReason
+
+# Replies without a call that a task in `task` mode may give in a row before it counts as done.
+_MOST_NUDGES = 3
+
+
+class Course:
+    """Decides at the end of each turn. `limit` is set when a reached limit ended the task."""
+
+    def __init__(
+        self,
+        live: LiveTask,
+        desk: AskDesk,
+        completion: TaskComplete,
+        limits: Limits,
+    ) -> None:
+        self._live = live
+        self._desk = desk
+        self._completion = completion
+        self._given = limits
+        self._limits = limits
+        self._nudges = 0
+        self._nudge = False
+        self._agent: Agent | None = None
+        self.limit: TaskStopReason | None = None
+
+    def follow(self, agent: Agent) -> None:
+        """Set the agent whose queues count: a completed task goes on while somebody's words wait in them."""
+        self._agent = agent
+
+    async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
+        """`end` once the task is complete or out of limits; `continue` where a nudge is due."""
+        if cancel.is_set or turn.message.error is not None:
+            return None
+        if self._completion.completed is not None and not self._is_queued():
+            return "end"
+        self._completion.completed = None
+        self._nudge = self._is_nudge_due(turn)
+        goes_on = self._nudge or bool(turn.message.tool_calls)
+        if goes_on and not await self._is_within_limits(cancel):
+            return "end"
+        return "continue" if self._nudge else None
+
+    async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
+        if not self._nudge:
+            return None
+        self._nudge = False
+        return NextTurn(add=(user_text(text("nudge")),))
+
+    def _is_queued(self) -> bool:
+        return self._agent is not None and bool(self._agent.queued_steering or self._agent.queued_follow_ups)
+
+    def _is_nudge_due(self, turn: FinishedTurn) -> bool:
+        if self._live.task.mode != "task" or turn.message.tool_calls:
+            self._nudges = 0
+            return False
+        self._nudges += 1
+        return self._nudges < _MOST_NUDGES
+
+    async def _is_within_limits(self, cancel: CancelSignal) -> bool:
+        task = self._live.task
+        over = reached(self._limits, self._given, task.step_count, self._live.worked_s(), task.usage)
+        if over is None:
+            return True
+        if task.approve == "ask" and await self._may_go_on(over, cancel):
+            self._limits = over.extended
+            return True
+        self.limit = None if cancel.is_set else over.reason
+        return False
+
+    async def _may_go_on(self, over: Reached, cancel: CancelSignal) -> bool:
+        ask = Ask(
+            id=new_id("ask"),
+            task_id=self._live.task.id,
+            conversation_id=self._live.task.conversation_id,
+            kind="limit",
+            text=f"{over.text} Go on with as much again?",
+            created_at=datetime.now(UTC),
+            choices=("Go on", "Stop here"),
+        )
+        return (await self._desk.put(ask, self._live, cancel)).allowed is True

@@ -1,0 +1,60 @@
+"""The gate before each step: waits while the task is paused, and keeps the least time between model calls."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+
+from app.engine.agent.live import LiveTask
+from app.engine.cancel import CancelSignal
+
+
+class Gate:
+    """Open until `close`; steps wait in `passage`. `pace_s` is the least time between two model calls."""
+
+    def __init__(self, live: LiveTask, pace_s: float) -> None:
+        self._live = live
+        self._pace_s = pace_s
+        self._last_call = 0.0
+        self._open = asyncio.Event()
+        self._open.set()
+
+    @property
+    def is_closed(self) -> bool:
+        return not self._open.is_set()
+
+    def close(self) -> None:
+        """Let the step at hand end; the next one waits."""
+        self._open.clear()
+        self._live.say("pausing after this step")
+
+    def open(self) -> None:
+        self._open.set()
+        if self._live.task.status != "paused":
+            self._live.say("")
+
+    async def passage(self, cancel: CancelSignal) -> None:
+        """Return once the gate is open or the task is cancelled."""
+        if self.is_closed and not cancel.is_set:
+            self._live.move("paused", "paused")
+            await _first(self._open.wait(), cancel)
+            self._live.settle()
+
+    async def pace(self, cancel: CancelSignal) -> None:
+        """Wait until the next model call is due."""
+        due = self._last_call + self._pace_s
+        wait = due - time.monotonic()
+        if wait > 0 and self._last_call:
+            self._live.say(f"next model call in {wait:.0f} s")
+            await _first(asyncio.sleep(wait), cancel)
+        self._last_call = time.monotonic()
+
+
+async def _first(work: Coroutine[object, object, object], cancel: CancelSignal) -> None:
+    """Wait for `work` or the signal, whichever comes first; the other is given up."""
+    tasks = [asyncio.ensure_future(work), asyncio.ensure_future(cancel.wait())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

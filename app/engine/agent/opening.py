@@ -1,0 +1,63 @@
+"""Opens a task: checks what was asked for, settles model and limits, and puts the first records."""
+
+from datetime import UTC, datetime
+
+from app.engine.agent.branch import Branch
+from app.engine.agent.place import Place, publish_place
+from app.engine.broadcast import EventLog
+from app.engine.errors import ConfigurationError, InvalidParams
+from app.engine.ids import new_id
+from app.engine.models.router import ModelRouter
+from app.engine.settings import SettingValues
+from app.protocol.blocks import TextBlock
+from app.protocol.events import TaskUpdate
+from app.protocol.tasks import Task, TaskStartParams
+
+NOTHING_CONFIGURED = (
+    "No model is configured. Set a key such as OPENAI_API_KEY or ANTHROPIC_API_KEY, start a local model server "
+    "(Ollama, LM Studio, llama.cpp, vLLM), or name a model with --model. `errand models` lists what was found; "
+    "`errand tour` works without any."
+)
+
+
+def check(params: TaskStartParams) -> None:
+    """What the types do not say; raises `InvalidParams`."""
+    if not params.prompt.strip():
+        raise InvalidParams("The prompt is empty. Say what is to be done.")
+    if params.max_turns is not None and params.max_turns < 1:
+        raise InvalidParams("maxTurns must be at least 1.")
+    if params.budget_usd is not None and params.budget_usd <= 0:
+        raise InvalidParams("budgetUsd must be more than 0.")
+
+
+async def new_task(params: TaskStartParams, place: Place, settings: SettingValues, models: ModelRouter) -> Task:
+    """The record of a task that is about to start; nothing is stored yet. `ConfigurationError` without a model."""
+    model = params.model or place.personality.model or settings.default_model or await models.default_model()
+    if not model:
+        raise ConfigurationError(NOTHING_CONFIGURED)
+    return Task(
+        id=params.task_id or new_id("task"),
+        conversation_id=place.conversation.id,
+        agent_id=place.agent.id,
+        prompt=params.prompt,
+        status="running",
+        model=model,
+        workspace=place.conversation.workspace,
+        started_at=datetime.now(UTC),
+        api_base=params.api_base or settings.default_api_base or None,
+        mode=params.mode,
+        approve=params.approve,
+        thinking_level=params.thinking_level or place.personality.thinking_level or settings.thinking_level,
+        max_turns=params.max_turns or settings.max_turns,
+        budget_usd=params.budget_usd or settings.budget_usd or None,
+    )
+
+
+def publish_opening(task: Task, place: Place, log: EventLog) -> Branch:
+    """Put conversation, agent, task and the user's message, in the order that storage needs."""
+    publish_place(place, log)
+    log.publish(TaskUpdate(task=task))
+    branch = Branch(place.agent, log)
+    branch.append(branch.draft("user", "user", (TextBlock(text=task.prompt),), task_id=task.id))
+    branch.move_head()
+    return branch

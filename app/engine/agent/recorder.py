@@ -1,0 +1,151 @@
+"""Turns what an agent does into the record: nodes, plans, turns, tool executions, and what clients see meanwhile."""
+
+import time
+from datetime import UTC, datetime
+from typing import Literal
+
+from app.engine.agent.branch import Branch
+from app.engine.agent.context import blocks_of, plan_of
+from app.engine.agent.events import (
+    AgentEvent,
+    MessageEnd,
+    MessageUpdate,
+    ToolExecutionEnd,
+    ToolExecutionUpdate,
+    TurnEnd,
+)
+from app.engine.agent.executions import Executions
+from app.engine.agent.live import LiveTask
+from app.engine.agent.streaming import StreamingReply
+from app.engine.broadcast import EventLog
+from app.engine.messages import AssistantMessage, Message, StopReason, Text, ToolResultMessage
+from app.engine.models.base import BlockDelta, Retry
+from app.engine.storage import turns
+from app.engine.storage.journal import Journal
+from app.protocol.blocks import NoticeBlock, NoticeKind
+from app.protocol.events import TaskPlan, ToolOutput
+from app.protocol.usage import Usage
+
+_Outcome = Literal["complete", "failed", "cut"]
+_OUTCOME: dict[StopReason, _Outcome] = {"error": "failed", "aborted": "cut", "length": "cut"}
+
+
+class Recorder:
+    """Listens to one agent for one task. Prompts are in the tree before it starts: `skip` counts them."""
+
+    def __init__(
+        self, live: LiveTask, branch: Branch, log: EventLog, journal: Journal, executions: Executions, skip: int
+    ) -> None:
+        self._live = live
+        self._branch = branch
+        self._log = log
+        self._journal = journal
+        self._executions = executions
+        self._skip = skip
+        self._reply = StreamingReply(live, branch, log, journal)
+        self._call_started = time.monotonic()
+
+    async def listen(self, event: AgentEvent) -> None:
+        match event:
+            case MessageUpdate(event=BlockDelta() as delta):
+                self._delta(delta)
+            case MessageUpdate(event=Retry() as retry):
+                self._reply.restart()
+                self._live.say(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
+            case MessageEnd(message=message):
+                self._message(message)
+            case ToolExecutionUpdate():
+                self._output(event)
+            case ToolExecutionEnd():
+                self._executions.ended(event)
+                self._live.tool_ended(event.call_id)
+            case TurnEnd():
+                self._branch.move_head()
+            case _:
+                pass
+
+    def turn_started(self, model: str) -> None:
+        """Put the intent of a model call; the caller waits for it to be committed."""
+        self._live.turn_started()
+        self._call_started = time.monotonic()
+        task = self._live.task
+        self._journal.put(turns.started(task.id, task.step_count, model, datetime.now(UTC)))
+
+    def notice(self, kind: NoticeKind, text: str) -> None:
+        """Append a system node: a remark of the engine itself."""
+        block = NoticeBlock(kind=kind, text=text)
+        task_id = self._live.task.id
+        self._branch.append(self._branch.draft("system", "engine", (block,), task_id=task_id))
+
+    def _delta(self, delta: BlockDelta) -> None:
+        if self._live.task.activity:
+            self._live.say("")
+        self._reply.delta(delta)
+
+    def _message(self, message: Message) -> None:
+        if self._skip > 0:
+            self._skip -= 1
+        elif isinstance(message, AssistantMessage):
+            self._assistant(message)
+        elif isinstance(message, ToolResultMessage):
+            self._result(message)
+        else:
+            task_id, turn = self._live.task.id, self._live.task.step_count
+            self._branch.append(self._branch.draft("user", "user", blocks_of(message), task_id=task_id, turn=turn))
+
+    def _assistant(self, message: AssistantMessage) -> None:
+        shown = self._reply.finish()
+        if message.stop_reason == "aborted" and not message.content and shown is None:
+            return
+        task = self._live.task
+        usage = self._usage(message)
+        plan = plan_of(task.id, task.step_count, message)
+        status: _Outcome = _OUTCOME.get(message.stop_reason, "complete")
+        node = self._branch.draft(
+            "assistant",
+            task.agent_id,
+            blocks_of(message),
+            task_id=task.id,
+            turn=task.step_count,
+            status=status,
+            model=message.model or task.model,
+            usage=usage,
+            error=message.error,
+            node_id=shown,
+        )
+        self._branch.append(node)
+        self._live.count(usage)
+        self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
+        self._log.publish(TaskPlan(conversation_id=task.conversation_id, plan=plan))
+
+    def _result(self, message: ToolResultMessage) -> None:
+        execution_id, summary = self._executions.take(message.tool_call_id)
+        task = self._live.task
+        blocks = blocks_of(message, execution_id, summary)
+        self._branch.append(
+            self._branch.draft("tool_result", message.tool_name, blocks, task_id=task.id, turn=task.step_count)
+        )
+
+    def _usage(self, message: AssistantMessage) -> Usage:
+        used = message.usage
+        return Usage(
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cache_read_tokens=used.cache_read_tokens,
+            cache_write_tokens=used.cache_write_tokens,
+            cost_usd=used.cost_usd,
+            seconds=time.monotonic() - self._call_started,
+        )
+
+    def _output(self, event: ToolExecutionUpdate) -> None:
+        task = self._live.task
+        text = "".join(block.text for block in event.result.content if isinstance(block, Text))
+        self._log.stream(
+            ToolOutput(
+                conversation_id=task.conversation_id,
+                task_id=task.id,
+                call_id=event.call_id,
+                tool=event.tool,
+                text=text,
+            )
+        )

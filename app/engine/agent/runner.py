@@ -1,0 +1,206 @@
+"""Owns every task under way: starts them, hands them what people say, and ends them with the engine."""
+
+import asyncio
+from dataclasses import replace
+
+import msgspec
+
+from app.engine.agent.assembly import Assembly
+from app.engine.agent.branch import Branch
+from app.engine.agent.context import messages_of
+from app.engine.agent.opening import check, new_task, publish_opening
+from app.engine.agent.place import Place, find_place
+from app.engine.agent.task import ended, moved, words
+from app.engine.agent.task_run import TaskRun
+from app.engine.errors import AgentBusy, Busy, IllegalMove, InvalidParams, NotFound
+from app.engine.messages import ModelMessage
+from app.engine.models.router import ModelRouter
+from app.engine.stall import StallMeter
+from app.protocol.agents import Agent, AgentSetHeadParams
+from app.protocol.asks import AskAnswerParams, AskAnswerResult
+from app.protocol.events import TaskUpdate
+from app.protocol.tasks import Task, TaskStartParams
+
+
+class AgentTaskRunner:
+    """One asyncio task each, in `group`; one task at a time for each agent."""
+
+    def __init__(self, assembly: Assembly, models: ModelRouter, stalls: StallMeter, group: asyncio.TaskGroup) -> None:
+        self._assembly = assembly
+        self._models = models
+        self._stalls = stalls
+        self._group = group
+        self._runs: dict[str, TaskRun] = {}
+        self._busy: set[str] = set()
+        self._closing = False
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    async def start(self, params: TaskStartParams, by: str) -> Task:
+        """Start a task and return once it is on record; the same `task_id` again gives the task that is there."""
+        check(params)
+        if params.task_id is not None:
+            known = await self._known(params.task_id)
+            if known is not None:
+                return known
+        place = await find_place(params, self._assembly.database, self._assembly.paths)
+        self._claim(place.agent)
+        try:
+            place = await self._newest(place)
+            task = await new_task(params, place, self._assembly.settings.values, self._models)
+            model = self._models.open(task.model, task.api_base, params.api_key)
+            history = await self._history(place.agent)
+            branch = publish_opening(task, place, self._assembly.log)
+            run = self._assembly.build(task, branch, place.personality, model, history)
+        except BaseException:
+            self._release(place.agent.id)
+            raise
+        self._launch(run, task.prompt)
+        await self._assembly.log.flush()
+        return run.task
+
+    async def stop(self, task_id: str, by: str) -> Task:
+        """Begin to stop a task. An interrupted one is cancelled; one at its end is refused."""
+        run = self._runs.get(task_id)
+        if run is not None:
+            run.stop(by)
+            return run.task
+        task = await self._stored(task_id)
+        if task.status != "interrupted":
+            raise IllegalMove(f"The task is {words(task.status)} already.")
+        task = ended(task, "cancelled", "manual_stop")
+        self._assembly.log.publish(TaskUpdate(task=task))
+        await self._assembly.log.flush()
+        return task
+
+    async def pause(self, task_id: str) -> Task:
+        run = await self._run(task_id)
+        run.pause()
+        return run.task
+
+    async def resume(self, task_id: str) -> Task:
+        """Go on after a pause, or after an interruption from the last finished step."""
+        run = self._runs.get(task_id)
+        if run is None:
+            return await self._resume_interrupted(await self._stored(task_id))
+        run.resume()
+        return run.task
+
+    async def steer(self, task_id: str, text: str) -> Task:
+        run = await self._run(task_id)
+        run.steer(_said(text))
+        return run.task
+
+    async def follow_up(self, task_id: str, text: str) -> Task:
+        run = await self._run(task_id)
+        run.follow_up(_said(text))
+        return run.task
+
+    async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
+        return await self._assembly.desk.answer(params, by)
+
+    async def set_head(self, params: AgentSetHeadParams) -> Agent:
+        """Move an idle agent within its conversation; refused while its task runs, or if it has moved meanwhile."""
+        database = self._assembly.database
+        agent = await database.agents.get(params.agent_id)
+        node = await database.nodes.get(params.node_id)
+        if agent is None:
+            raise NotFound(f"There is no agent {params.agent_id!r}.")
+        if node is None or node.conversation_id != agent.conversation_id:
+            raise NotFound(f"There is no node {params.node_id!r} in the agent's conversation.")
+        self._claim(agent)
+        try:
+            branch = Branch(agent, self._assembly.log)
+            branch.set_head(node.id, params.version)
+            await self._assembly.log.flush()
+        finally:
+            self._release(agent.id)
+        return branch.agent
+
+    async def close(self) -> None:
+        """Interrupt what is under way and wait for it; nothing can be started from then on."""
+        self._closing = True
+        for run in tuple(self._runs.values()):
+            run.interrupt()
+        await self._quiet.wait()
+
+    async def _resume_interrupted(self, task: Task) -> Task:
+        if task.status != "interrupted":
+            raise IllegalMove(f"A task that is {words(task.status)} cannot be resumed.")
+        database = self._assembly.database
+        agent = await database.agents.get(task.agent_id)
+        personality = await database.personalities.get(agent.personality_id) if agent else None
+        if agent is None or personality is None:
+            raise NotFound("The agent of this task is gone.")
+        self._claim(agent)
+        try:
+            model = self._models.open(task.model, task.api_base, None)
+            history = await self._history(agent)
+            task = msgspec.structs.replace(moved(task, "running"), activity="resumed")
+            run = self._assembly.build(task, Branch(agent, self._assembly.log), personality, model, history)
+        except BaseException:
+            self._release(agent.id)
+            raise
+        self._launch(run, "")
+        return run.task
+
+    def _launch(self, run: TaskRun, prompt: str) -> None:
+        self._runs[run.task.id] = run
+        self._quiet.clear()
+        self._stalls.start()
+        self._group.create_task(self._run_to_end(run, prompt), name=f"task {run.task.id}")
+
+    async def _run_to_end(self, run: TaskRun, prompt: str) -> None:
+        try:
+            await run.run(prompt)
+        finally:
+            self._stalls.stop()
+            self._release(run.task.agent_id)
+            del self._runs[run.task.id]
+            if not self._runs:
+                self._quiet.set()
+
+    async def _history(self, agent: Agent) -> tuple[ModelMessage, ...]:
+        if agent.head_id is None:
+            return ()
+        return messages_of(await self._assembly.database.nodes.path(agent.head_id))
+
+    async def _newest(self, place: Place) -> Place:
+        """The place with its agent as it is now that nobody else can move it."""
+        agent = await self._assembly.database.agents.get(place.agent.id)
+        return place if agent is None else replace(place, agent=agent)
+
+    async def _known(self, task_id: str) -> Task | None:
+        run = self._runs.get(task_id)
+        return run.task if run is not None else await self._assembly.database.tasks.get(task_id)
+
+    async def _stored(self, task_id: str) -> Task:
+        task = await self._assembly.database.tasks.get(task_id)
+        if task is None:
+            raise NotFound(f"There is no task {task_id!r}. `errand tasks` lists them.")
+        return task
+
+    async def _run(self, task_id: str) -> TaskRun:
+        run = self._runs.get(task_id)
+        if run is None:
+            task = await self._stored(task_id)
+            raise IllegalMove(f"The task is {words(task.status)}; it is not under way.")
+        return run
+
+    def _claim(self, agent: Agent) -> None:
+        if self._closing:
+            raise Busy("The engine is ending. Try again when it is back.")
+        if agent.id in self._busy:
+            raise AgentBusy(
+                f"The agent {agent.name!r} works on a task of this conversation. Steer it, wait for it, or stop it."
+            )
+        self._busy.add(agent.id)
+
+    def _release(self, agent_id: str) -> None:
+        self._busy.discard(agent_id)
+
+
+def _said(text: str) -> str:
+    if not text.strip():
+        raise InvalidParams("The text is empty.")
+    return text

@@ -1,0 +1,74 @@
+"""The hooks that surround each step of a task: permission, pause, and the intent committed before a side effect."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from app.engine.agent.approvals import Approvals
+from app.engine.agent.branch import Branch
+from app.engine.agent.executions import Executions
+from app.engine.agent.gate import Gate
+from app.engine.agent.hooks import Block, PendingCall
+from app.engine.agent.live import LiveTask
+from app.engine.agent.recorder import Recorder
+from app.engine.broadcast import EventLog
+from app.engine.cancel import CancelSignal
+from app.engine.messages import AssistantMessage
+from app.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd
+from app.engine.tools.base import GuardedTool
+
+ABORTED = "Request was aborted"
+
+
+class Steps:
+    """Wraps the model and the tools of one task."""
+
+    def __init__(
+        self,
+        live: LiveTask,
+        branch: Branch,
+        log: EventLog,
+        gate: Gate,
+        recorder: Recorder,
+        executions: Executions,
+        approvals: Approvals,
+        model: ChatModel,
+        tools: tuple[GuardedTool, ...],
+    ) -> None:
+        self._live = live
+        self._branch = branch
+        self._log = log
+        self._gate = gate
+        self._recorder = recorder
+        self._executions = executions
+        self._approvals = approvals
+        self._model = model
+        self._tools = {tool.name: tool for tool in tools}
+
+    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        """The model call as the loop sees it: paused, paced, its intent committed, then the model itself."""
+        await self._gate.passage(cancel)
+        await self._gate.pace(cancel)
+        if cancel.is_set:
+            yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model))
+            return
+        self._recorder.turn_started(request.model)
+        await self._log.flush()
+        async with aclosing(self._model.stream(request, cancel)) as events:
+            async for event in events:
+                yield event
+
+    async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> Block | None:
+        """Permission, then the committed intent; control tools touch nothing outside and have no record."""
+        await self._gate.passage(cancel)
+        if cancel.is_set:
+            return Block("Operation aborted")
+        call = pending.call
+        access = self._tools[call.name].access(pending.arguments)
+        refusal = await self._approvals.refusal(call.name, call.id, access, cancel)
+        if refusal is not None:
+            return Block(refusal)
+        self._live.tool_started(call.id, call.name)
+        if not access.harmless:
+            self._executions.started(call, self._live.task.step_count, self._branch.tip or "")
+            await self._log.flush()
+        return None

@@ -1,0 +1,93 @@
+"""A reply while it streams: deltas to the clients, and the text so far to storage in groups."""
+
+import asyncio
+
+import msgspec
+
+from app.engine.agent.branch import Branch
+from app.engine.agent.context import blocks_of
+from app.engine.agent.live import LiveTask
+from app.engine.broadcast import EventLog
+from app.engine.messages import AssistantMessage
+from app.engine.models.base import BlockDelta
+from app.engine.storage import nodes
+from app.engine.storage.journal import Journal
+from app.protocol.conversations import Node
+from app.protocol.events import TaskMessage, TextDelta
+
+# A reply that is quicker than this is never shown half.
+_SHOWN_AFTER_S = 0.03
+# At most this much streamed text can be lost in a crash.
+_SAVED_EACH_S = 0.25
+
+
+class StreamingReply:
+    """The node of the reply under way. It enters the tree as `streaming` once it lasts, and is replaced at its end."""
+
+    def __init__(self, live: LiveTask, branch: Branch, log: EventLog, journal: Journal) -> None:
+        self._live = live
+        self._branch = branch
+        self._log = log
+        self._journal = journal
+        self._partial = AssistantMessage()
+        self._node: Node | None = None
+        self._offsets: dict[int, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def delta(self, delta: BlockDelta) -> None:
+        self._partial = delta.partial
+        offset = self._offsets.get(delta.content_index, 0)
+        self._offsets[delta.content_index] = offset + len(delta.delta)
+        if self._node is not None:
+            self._send(self._node, delta, offset)
+        if self._timer is None:
+            wait = _SHOWN_AFTER_S if self._node is None else _SAVED_EACH_S
+            self._timer = asyncio.get_running_loop().call_later(wait, self._save)
+
+    def restart(self) -> None:
+        """After a retry: what was streamed is void."""
+        self._partial = AssistantMessage()
+        self._offsets.clear()
+        if self._node is not None:
+            self._node = msgspec.structs.replace(self._node, blocks=())
+            self._log.publish(TaskMessage(node=self._node))
+
+    def finish(self) -> str | None:
+        """Forget the reply; the id of its node if it entered the tree."""
+        if self._timer is not None:
+            self._timer.cancel()
+        shown = self._node.id if self._node is not None else None
+        self._node, self._timer, self._partial = None, None, AssistantMessage()
+        self._offsets.clear()
+        return shown
+
+    def _send(self, node: Node, delta: BlockDelta, offset: int) -> None:
+        self._log.stream(
+            TextDelta(
+                conversation_id=node.conversation_id,
+                task_id=self._live.task.id,
+                node_id=node.id,
+                block=delta.content_index,
+                kind="toolCall" if delta.kind == "tool_call" else delta.kind,
+                offset=offset,
+                text=delta.delta,
+            )
+        )
+
+    def _save(self) -> None:
+        self._timer = None
+        if self._node is None:
+            task = self._live.task
+            self._node = self._branch.draft(
+                "assistant",
+                task.agent_id,
+                blocks_of(self._partial),
+                task_id=task.id,
+                turn=task.step_count,
+                status="streaming",
+                model=task.model,
+            )
+            self._log.publish(TaskMessage(node=self._node))
+            return
+        self._node = msgspec.structs.replace(self._node, blocks=blocks_of(self._partial))
+        self._journal.put(nodes.save(self._node))

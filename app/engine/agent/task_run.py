@@ -1,0 +1,183 @@
+"""One task under way: its agent, its record and its end. Which tasks there are is the runner's business."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+import msgspec
+
+from app.engine.agent.agent import Agent
+from app.engine.agent.branch import Branch
+from app.engine.agent.control import TaskComplete
+from app.engine.agent.course import Course
+from app.engine.agent.gate import Gate
+from app.engine.agent.live import LiveTask
+from app.engine.agent.recorder import Recorder
+from app.engine.agent.task import ended, moved
+from app.engine.broadcast import EventLog
+from app.engine.cancel import CancelSignal
+from app.engine.errors import IllegalMove
+from app.engine.messages import AssistantMessage
+from app.engine.tools.processes import end_task
+from app.protocol.blocks import NoticeKind
+from app.protocol.tasks import Task, TaskStatus, TaskStopReason
+
+_logger = logging.getLogger(__name__)
+
+# Tools end themselves on the signal; one that does not is given up after this.
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a task ends: its status and reason, and what the conversation is told."""
+
+    status: TaskStatus
+    reason: TaskStopReason | None
+    notice: tuple[NoticeKind, str] | None = None
+    error: str | None = None
+
+
+class TaskRun:
+    """Runs one task from its prompt to its end. `run` is awaited once; the other methods may be called meanwhile."""
+
+    def __init__(
+        self,
+        live: LiveTask,
+        branch: Branch,
+        log: EventLog,
+        gate: Gate,
+        recorder: Recorder,
+        course: Course,
+        completion: TaskComplete,
+        agent: Agent,
+        cancel: CancelSignal,
+    ) -> None:
+        self.branch = branch
+        self._live = live
+        self._log = log
+        self._gate = gate
+        self._recorder = recorder
+        self._course = course
+        self._completion = completion
+        self._agent = agent
+        self._cancel = cancel
+        self._interrupted = False
+        self._ended_processes: tuple[str, ...] = ()
+        agent.subscribe(recorder.listen)
+
+    @property
+    def task(self) -> Task:
+        return self._live.task
+
+    async def run(self, prompt: str) -> None:
+        """Work until the task is at its end. An empty prompt goes on from what the conversation holds. Never raises."""
+        try:
+            await self._work(prompt)
+            end = self._end()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # the end of a task: whatever happened is on record, the engine goes on
+            _logger.exception("task %s failed", self.task.id)
+            end = _End("error", "error", ("error", f"The task failed: {error}"), str(error) or type(error).__name__)
+        await self._conclude(end)
+
+    def stop(self, by: str) -> None:
+        """Begin to stop; a second call changes nothing."""
+        if not self._cancel.is_set:
+            self._live.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
+            self._cancel.set(f"Stopped by {by}")
+
+    def interrupt(self) -> None:
+        """Stop because the engine ends; the task can be resumed."""
+        self._interrupted = True
+        self._cancel.set("The engine ended")
+
+    def pause(self) -> None:
+        if self._gate.is_closed or self._cancel.is_set:
+            raise IllegalMove("The task is paused or stopping already.")
+        self._gate.close()
+
+    def resume(self) -> None:
+        if not self._gate.is_closed:
+            raise IllegalMove("The task is not paused.")
+        self._gate.open()
+
+    def steer(self, text: str) -> None:
+        self._check_open()
+        self._agent.steer(text)
+
+    def follow_up(self, text: str) -> None:
+        self._check_open()
+        self._agent.follow_up(text)
+
+    def _check_open(self) -> None:
+        if self._cancel.is_set or not self._agent.state.is_streaming:
+            raise IllegalMove("The task is ending. Start a new one in this conversation.")
+
+    async def _work(self, prompt: str) -> None:
+        work = asyncio.create_task(self._prompt(prompt), name=f"agent {self.task.id}")
+        stop = asyncio.create_task(self._watch_stop(work), name=f"stop {self.task.id}")
+        try:
+            await work
+        except asyncio.CancelledError:
+            if not self._cancel.is_set:
+                raise
+        finally:
+            if not self._cancel.is_set:
+                stop.cancel()
+            await asyncio.wait([stop])
+
+    async def _prompt(self, prompt: str) -> None:
+        if prompt:
+            await self._agent.prompt(prompt, self._cancel)
+        else:
+            await self._agent.continue_(self._cancel)
+
+    async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
+        """When the signal is set: end the processes, showing how many are left, then wait for the work to end."""
+        await self._cancel.wait()
+        self._ended_processes = await end_task(self.task.id, self._show_left)
+        await asyncio.wait([work], timeout=_PATIENCE_S)
+        work.cancel()
+
+    def _show_left(self, count: int) -> None:
+        if count:
+            self._live.say(f"stopping, {count} {'process' if count == 1 else 'processes'} left")
+
+    def _end(self) -> _End:
+        if self._interrupted:
+            return _End("interrupted", None, ("interrupted", "The engine ended; the task can be resumed."))
+        if self._cancel.is_set:
+            return _End("cancelled", "manual_stop", ("stopped", f"{self._cancel.reason}."))
+        if self._agent.state.error is not None:
+            error = self._agent.state.error
+            return _End("error", "error", ("error", error), error)
+        if self._course.limit is not None:
+            return _End("cancelled", self._course.limit, ("limit", "Ended at its limit."))
+        return _End("completed", "completed")
+
+    async def _conclude(self, end: _End) -> None:
+        """Nothing of a task outlives it: processes first, then the record, then the news of the end."""
+        left = await end_task(self.task.id, self._show_left)
+        self._ended_processes += left
+        if end.notice is not None or self._ended_processes:
+            kind, text = end.notice or ("info", "The task is over.")
+            self._recorder.notice(kind, text + _ended_words(self._ended_processes))
+        self.branch.move_head()
+        if end.reason is None:
+            task = msgspec.structs.replace(moved(self.task, end.status), stopping=False, current_tool=None, activity="")
+        else:
+            task = ended(self.task, end.status, end.reason, end.error)
+        self._live.set(msgspec.structs.replace(task, summary=self._summary()))
+        await self._log.flush()
+
+    def _summary(self) -> str:
+        if self._completion.completed is not None:
+            return self._completion.completed
+        replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
+        return next(replies, "")
+
+
+def _ended_words(names: tuple[str, ...]) -> str:
+    return f" Ended: {', '.join(names)}." if names else ""

@@ -1,0 +1,130 @@
+"""The engine's main: joins the parts, says where it listens, and ends them in order."""
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+
+from app import log as logs
+from app.engine.agent.asks import AskDesk
+from app.engine.agent.assembly import Assembly
+from app.engine.agent.recovery import mark_interrupted
+from app.engine.agent.runner import AgentTaskRunner
+from app.engine.broadcast import EventLog
+from app.engine.errors import EngineError
+from app.engine.ids import new_id
+from app.engine.models.router import ModelRouter
+from app.engine.permissions.grants import Grants
+from app.engine.secrets import KeyStore
+from app.engine.server.endpoint import EngineLock, new_token, remove_endpoint, write_endpoint
+from app.engine.server.services import Services
+from app.engine.server.socket import Server
+from app.engine.settings import Settings
+from app.engine.stall import StallMeter
+from app.engine.storage.database import Database
+from app.engine.tools.orphans import reap_orphans
+from app.paths import Paths, default_paths
+from app.protocol.endpoint import Endpoint
+from app.protocol.engine import PROTOCOL_VERSION
+
+_logger = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run an engine until it is told to end; 1 with a line on stderr when it cannot start."""
+    parser = argparse.ArgumentParser(prog="errand engine", description="Run the engine in the foreground.")
+    parser.add_argument("--port", type=int, default=0, help="the port to listen on; any free one by default")
+    port: int = parser.parse_args(arguments).port
+    paths = default_paths()
+    try:
+        paths.prepare()
+        logs.configure(paths, "engine")
+        asyncio.run(_serve(paths, port))
+    except (EngineError, OSError) as error:
+        _logger.error("the engine did not start: %s", error)
+        sys.stderr.write(f"errand engine: {error}\n")
+        return 1
+    return 0
+
+
+async def _serve(paths: Paths, port: int) -> None:
+    """From the lock to the last commit; each part is ended in the reverse order of its start."""
+    async with AsyncExitStack() as stack:
+        lock = EngineLock.take(paths)
+        stack.callback(lock.release)
+        loop = asyncio.get_running_loop()
+        end = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, end.set)
+        stack.callback(reap_orphans(loop))
+        settings = Settings(paths.settings)
+        url = settings.values.database_url or f"sqlite+aiosqlite:///{paths.database}"
+        database = await Database.open(url, paths.copies)
+        stack.push_async_callback(database.close)
+        _, head = await database.events.bounds()
+        log = EventLog(database.journal, database.epoch, head)
+        stack.callback(log.close)
+        await mark_interrupted(database, log)
+        keys = KeyStore(paths.keys, os.environ)
+        models = ModelRouter(keys, Path(str(files("resources") / "tour")))
+        stack.push_async_callback(models.close)
+        grants = Grants(await database.grants.valid())
+        desk = AskDesk(log, database.asks)
+        stalls = StallMeter()
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        assembly = Assembly(log, database, settings, desk, grants, paths)
+        runner = AgentTaskRunner(assembly, models, stalls, group)
+        stack.push_async_callback(runner.close)
+        services = Services(
+            log=log,
+            database=database,
+            runner=runner,
+            models=models,
+            keys=keys,
+            settings=settings,
+            paths=paths,
+            instance_id=new_id("engine"),
+            version=version("errand-desktop"),
+            started_at=datetime.now(UTC),
+            shutdown=end.set,
+            stalls=stalls,
+        )
+        await _listen(services, port, stack)
+        # What is there now stays for good: the collector need not look at it again.
+        gc.freeze()
+        await end.wait()
+        _logger.info("ending")
+
+
+async def _listen(services: Services, port: int, stack: AsyncExitStack) -> None:
+    """Open the socket and say where: in the endpoint file, and as one JSON line on stdout."""
+    token = new_token()
+    server = Server(services, token, port)
+    await server.start()
+    stack.push_async_callback(server.close)
+    endpoint = Endpoint(
+        url=server.url,
+        port=server.port,
+        pid=os.getpid(),
+        token=token,
+        instance_id=services.instance_id,
+        protocol_version=PROTOCOL_VERSION,
+    )
+    file = services.paths.endpoint
+    write_endpoint(file, endpoint)
+    stack.callback(remove_endpoint, file, services.instance_id)
+    ready = {"url": endpoint.url, "port": endpoint.port, "pid": endpoint.pid, "tokenFile": str(file)}
+    sys.stdout.write(msgspec.json.encode(ready).decode() + "\n")
+    sys.stdout.flush()
+    _logger.info("listening on %s", endpoint.url)
