@@ -1,0 +1,137 @@
+"""A model that plays a script, for the tour and for tests: replies are written out, everything they cause is real."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from app.engine.cancel import CancelSignal
+from app.engine.errors import ConfigurationError
+from app.engine.messages import AssistantMessage, ModelMessage, ToolResultMessage, Usage, UserMessage, text_of
+from app.engine.models.assembly import Assembly
+from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd
+from app.engine.models.open_streams import OpenStreams
+from app.engine.models.script import ScriptedReply, load
+from app.engine.models.watch import Aborted, Watch
+from app.protocol.json import JsonObject, JsonValue
+
+_CHARACTERS_A_TOKEN = 4  # a rough count, so that usage is shown in the tour too
+
+
+class ScriptedModel:
+    """A `ChatModel`: `scripted/NAME` plays NAME.yaml of its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._streams = OpenStreams()
+
+    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        assembly = Assembly(request.model)
+        with self._streams.join(cancel) as stop, Watch(stop) as watch:
+            try:
+                reply, number = self._choose(request)
+                yield assembly.start()
+                await _pause(watch, reply.delay_s)
+                first = True
+                for events in _pieces(assembly, reply, _Words(request), number):
+                    if not first:
+                        await _pause(watch, reply.piece_delay_s)
+                    first = False
+                    for event in events:
+                        yield event
+                assembly.usage = _usage(request, assembly.partial)
+                for event in _end(assembly, reply):
+                    yield event
+            except Aborted:
+                yield assembly.abort()
+            except ConfigurationError as error:
+                yield ReplyEnd(replace(assembly.partial, stop_reason="error", error=str(error)))
+
+    async def close(self) -> None:
+        self._streams.close()
+
+    def _choose(self, request: ModelRequest) -> tuple[ScriptedReply, int]:
+        """The reply to play and its number."""
+        script = load(self._folder / f"{request.model.partition('/')[2]}.yaml")
+        number = sum(1 for message in request.messages if _is_whole_reply(message))
+        reply = script.reply(number, _last_result(request))
+        if reply is None:
+            reply = ScriptedReply(text="That is the end of this script: there is no further reply in it.")
+        return reply, number
+
+
+class _Words:
+    """What `${…}` stands for in one request."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        prompts = [message for message in request.messages if isinstance(message, UserMessage)]
+        self._values = {
+            "${last_result}": _last_result(request),
+            "${prompt}": text_of(prompts[-1]) if prompts else "",
+        }
+
+    def fill(self, text: str) -> str:
+        for word, value in self._values.items():
+            text = text.replace(word, value)
+        return text
+
+    def fill_object(self, arguments: JsonObject) -> JsonObject:
+        return {name: self._fill_value(value) for name, value in arguments.items()}
+
+    def _fill_value(self, value: JsonValue) -> JsonValue:
+        if isinstance(value, str):
+            return self.fill(value)
+        if isinstance(value, list):
+            return [self._fill_value(item) for item in value]
+        return self.fill_object(value) if isinstance(value, dict) else value
+
+
+def _pieces(assembly: Assembly, reply: ScriptedReply, words: _Words, number: int) -> Iterator[list[ModelEvent]]:
+    """The events of each piece of the reply, in order."""
+    for piece in _cut(words.fill(reply.thinking), reply.piece_length):
+        yield assembly.thinking(piece)
+    for piece in _cut(words.fill(reply.text), reply.piece_length):
+        yield assembly.text(piece)
+    for index, call in enumerate(reply.calls):
+        call_id = call.id or f"call_{number}_{index}"
+        raw = msgspec.json.encode(words.fill_object(call.arguments)).decode()
+        for at, piece in enumerate(_cut(raw, reply.piece_length)):
+            yield assembly.tool_call(index, call_id, "" if at else call.tool, piece)
+
+
+def _cut(text: str, length: int) -> list[str]:
+    if not text:
+        return []
+    length = length or len(text)
+    return [text[at : at + length] for at in range(0, len(text), length)]
+
+
+def _end(assembly: Assembly, reply: ScriptedReply) -> list[ModelEvent]:
+    if not reply.error:
+        return assembly.end("stop")
+    events = assembly.close_blocks()
+    failed = replace(assembly.partial, stop_reason="error", error=reply.error, usage=assembly.usage)
+    return [*events, ReplyEnd(failed)]
+
+
+async def _pause(watch: Watch, seconds: float) -> None:
+    """Wait, but no longer than until the stop; also without a delay a set stop signal ends the reply."""
+    await watch.of(asyncio.sleep(seconds), seconds + 60)
+
+
+def _is_whole_reply(message: ModelMessage) -> bool:
+    return isinstance(message, AssistantMessage) and message.stop_reason not in ("error", "aborted")
+
+
+def _last_result(request: ModelRequest) -> str:
+    results = [message for message in request.messages if isinstance(message, ToolResultMessage)]
+    return text_of(results[-1]) if results else ""
+
+
+def _usage(request: ModelRequest, reply: AssistantMessage) -> Usage:
+    """Sizes of what was sent and given back; it costs nothing."""
+    sent = len(request.system_prompt) + sum(len(text_of(message)) for message in request.messages)
+    given = len(reply.text) + sum(len(str(call.arguments)) for call in reply.tool_calls)
+    return Usage(sent // _CHARACTERS_A_TOKEN, given // _CHARACTERS_A_TOKEN)
