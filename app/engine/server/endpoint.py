@@ -3,11 +3,11 @@
 import os
 import secrets
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from app.engine.errors import EngineRunning
+from app.file_lock import FileLock
 from app.paths import Paths
 from app.protocol.endpoint import Endpoint
 
@@ -36,28 +36,25 @@ def remove_endpoint(file: Path, instance_id: str) -> None:
 
 
 class EngineLock:
-    """Held for the life of an engine; the system drops it when the process ends, however it ends."""
+    """Held for the life of an engine."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, lock: FileLock) -> None:
+        self._lock = lock
 
     @classmethod
     def take(cls, paths: Paths) -> "EngineLock":
         """`EngineRunning`, naming the process, when another engine has the data directory."""
-        file = open(paths.lock, "a+b")  # noqa: SIM115 -- held until release
-        try:
-            _lock(file)
-        except OSError as error:
-            file.close()
+        lock = FileLock.take(paths.lock)
+        if lock is None:
             raise EngineRunning(
                 f"Another engine{_holder(paths)} works on {paths.home}. "
                 "Use it, end it with `errand engine --stop`, or set ERRAND_HOME to another folder."
-            ) from error
+            )
         _pid_file(paths).write_text(str(os.getpid()), encoding="ascii")
-        return cls(file)
+        return cls(lock)
 
     def release(self) -> None:
-        self._file.close()
+        self._lock.release()
 
 
 def _pid_file(paths: Paths) -> Path:
@@ -70,16 +67,3 @@ def _holder(paths: Paths) -> str:
         return f" (process {_pid_file(paths).read_text(encoding='ascii')})"
     except OSError:
         return ""
-
-
-if os.name == "nt":
-    import msvcrt
-
-    def _lock(file: BinaryIO) -> None:
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _lock(file: BinaryIO) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,277 @@
+"""A client's line to the engine: calls, events, and coming back after a loss. Finding an engine is `launch.py`'s."""
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import msgspec
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from app.client.dial import DIAL_ERRORS, call_error, dial
+from app.client.errors import CallError, ConnectionLost, NoEngine
+from app.client.follows import Detail, Follows
+from app.protocol.endpoint import Endpoint
+from app.protocol.engine import InitializeResult, SubscribeParams, SubscribeResult, UnsubscribeParams
+from app.protocol.events import Delta, EventRecord, Resync
+from app.protocol.struct import Wire
+from app.protocol.wire import SUBSCRIBE, UNSUBSCRIBE, Failure, Method, Request
+
+P = TypeVar("P", bound=Wire)
+R = TypeVar("R", bound=Wire)
+
+_FIRST_DELAY_S = 0.05
+_LONGEST_DELAY_S = 5.0
+_PATIENCE_S = 15.0
+_MOST_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The line is down; the connection tries again by itself. It comes once more, with `gave_up`, when calls fail."""
+
+    reason: str
+    gave_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The line is up again, calls were sent again and all that was missed has come.
+
+    What could not be replayed was announced by a `Resync` before.
+    """
+
+    instance_id: str
+
+
+Message: TypeAlias = EventRecord | Delta | Resync | Lost | Restored
+Listener: TypeAlias = Callable[[Message], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    method: str
+    frame: bytes
+    answer: asyncio.Future[msgspec.Raw]
+
+
+class _Incoming(msgspec.Struct):
+    """Any message of the engine: an answer has an id, a notice a method."""
+
+    id: str | int | None = None
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: Failure | msgspec.UnsetType = msgspec.UNSET
+    method: str = ""
+    params: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_incoming = msgspec.json.Decoder(_Incoming)
+_event = msgspec.json.Decoder(EventRecord)
+_delta = msgspec.json.Decoder(Delta)
+_resync = msgspec.json.Decoder(Resync)
+
+
+class Connection:
+    """Made by `open`. Listeners are called in the order of the events, must not wait and must not raise."""
+
+    def __init__(self, find: Callable[[], Endpoint], client_name: str, patience_s: float = _PATIENCE_S) -> None:
+        self._find = find
+        self._client_id = secrets.token_hex(12)
+        self._client_name = client_name
+        self._patience_s = patience_s
+        self._ids = itertools.count(1)
+        self._unanswered: dict[int, _Call] = {}
+        self._listeners: list[Listener] = []
+        self._follows = Follows()
+        self._socket: ClientConnection | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._down = ""  # why calls fail at once
+        self.instance_id = ""
+        self._welcome: InitializeResult | None = None
+
+    @property
+    def welcome(self) -> InitializeResult:
+        """What the engine said at the newest handshake: `head` and `epoch` are where to follow from later."""
+        assert self._welcome, "open the connection first"
+        return self._welcome
+
+    async def open(self) -> None:
+        """Connect for the first time. Raises `NoEngine`, `CallError` or DIAL_ERRORS."""
+        socket = await self._dial()
+        self._keeper = asyncio.get_running_loop().create_task(self._keep(socket), name="connection to the engine")
+
+    async def call(self, method: Method[P, R], params: P) -> R:
+        """The engine's answer. Raises `CallError`, or `ConnectionLost` when the engine stays away.
+
+        A call that was under way when the line was lost is sent again under its id: a command is done once.
+        """
+        if self._down:
+            raise ConnectionLost(self._down)
+        request_id = next(self._ids)
+        raw = msgspec.Raw(msgspec.json.encode(params))
+        frame = msgspec.json.encode(Request(method=method.name, id=request_id, params=raw))
+        if len(frame) > _MOST_BYTES:
+            raise CallError("too_large", f"{method.name}: {len(frame):,} bytes; at most {_MOST_BYTES:,} can be sent.")
+        answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
+        self._unanswered[request_id] = _Call(method.name, frame, answer)
+        try:
+            await self._send(frame)
+            return msgspec.json.decode(await answer, type=method.result)
+        finally:
+            del self._unanswered[request_id]
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with each message from now on; returns what ends that."""
+        self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return unsubscribe
+
+    async def follow(
+        self, scope: str = "all", detail: Detail = "summary", after: int | None = None, epoch: str | None = None
+    ) -> SubscribeResult:
+        """Have the events of a scope sent to the listeners, now and after each loss of the line.
+
+        Who awaits this goes on before any event later than the answer is given to listeners: a snapshot is applied
+        first. After a `Resync` message follow again.
+        """
+        params = SubscribeParams(scope=scope, detail=detail, after=after, epoch=epoch)
+        result = await self.call(SUBSCRIBE, params)
+        self._follows.add(scope, detail, result)
+        return result
+
+    async def unfollow(self, scope: str = "all") -> None:
+        self._follows.drop(scope)
+        await self.call(UNSUBSCRIBE, UnsubscribeParams(scope=scope))
+
+    async def close(self) -> None:
+        """End the line; the engine and its tasks go on. Calls under way raise `ConnectionLost`."""
+        self._down = "The connection was closed."
+        keeper, self._keeper = self._keeper, None
+        if keeper is None:
+            return
+        keeper.cancel()
+        try:
+            await keeper
+        except asyncio.CancelledError:
+            if not keeper.cancelled():
+                raise
+
+    async def _dial(self) -> ClientConnection:
+        socket, engine = await dial(self._find(), self._client_id, self._client_name)
+        self.instance_id = engine.instance_id
+        self._welcome = engine
+        return socket
+
+    async def _keep(self, socket: ClientConnection) -> None:
+        """Serve the line, and each line after it, until closed."""
+        try:
+            reason = await self._serve(socket, self._resend)
+            while True:
+                self._tell(Lost(reason))
+                socket = await self._dial_again()
+                reason = await self._serve(socket, self._restore)
+        finally:
+            self._give_up(self._down or "The connection has ended.")
+
+    async def _serve(self, socket: ClientConnection, begin: Callable[[], Coroutine[None, None, None]]) -> str:
+        """Read until the line is lost; returns why."""
+        reason = ""
+        self._socket = socket
+        try:
+            async with asyncio.TaskGroup() as group:
+                beginning = group.create_task(begin())
+                try:
+                    await self._read(socket)
+                except ConnectionClosed as error:
+                    reason = str(error)
+                finally:
+                    beginning.cancel()
+        finally:
+            self._socket = None
+            await socket.close()
+        return reason
+
+    async def _read(self, socket: ClientConnection) -> None:
+        while True:
+            message = _incoming.decode(await socket.recv(decode=False))
+            match message.method:
+                case "event":
+                    record = _event.decode(message.params)
+                    self._follows.saw(record)
+                    self._tell(record)
+                case "delta":
+                    self._tell(_delta.decode(message.params))
+                case "resync":
+                    self._tell(_resync.decode(message.params))
+                case _:
+                    await self._take_answer(message)
+
+    async def _take_answer(self, message: _Incoming) -> None:
+        call = self._unanswered.get(message.id) if isinstance(message.id, int) else None
+        if call is None or call.answer.done():
+            return  # it was sent twice, or nobody waits any more
+        if isinstance(message.result, msgspec.UnsetType):
+            call.answer.set_exception(call_error(message.error))
+        else:
+            call.answer.set_result(message.result)
+        if call.method == SUBSCRIBE.name:
+            await asyncio.sleep(0)  # its caller goes on here, before the next event
+
+    async def _send(self, frame: bytes) -> None:
+        if self._socket is None:
+            return  # it is sent when the line is up again
+        with suppress(ConnectionClosed):  # the reader learns it too, and what is unanswered is sent again
+            await self._socket.send(frame, text=True)
+
+    async def _resend(self) -> None:
+        for call in tuple(self._unanswered.values()):
+            await self._send(call.frame)
+
+    async def _restore(self) -> None:
+        self._follows.begin_catching_up()
+        await self._resend()
+        for follow in self._follows.all:
+            try:
+                result = await self.follow(follow.scope, follow.detail, self._follows.after(follow), follow.epoch)
+            except CallError:
+                self._follows.drop(follow.scope)  # the conversation is gone
+                continue
+            if result.snapshot is not None:
+                self._tell(Resync(reason=f"The events missed cannot be replayed ({result.reason})."))
+        self._follows.caught_up()
+        self._tell(Restored(self.instance_id))
+
+    async def _dial_again(self) -> ClientConnection:
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + self._patience_s
+        delay = _FIRST_DELAY_S
+        while True:
+            try:
+                socket = await self._dial()
+            except (NoEngine, CallError, *DIAL_ERRORS) as error:
+                if loop.time() >= give_up_at and not self._down:
+                    self._give_up(f"The engine does not answer: {error}")
+                    self._tell(Lost(str(error), gave_up=True))
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, _LONGEST_DELAY_S)
+            else:
+                self._down = ""
+                return socket
+
+    def _give_up(self, reason: str) -> None:
+        self._down = reason
+        for call in self._unanswered.values():
+            if not call.answer.done():
+                call.answer.set_exception(ConnectionLost(reason))
+
+    def _tell(self, message: Message) -> None:
+        for listener in tuple(self._listeners):
+            listener(message)

@@ -1,0 +1,99 @@
+"""Finds the engine of a data directory, or starts one that outlives this client."""
+
+import asyncio
+import os
+import time
+
+import msgspec
+
+from app.client.connection import Connection
+from app.client.dial import DIAL_ERRORS
+from app.client.errors import LaunchError, NoEngine
+from app.client.process import EngineProcess
+from app.file_lock import FileLock
+from app.paths import Paths
+from app.protocol.endpoint import Endpoint
+
+_START_S = 30.0
+_POLL_S = 0.005
+_LONGEST_POLL_S = 0.05
+
+
+async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Connection:
+    """A connection to the one engine of the data directory, which is started when there is none.
+
+    Raises `NoEngine` (only without `start`), `LaunchError` with the engine's last words, or `CallError` when the
+    engine speaks another protocol.
+    """
+    connection = Connection(lambda: read_endpoint(paths), client_name)
+    try:
+        await connection.open()
+    except (NoEngine, *DIAL_ERRORS) as error:
+        if not start:
+            raise NoEngine(f"No engine runs on {paths.home}.") from error
+        await _start(paths, connection)
+    return connection
+
+
+def read_endpoint(paths: Paths) -> Endpoint:
+    """What the running engine wrote; `NoEngine` when there is no file of a process that lives."""
+    try:
+        endpoint = msgspec.json.decode(paths.endpoint.read_bytes(), type=Endpoint)
+    except FileNotFoundError as error:
+        raise NoEngine(f"No engine runs on {paths.home}.") from error
+    except msgspec.DecodeError as error:
+        raise NoEngine(f"The endpoint file {paths.endpoint} cannot be read: {error}.") from error
+    if not _is_alive(endpoint.pid):
+        raise NoEngine(f"The engine that ran on {paths.home} has ended without a word.")
+    return endpoint
+
+
+async def _start(paths: Paths, connection: Connection) -> None:
+    """Start an engine and connect to it, or to the one that another client starts at the same time."""
+    paths.prepare()
+    starter = FileLock.take(paths.run / "start.lock")
+    process: EngineProcess | None = None
+    try:
+        give_up_at, delay = time.monotonic() + _START_S, _POLL_S
+        while not await _opened(connection):
+            starter = starter or FileLock.take(paths.run / "start.lock")
+            if process is None and starter is not None:
+                process = EngineProcess(paths)
+            if process is not None and process.has_ended() and not _has_engine(paths):
+                raise LaunchError(f"The engine did not start. {process.last_words()}")
+            if time.monotonic() > give_up_at:
+                raise LaunchError(f"The engine did not answer in {_START_S:.0f} s. See {paths.logs / 'engine.log'}.")
+            await asyncio.sleep(delay)
+            delay = min(1.2 * delay, _LONGEST_POLL_S)
+    finally:
+        if starter is not None:
+            starter.release()
+
+
+async def _opened(connection: Connection) -> bool:
+    try:
+        await connection.open()
+    except (NoEngine, *DIAL_ERRORS):
+        return False
+    return True
+
+
+def _has_engine(paths: Paths) -> bool:
+    """True while a process holds the engine's lock: one that was started by other means, and may not listen yet."""
+    lock = FileLock.take(paths.lock)
+    if lock is None:
+        return True
+    lock.release()
+    return False
+
+
+def _is_alive(pid: int) -> bool:
+    if os.name == "nt":
+        return True  # there is no harmless signal; the dial tells
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

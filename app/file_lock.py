@@ -1,0 +1,38 @@
+"""A lock on a file that the system drops when its process ends, however it ends."""
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+if os.name == "nt":
+    import msvcrt
+
+    def _lock(file: BinaryIO) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(file: BinaryIO) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class FileLock:
+    """Held from `take` to `release`."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    @classmethod
+    def take(cls, path: Path) -> "FileLock | None":
+        """None, at once, when another holds it. The file stays when the lock is gone."""
+        file = open(path, "a+b")  # noqa: SIM115 -- open as long as the lock is held
+        try:
+            _lock(file)
+        except OSError:
+            file.close()
+            return None
+        return cls(file)
+
+    def release(self) -> None:
+        self._file.close()
