@@ -13,7 +13,8 @@ from app.cli.screen import PeopleScreen
 from app.cli.slash import HELP, SlashCommands
 from app.cli.terminal import Terminal
 from app.cli.watch import Watch
-from app.client.connection import CallError, Connection
+from app.client.connection import Connection
+from app.client.errors import CallError
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.asks import Ask, AskAnswerParams
@@ -73,13 +74,19 @@ class Chat:
     async def run(self) -> None:
         """Read lines until the person leaves."""
         with self._prompt.opened():
-            async with asyncio.TaskGroup() as group:
-                watching = group.create_task(self._watch.until(self._left.is_set))
-                while not self._left.is_set():
-                    how, line = await self._prompt.read()
-                    await self._told(how, line)
-                watching.cancel()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    watching = group.create_task(self._watch.until(self._left.is_set))
+                    await self._read()
+                    watching.cancel()
+            except BaseExceptionGroup as errors:
+                raise errors.exceptions[0] from None
         self._watch.close()
+
+    async def _read(self) -> None:
+        while not self._left.is_set():
+            how, line = await self._prompt.read()
+            await self._told(how, line)
 
     async def _told(self, how: How, line: str) -> None:
         try:

@@ -13,8 +13,9 @@ from app.cli.models import NOTHING_FOUND, provider_lines
 from app.cli.options import Options
 from app.cli.style import PLAIN
 from app.cli.terminal import Terminal
-from app.client.connection import CallError, Connection, ConnectionLost
-from app.client.launch import LaunchError, NoEngine, connect
+from app.client.connection import Connection
+from app.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
+from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.engine import EmptyParams
 from app.protocol.models import ModelListParams

@@ -2,8 +2,8 @@
 
 from app.cli.options import Options
 from app.cli.terminal import Terminal
-from app.client.connection import ConnectionLost
-from app.client.launch import NoEngine, connect
+from app.client.errors import ConnectionLost, NoEngine
+from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.engine import EmptyParams
 from app.protocol.wire import ENGINE_SHUTDOWN

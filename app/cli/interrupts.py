@@ -26,7 +26,7 @@ class Interrupts:
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             # signal.signal and not loop.add_signal_handler: the loops of Windows have none.
-            self._before[number] = signal.signal(number, lambda *_: loop.call_soon_threadsafe(self.press))
+            self._before[number] = signal.signal(number, self._caught(loop))
         return self
 
     def __exit__(
@@ -34,6 +34,12 @@ class Interrupts:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def _caught(self, loop: asyncio.AbstractEventLoop) -> Callable[[int, FrameType | None], None]:
+        def caught(number: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(self.press)
+
+        return caught
 
     def press(self) -> None:
         self.count += 1

@@ -1,6 +1,6 @@
 """The prompt of a conversation: a line is typed at the bottom while replies stream in above it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -43,7 +43,7 @@ class LivePrompt:
         return self._width()
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
+    def opened(self) -> Generator[None]:
         """While this holds, output appears above the prompt."""
         with StdoutProxy(raw=True) as proxy:
             self._out = proxy

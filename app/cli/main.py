@@ -7,8 +7,7 @@ import msgspec
 from app.cli.options import Options, parse
 from app.cli.run import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, UsageError
 from app.cli.terminal import OutputClosed, Terminal, close_output, standard_terminal
-from app.client.connection import CallError, ConnectionLost
-from app.client.launch import LaunchError
+from app.client.errors import CallError, ConnectionLost, LaunchError
 from app.paths import Paths, default_paths
 from app.protocol.json import JsonObject
 

@@ -42,7 +42,7 @@ def provider_lines(found: ModelListResult, style: Style) -> list[str]:
 
 def model_lines(found: ModelListResult, style: Style) -> list[str]:
     if found.default is None:
-        return NOTHING_FOUND.splitlines()
+        return [*NOTHING_FOUND.splitlines()]
     names = {provider.name for provider in found.providers if provider.ready}
     rows = [_row(model, style) for model in found.models if model.provider in names]
     return [*rows, f"default: {style.bold(plain(found.default))}"]

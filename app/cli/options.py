@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="errand", description=ABOUT, epilog=EXIT_CODES)
     parser.add_argument("--version", action=_Version, nargs=0, help="say the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _add_run(commands)
+    _declare_run(commands.add_parser("run", help="hand over one task and follow it to its end", epilog=EXIT_CODES))
     chat = commands.add_parser("chat", help="a conversation in the terminal", description="A conversation here.")
     _add_task_options(chat)
     tasks = commands.add_parser("tasks", help="list tasks, newest first")
@@ -70,8 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    run = commands.add_parser("run", help="hand over one task and follow it to its end", epilog=EXIT_CODES)
+def _declare_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("prompt", metavar="PROMPT", help="what to do; - reads it from standard input")
     run.add_argument("--json", action="store_true", help="events as one JSON object a line, then a result line")
     run.add_argument("--conversation", metavar="ID", help="go on in this conversation")

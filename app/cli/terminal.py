@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TextIO
 
@@ -85,7 +85,7 @@ class Terminal:
             return await session.prompt_async(ANSI(prompt), handle_sigint=False)
 
     @asynccontextmanager
-    async def above_prompt(self) -> AsyncIterator[None]:
+    async def above_prompt(self) -> AsyncGenerator[None]:
         """While this holds, what is written appears above the prompt that is being edited."""
         from prompt_toolkit.patch_stdout import StdoutProxy
 

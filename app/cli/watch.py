@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from app.cli.answers import Answers
 from app.cli.screen import Screen, Shown, conversation_of
 from app.client.connection import Connection, Lost, Message, Restored
+from app.client.errors import ConnectionLost
 from app.protocol.asks import Ask
 from app.protocol.engine import Snapshot
 from app.protocol.events import AskUpdate, EventRecord, Resync, TaskMessage, TaskUpdate
@@ -59,7 +60,8 @@ class Watch:
                 for asking in self._asking.values():
                     asking.cancel()
         except BaseExceptionGroup as errors:
-            raise _first(errors) from None
+            # Several at once have one cause here: the line or the terminal that is gone.
+            raise errors.exceptions[0] from None
 
     def _has_ended(self, task_id: str) -> bool:
         task = self.tasks.get(task_id)
@@ -78,8 +80,15 @@ class Watch:
         match message:
             case Resync():
                 await self._again()
-            case Lost() | Restored():
-                self._screen.connection(lost=isinstance(message, Lost))
+            case Lost(gave_up=True):
+                raise ConnectionLost(
+                    f"The engine does not answer ({message.reason}). What it had committed is kept: "
+                    "start it again with any command, and see `errand tasks`."
+                )
+            case Lost():
+                self._screen.connection(lost=True)
+            case Restored():
+                self._screen.connection(lost=False)
             case _:
                 self._shown(message, group)
         if self._overflowed and self._waiting.empty():
@@ -135,8 +144,3 @@ def _records(snapshot: Snapshot, epoch: str) -> Iterator[EventRecord]:
     )
     for event in events:
         yield EventRecord(sequence=snapshot.sequence, epoch=epoch, event=event)
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
