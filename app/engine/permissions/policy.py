@@ -46,7 +46,7 @@ def decide(
     refusal = _refusal(access, workspace, private, home)
     if refusal:
         return Decision("deny", refusal, "high")
-    if access.harmless or _stays_inside(access, workspace):
+    if access.harmless or _stays_inside(access, workspace, _blocked(private, home)):
         return Decision("allow", "reading inside the workspace")
     risk, rule = _judged(access, workspace)
     text = _text_to_remember(access, workspace, risk)
@@ -79,9 +79,12 @@ def _blocked(private: Path, home: Path) -> tuple[Path, ...]:
     return tuple(_real(path) for path in (*system, home / ".ssh", home / ".gnupg", home / ".aws", private))
 
 
-def _stays_inside(access: Access, workspace: Path) -> bool:
-    only_reads = access.command is None and not access.writes and bool(access.reads)
-    return only_reads and all(_is_inside(path, workspace) for path in access.reads)
+def _stays_inside(access: Access, workspace: Path, blocked: tuple[Path, ...]) -> bool:
+    if access.command is not None or access.writes or not access.reads:
+        return False
+    # A workspace such as the home directory holds closed folders: a list or search of all of it is no plain read.
+    holds_blocked = any(_is_inside(folder, path) for folder in blocked for path in access.reads)
+    return not holds_blocked and all(_is_inside(path, workspace) for path in access.reads)
 
 
 def _judged(access: Access, workspace: Path) -> tuple[Risk, str]:

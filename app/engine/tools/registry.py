@@ -2,9 +2,10 @@
 
 from app.engine.errors import ConfigurationError
 from app.engine.tools.base import Tool, Workplace
+from app.engine.tools.code import Code
 from app.engine.tools.shell import Shell
 
-TOOLS: tuple[type[Tool], ...] = (Shell,)
+TOOLS: tuple[type[Tool], ...] = (Shell, Code)
 
 
 def bind(workplace: Workplace, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:

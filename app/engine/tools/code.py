@@ -1,0 +1,193 @@
+"""The tool `code`: reads, writes, patches, lists and searches files. What each does is in the files it calls."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from app.engine.cancel import CancelSignal
+from app.engine.tools.arguments import decode, schema_of
+from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, Workplace, text_result
+from app.engine.tools.diff import Change, compare
+from app.engine.tools.file_search import search
+from app.engine.tools.listing import list_files
+from app.engine.tools.patch import replace_exactly
+from app.engine.tools.real_path import resolve
+from app.engine.tools.workspace_files import WorkspaceFiles, file_errors
+from app.protocol.json import JsonObject
+
+_LARGEST_PREVIEWED = 200_000
+# What models call our fields when they remember other tools.
+_OTHER_NAMES = {
+    "file_path": "path",
+    "filename": "path",
+    "old_string": "old",
+    "old_text": "old",
+    "new_string": "new",
+    "new_text": "new",
+    "text": "content",
+    "query": "pattern",
+}
+
+
+class CodeArguments(Struct, frozen=True):
+    action: Annotated[
+        Literal["read", "write", "patch", "list", "create_dir", "search"],
+        Meta(
+            description="read: lines of a file. write: a whole file, made or replaced. patch: replace an exact piece "
+            "of a file. list: files of a folder. create_dir: a folder with its parents. search: lines that match."
+        ),
+    ]
+    path: Annotated[str, Meta(description="File or folder, relative to the workspace. Default: the workspace.")] = "."
+    content: Annotated[str, Meta(description="write: the whole new text.")] | UnsetType = UNSET
+    old: Annotated[str, Meta(description="patch: the exact text to replace, blanks and all; must be there once.")] = ""
+    new: Annotated[str, Meta(description="patch: the text to put there.")] | UnsetType = UNSET
+    replace_all: Annotated[bool, Meta(description="patch: replace every place where it stands.")] = False
+    start_line: Annotated[int, Meta(ge=1, description="read: first line, from 1.")] = 1
+    end_line: Annotated[int, Meta(ge=0, description="read: last line; 0 for the end of the file.")] = 0
+    pattern: Annotated[str, Meta(description="search: regular expression.")] = ""
+    literal: Annotated[bool, Meta(description="search: take the pattern as plain text.")] = False
+    glob: Annotated[str, Meta(description="list, search: only these files, as *.py or src/**/*.ts.")] = ""
+
+
+class Code:
+    name = "code"
+    label = "Files"
+    description = (
+        "Work with files: read, write, patch, list, create_dir, search. Prefer patch to write for a change in a file. "
+        "Version control, node_modules and virtual environments are left out of lists and searches below a folder."
+    )
+    parameters = schema_of(CodeArguments)
+    # One after the other: a read that follows a write in the same reply must see it.
+    execution_mode: ExecutionMode = "sequential"
+    read_only: ClassVar[bool] = False
+
+    def __init__(self, workplace: Workplace) -> None:
+        self._workplace = workplace
+        self._files = WorkspaceFiles(workplace)
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        prepared: JsonObject = {key: value for key, value in arguments.items() if value is not None}
+        for other, ours in _OTHER_NAMES.items():
+            if other in prepared and ours not in prepared:
+                prepared[ours] = prepared.pop(other)
+        if prepared.get("action") == "list" and "glob" not in prepared and "pattern" in prepared:
+            prepared["glob"] = prepared.pop("pattern")
+        return prepared
+
+    def access(self, arguments: JsonObject) -> Access:
+        wanted = decode(arguments, CodeArguments)
+        path = resolve(wanted.path, self._workplace)
+        name = self._files.name(path)
+        match wanted.action:
+            case "read" | "list" | "search":
+                # Long output of the task's own commands is its to read, wherever it is kept.
+                own = path.is_relative_to(os.path.realpath(self._workplace.output_dir))
+                return Access(f"{wanted.action.capitalize()} {name}", reads=() if own else (path,), harmless=own)
+            case "create_dir":
+                return Access(f"Make the folder {name}", writes=(path,))
+            case "write" | "patch":
+                verb = "Write" if wanted.action == "write" else "Change"
+                return Access(f"{verb} {name}", writes=(path,), preview=self._preview(wanted, path))
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        wanted = decode(arguments, CodeArguments)
+        if cancel.is_set:
+            raise ToolError("Operation aborted")
+        return await asyncio.to_thread(self._run, wanted, lambda: cancel.is_set)
+
+    def _run(self, wanted: CodeArguments, is_cancelled: Callable[[], bool]) -> ToolResult:
+        path = resolve(wanted.path, self._workplace)
+        match wanted.action:
+            case "read":
+                return self._read(wanted, path)
+            case "write" | "patch":
+                return self._change(wanted, path)
+            case "list":
+                return self._list(wanted, path, is_cancelled)
+            case "create_dir":
+                return self._create_dir(path)
+            case "search":
+                return self._search(wanted, path, is_cancelled)
+
+    def _read(self, wanted: CodeArguments, path: Path) -> ToolResult:
+        # Without line numbers: models copy what they read into `old`.
+        if wanted.end_line and wanted.end_line < wanted.start_line:
+            raise ToolError(f"end_line {wanted.end_line} is before start_line {wanted.start_line}.")
+        part = self._files.window(path, wanted.start_line, wanted.end_line)
+        text = "\n".join(piece for piece in (part.text or "(empty)", part.note) if piece)
+        count = part.last - part.first + 1
+        details: JsonObject = {"path": str(path), "start_line": part.first, "end_line": part.last, "lines": part.total}
+        return text_result(text, f"{count:,} line{'' if count == 1 else 's'}", details)
+
+    def _change(self, wanted: CodeArguments, path: Path) -> ToolResult:
+        is_new = not path.exists()
+        before = self._files.form_of(path) if wanted.action == "write" else self._files.load(path)
+        change = self._files.replace(path, before, self._new_text(wanted, before.text, path))
+        details: JsonObject = {
+            "path": str(path),
+            "diff": change.diff,
+            "added": change.added,
+            "removed": change.removed,
+            "created": is_new,
+        }
+        verb = "Created" if is_new else "Changed"
+        return text_result(f"{verb} {self._files.name(path)} ({change.summary})", change.summary, details)
+
+    def _new_text(self, wanted: CodeArguments, before: str, path: Path) -> str:
+        if wanted.action == "write":
+            if wanted.content is UNSET:
+                raise ToolError("write needs `content`, the whole new text; it may be empty.")
+            return wanted.content
+        if wanted.new is UNSET:
+            raise ToolError("patch needs `new`, the text to put there; it may be empty.")
+        old, new = wanted.old, wanted.new
+        if "\r\n" in old and "\r\n" not in before:
+            old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
+        return replace_exactly(before, old, new, wanted.replace_all, self._files.name(path))
+
+    def _preview(self, wanted: CodeArguments, path: Path) -> str:
+        """The diff that the call would make; empty where it would fail or be slow."""
+        try:
+            new = wanted.content if wanted.action == "write" else wanted.new
+            if len(new or "") > _LARGEST_PREVIEWED or (path.exists() and path.stat().st_size > _LARGEST_PREVIEWED):
+                return ""
+            before = self._files.form_of(path).text
+            change: Change = compare(before, self._new_text(wanted, before, path), self._files.name(path))
+        except (ToolError, OSError):
+            return ""
+        return change.diff
+
+    def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
+        self._must_exist(path)
+        listing = list_files(path, wanted.glob, is_cancelled)
+        details: JsonObject = {"path": str(path), "count": len(listing.lines), "more": listing.more}
+        note = "[there are more; narrow the path or the glob]" if listing.more else ""
+        text = "\n".join([*listing.lines, *([note] if note else [])]) or "(nothing)"
+        return text_result(text, f"{len(listing.lines)} entries", details)
+
+    def _create_dir(self, path: Path) -> ToolResult:
+        with file_errors(self._files.name(path)):
+            is_new = not path.is_dir()
+            path.mkdir(parents=True, exist_ok=True)
+        verb = "Created" if is_new else "There already is"
+        return text_result(f"{verb} {self._files.name(path)}/", details={"path": str(path), "created": is_new})
+
+    def _search(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
+        if not wanted.pattern:
+            raise ToolError("search needs `pattern`.")
+        self._must_exist(path)
+        found = search(path, wanted.pattern, wanted.literal, wanted.glob, is_cancelled)
+        note = f"[{found.more}]" if found.more else ""
+        text = "\n".join([*found.lines, *([note] if note else [])]) or "(no hits)"
+        details: JsonObject = {"hits": len(found.lines), "files": found.files, "more": found.more}
+        return text_result(text, f"{len(found.lines)} hits in {found.files} files", details)
+
+    def _must_exist(self, path: Path) -> None:
+        if not path.exists():
+            raise ToolError(f"There is no {self._files.name(path)}. List the folder above it to see what there is.")

@@ -1,0 +1,53 @@
+"""Listing a folder, or the files below it that match a glob pattern."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.engine.tools.base import ToolError
+from app.engine.tools.walk import matches, walk
+
+MOST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One entry a line, relative to the folder; folders end in a slash. `more` says that there are others."""
+
+    lines: list[str]
+    more: bool
+
+
+def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool]) -> Listing:
+    """Without a pattern what stands in the folder itself, with one all below it."""
+    if not folder.is_dir():
+        raise ToolError(f"{folder} is a file, not a folder. Use the action read.")
+    lines: list[str] = []
+    for line in _below(folder, glob) if glob else _inside(folder):
+        if is_cancelled():
+            raise ToolError("Operation aborted")
+        if len(lines) == MOST:
+            return Listing(lines, True)
+        lines.append(line)
+    return Listing(lines, False)
+
+
+def _inside(folder: Path) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise ToolError(f"{folder}: {error.strerror}") from error
+    return (_line(entry, entry.name) for entry in found)
+
+
+def _below(folder: Path, glob: str) -> Iterator[str]:
+    for entry in walk(folder):
+        name = os.path.relpath(entry.path, folder)
+        if matches(name, glob):
+            yield _line(entry, name)
+
+
+def _line(entry: "os.DirEntry[str]", name: str) -> str:
+    return f"{name}/" if entry.is_dir() else name

@@ -1,0 +1,67 @@
+"""Going through a folder: which files there are, and which match a glob pattern."""
+
+import os
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+# Version control, what tools generate, and folders of secrets.
+SKIPPED = frozenset(
+    {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+    | {".ssh", ".gnupg", ".aws"}
+)
+
+
+def walk(root: Path, folder: str = "") -> Iterator[os.DirEntry[str]]:
+    """Files and folders below `root`, sorted, folders before what they hold. Links are given but never followed."""
+    try:
+        with os.scandir(root / folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return  # not readable, or gone since
+    for entry in found:
+        if entry.name in SKIPPED:
+            continue
+        yield entry
+        if entry.is_dir(follow_symlinks=False):
+            yield from walk(root, os.path.join(folder, entry.name))
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Glob as ripgrep has it: without a slash it is for the name alone, `**` spans folders, {a,b} are choices."""
+    return any(_matches_one(path, choice) for choice in _choices(pattern))
+
+
+def _matches_one(path: str, pattern: str) -> bool:
+    if "/" not in pattern:
+        return fnmatchcase(path.rpartition("/")[2], pattern)
+    return _match_parts(path.split("/"), pattern.removeprefix("./").lstrip("/").split("/"))
+
+
+def _match_parts(parts: list[str], patterns: list[str]) -> bool:
+    # reached[i]: the patterns so far match the first i parts.
+    reached = [True] + [False] * len(parts)
+    for pattern in patterns:
+        if pattern == "**":
+            first = reached.index(True) if True in reached else len(reached)
+            reached = [index >= first for index in range(len(reached))]
+        else:
+            reached = [False] + [
+                before and fnmatchcase(part, pattern) for before, part in zip(reached, parts, strict=False)
+            ]
+    return reached[-1]
+
+
+def _choices(pattern: str) -> list[str]:
+    """The pattern with {a,b} spelt out, up to 64; braces that hold no comma stand for themselves."""
+    done: list[str] = []
+    rest = [pattern]
+    while rest and len(done) + len(rest) < 64:
+        choice = rest.pop()
+        start = choice.find("{")
+        end = choice.find("}", start)
+        if start < 0 or end < 0 or "," not in choice[start:end]:
+            done.append(choice)
+        else:
+            rest += [choice[:start] + option + choice[end + 1 :] for option in choice[start + 1 : end].split(",")]
+    return done + rest
