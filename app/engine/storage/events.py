@@ -82,3 +82,7 @@ class EventStore:
         """The oldest and the newest sequence number kept; (0, 0) where there is none."""
         (row,) = await self._reader.rows(_RANGE)
         return row.oldest or 0, row.newest or 0
+
+    async def head(self) -> int:
+        """The newest sequence number, 0 before the first event."""
+        return (await self.bounds())[1]

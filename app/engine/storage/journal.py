@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.engine.errors import Busy, StorageError
+from app.engine.storage.failure import not_saved, reason
 from app.engine.storage.write import Write
 from app.engine.storage.writer import Writer
 
@@ -78,7 +79,10 @@ class Journal:
         await mark.done
 
     async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        """Read, decide and write alone, in queue order, in one transaction; an error of `work` rolls it back."""
+        """Read, decide and write alone, in queue order, in one transaction; an error of `work` rolls it back.
+
+        The journal stands still meanwhile: `work` must not wait for a flush.
+        """
         turn = _Turn(self._loop.create_future(), self._loop.create_future())
         self._add(turn)
         try:
@@ -94,7 +98,7 @@ class Journal:
                     await connection.exec_driver_sql("BEGIN IMMEDIATE")
                 return await work(connection)
         except SQLAlchemyError as error:
-            raise StorageError(f"Not saved: {error}. Everything saved before is kept.") from error
+            raise not_saved(reason(error)) from error
 
     async def close(self) -> None:
         """Commit what is queued, then end. What is put later is refused; a second call only waits."""

@@ -15,11 +15,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.engine.errors import StorageError
 from app.engine.storage import schema
 from app.engine.storage.copies import copy_database
+from app.engine.storage.failure import reason
 
 
 def prepare_file(path: Path, copies: Path) -> None:
     """Leave a database of the newest schema at `path`, or raise StorageError."""
-    if not path.exists():
+    if not os.path.exists(path):  # unlike Path.exists no error where the folder may not be read: making one then fails
         _make(path)
         return
     revision = _revision(path)
@@ -34,7 +35,7 @@ def prepare_file(path: Path, copies: Path) -> None:
             _in_transaction(path, schema.migrate)
         except SQLAlchemyError as error:
             raise StorageError(
-                f"{path} could not be brought from schema {revision} to {schema.HEAD} ({error}). "
+                f"{path} could not be brought from schema {revision} to {schema.HEAD} ({reason(error)}). "
                 f"Nothing was changed; a copy is at {copy}."
             ) from error
 
@@ -49,7 +50,8 @@ def _make(path: Path) -> None:
         _in_transaction(unfinished, schema.create)
         unfinished.replace(path)
     except (OSError, SQLAlchemyError) as error:
-        raise StorageError(f"No database can be made at {path} ({error}). Check the folder and its rights.") from error
+        why = reason(error) if isinstance(error, SQLAlchemyError) else error
+        raise StorageError(f"No database can be made at {path} ({why}). Check the folder and its rights.") from error
 
 
 def _revision(path: Path) -> str:

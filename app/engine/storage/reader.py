@@ -1,5 +1,6 @@
 """Reads: pooled connections of their own, so that no read waits for the writer."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -8,11 +9,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.expression import Executable
 
-from app.engine.errors import StorageError
+from app.engine.errors import InvalidParams, StorageError
 from app.engine.storage.encoding import from_json
+from app.engine.storage.failure import reason
 from app.engine.storage.write import Value
 
 T = TypeVar("T")
+
+# So many rows are decoded before other work of the event loop gets its turn: a few milliseconds.
+_SLICE = 500
 
 
 class Reader:
@@ -27,14 +32,22 @@ class Reader:
                 return (await connection.execute(statement, parameters)).all()
         except SQLAlchemyError as error:
             raise StorageError(
-                f"The database cannot be read: {error}. Nothing was changed; copies of it are in the copies folder."
+                f"The database cannot be read: {reason(error)}. "
+                "Nothing was changed; copies of it are in the copies folder."
             ) from error
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise InvalidParams(f"The database cannot look for this value: {error}.") from error
 
     async def structs(
         self, statement: Executable, shape: type[T], parameters: Mapping[str, Value] | None = None
     ) -> tuple[T, ...]:
         """The statement's first column, decoded from JSON."""
-        return tuple(from_json(row[0], shape) for row in await self.rows(statement, parameters))
+        found: list[T] = []
+        for count, row in enumerate(await self.rows(statement, parameters), 1):
+            found.append(from_json(row[0], shape))
+            if count % _SLICE == 0:
+                await asyncio.sleep(0)
+        return tuple(found)
 
     async def struct(
         self, statement: Executable, shape: type[T], parameters: Mapping[str, Value] | None = None

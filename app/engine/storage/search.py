@@ -27,7 +27,7 @@ _FTS = text(
 
 
 class NodeSearch(Protocol):
-    async def search(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
+    async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
         """Nodes that hold all words of `text`, newest first; whatever is typed, it is never an error."""
         ...
 
@@ -38,7 +38,7 @@ class FtsSearch:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    async def search(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
+    async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
         words = parse(text)
         if not words.phrases:
             return ()
@@ -65,7 +65,7 @@ class LikeSearch:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    async def search(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
+    async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
         words = parse(text)
         if not words.phrases:
             return ()

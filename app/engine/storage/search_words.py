@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass
 
-# More words than this only cost time.
+# More or longer pieces than this only cost time.
 _MOST = 16
 _LONGEST = 200
-_PIECE = re.compile(r'"([^"]*)"?|([^\s"]+)')
-_LETTERS = re.compile(r"[^\W_]+")
+_PIECE = re.compile(r'"([^"]*)(?:"|$)|([^\s"]+)')
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,10 @@ class SearchWords:
 
 
 def parse(text: str) -> SearchWords:
-    """Words by spaces, phrases by "quotes" (one may be left open); what holds no letter or digit is left out."""
-    pieces = [(match[1] or match[2] or "", match[2] is not None) for match in _PIECE.finditer(text.replace("\0", " "))]
-    kept = [(" ".join(piece.split())[:_LONGEST], plain) for piece, plain in pieces if _LETTERS.search(piece)][:_MOST]
-    if not kept:
+    """Words by spaces, phrases by "quotes" (the last may be left open); pieces without letter or digit are left out."""
+    pieces = [" ".join((match[1] or match[2] or "").split()) for match in _PIECE.finditer(text.replace("\0", " "))]
+    phrases = tuple(piece[:_LONGEST] for piece in pieces if _WORD.search(piece))[:_MOST]
+    if not phrases:
         return SearchWords((), False)
-    last, plain = kept[-1]
-    return SearchWords(tuple(piece for piece, _ in kept), plain and len(_LETTERS.findall(last)[-1]) >= 3)
+    closed = text.rstrip().endswith('"') and text.count('"') % 2 == 0
+    return SearchWords(phrases, not closed and len(_WORD.findall(phrases[-1])[-1]) >= 3)

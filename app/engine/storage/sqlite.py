@@ -5,6 +5,8 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from app.engine.errors import ConfigurationError
+
 SHARED_SETTINGS = (
     "PRAGMA busy_timeout = 5000",
     "PRAGMA foreign_keys = ON",
@@ -16,10 +18,13 @@ SHARED_SETTINGS = (
 
 
 def path_of(url: URL) -> Path | None:
-    """The file of a SQLite URL, None for other databases."""
+    """The file of a SQLite URL, None for other databases; ConfigurationError if it is in memory."""
     if url.get_backend_name() != "sqlite":
         return None
-    assert url.database and url.database != ":memory:", "the engine's database is a file"
+    if not url.database or url.database == ":memory:":
+        raise ConfigurationError(
+            "The setting database_url names no file. Write sqlite+aiosqlite:////path/to/errand.db."
+        )
     return Path(url.database)
 
 

@@ -14,8 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.dml import UpdateBase
 
-from app.engine.errors import StorageError
 from app.engine.storage import sqlite
+from app.engine.storage.failure import not_saved, reason
 from app.engine.storage.write import Value, Write
 
 _dialect = SQLiteDialect_pysqlite(paramstyle="named")
@@ -51,7 +51,7 @@ class SqliteWriter:
             # The last three are parameters that sqlite3 cannot bind: lone surrogates, foreign types, huge integers.
             if self._connection.in_transaction:
                 execute("ROLLBACK")
-            raise StorageError(f"Not saved: {error}. Everything saved before is kept.") from error
+            raise not_saved(error) from error
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
@@ -76,8 +76,10 @@ class EngineWriter:
                 for statement, writes in groupby(batch, key=lambda write: write.statement):
                     rows: list[dict[str, Value]] = [dict(write.parameters) for write in writes]
                     await connection.execute(statement, rows)
-        except (SQLAlchemyError, ValueError, TypeError, OverflowError) as error:
-            raise StorageError(f"Not saved: {error}. Everything saved before is kept.") from error
+        except SQLAlchemyError as error:
+            raise not_saved(reason(error)) from error
+        except (ValueError, TypeError, OverflowError) as error:
+            raise not_saved(error) from error
 
     async def close(self) -> None:
         """The engine is its owner's to close."""

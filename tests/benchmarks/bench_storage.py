@@ -1,0 +1,170 @@
+"""Measures storage: commits of the journal, and reading among 100,000 conversations and nodes.
+
+`python -m tests.benchmarks.bench_storage`; each function returns numbers in milliseconds by name.
+"""
+
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from app.engine.storage import conversations, executions, nodes, tasks, turns
+from app.engine.storage.apply import writes_for
+from app.engine.storage.database import Database
+from app.engine.storage.engines import sqlite_url
+from app.engine.storage.write import Write
+from app.protocol.events import EventRecord, TaskUpdate
+from app.protocol.usage import Usage
+from tests.support.records import conversation, node, task
+
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def timed(work: Callable[[], Awaitable[object]], rounds: int) -> tuple[float, float, float]:
+    """Median and 99th percentile of the wall time of one round, and its mean CPU time, in milliseconds."""
+    walls: list[float] = []
+    cpu = time.process_time()
+    for _ in range(rounds):
+        start = time.perf_counter()
+        await work()
+        walls.append((time.perf_counter() - start) * 1000)
+    cpu = (time.process_time() - cpu) * 1000 / rounds
+    walls.sort()
+    return walls[rounds // 2], walls[int(rounds * 0.99)], cpu
+
+
+class Numbers:
+    """Numbers that go on, for ids and sequences."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def next(self) -> int:
+        self.last += 1
+        return self.last
+
+
+def step(numbers: Numbers) -> tuple[Write, ...]:
+    """The six writes of about one step of a task: an event with its task, a turn, a tool call, a node."""
+    number = numbers.next()
+    event = TaskUpdate(task=task("t1", step_count=number))
+    started = executions.Started(
+        execution_id=f"x{number}",
+        task_id="t1",
+        turn=number,
+        node_id="n",
+        call_id="c",
+        tool="shell",
+        arguments={"command": "echo hello"},
+        at=_NOW,
+    )
+    return (
+        *writes_for(EventRecord(sequence=number, epoch="e", event=event)),
+        turns.started("t1", number, "m", _NOW),
+        turns.finished("t1", number, "complete", Usage(input_tokens=10), _NOW),
+        executions.started(started),
+        nodes.save(node(f"s{number}", text=f"step {number} of the job printed hello and went well " * 4)),
+    )
+
+
+async def bench_journal(folder: Path) -> dict[str, float]:
+    database = await Database.open(sqlite_url(folder / "journal.db"), folder)
+    journal = database.journal
+    journal.put(conversations.save(conversation("c1")))
+    journal.put(tasks.save(task("t1")))
+    numbers = Numbers()
+
+    async def one() -> None:
+        journal.put(tasks.save(task("t1", step_count=numbers.next())))
+        await journal.flush()
+
+    async def six() -> None:
+        journal.put(*step(numbers))
+        await journal.flush()
+
+    async def fifty() -> None:
+        await asyncio.gather(*(six() for _ in range(50)))
+
+    await one()
+    found: dict[str, float] = {}
+    for name, work, rounds in (("1 write", one, 500), ("6 writes", six, 500), ("50 × 6 writes", fifty, 40)):
+        median, worst, cpu = await timed(work, rounds)
+        found |= {f"{name}: median": median, f"{name}: p99": worst, f"{name}: CPU": cpu}
+    await database.close()
+    return found
+
+
+async def fill(database: Database, count: int) -> None:
+    """`count` conversations with a node each, and one more that holds a tenth of that in one branch."""
+    chance = random.Random(1)
+    words = ["".join(chance.choices("abcdefghijklmnoprstuvw", k=chance.randint(3, 9))) for _ in range(20_000)]
+    words[:6] = ["the", "tool", "error", "file", "test", "there"]
+    weights: list[float] = []
+    for rank in range(len(words)):
+        weights.append((weights[-1] if weights else 0.0) + 1 / (rank + 1))
+    for number in range(count):
+        text = " ".join(chance.choices(words, cum_weights=weights, k=120))
+        moment = _NOW + timedelta(seconds=number)
+        database.journal.put(
+            conversations.save(conversation(f"conv_{number:08}", at=moment)),
+            nodes.save(node(f"node_{number:08}", conversation_id=f"conv_{number:08}", text=text)),
+        )
+        if number % 10_000 == 0:
+            await database.journal.flush()
+    database.journal.put(conversations.save(conversation("long")))
+    for number in range(count // 10):
+        parent = f"long_{number - 1}" if number else None
+        database.journal.put(nodes.save(node(f"long_{number}", parent, "long", text=f"entry {number} " * 30)))
+    await database.journal.flush()
+
+
+async def bench_reads(folder: Path, count: int = 100_000) -> dict[str, float]:
+    database = await Database.open(sqlite_url(folder / "reads.db"), folder)
+    start = time.perf_counter()
+    await fill(database, count)
+    found = {"fill, per node": (time.perf_counter() - start) * 1000 / (count * 1.1)}
+    await database.close()
+
+    start = time.perf_counter()
+    database = await Database.open(sqlite_url(folder / "reads.db"), folder)
+    found["open"] = (time.perf_counter() - start) * 1000
+    list_page = (await database.conversations.page()).next_cursor
+    leaf = f"long_{count // 10 - 1}"
+    reads: dict[str, Callable[[], Awaitable[object]]] = {
+        "list, first page": lambda: database.conversations.page(),
+        "list, next page": lambda: database.conversations.page(50, list_page),
+        "10,000 nodes, first page": lambda: database.nodes.branch(leaf),
+        "10,000 nodes, whole path": lambda: database.nodes.path(leaf),
+    }
+    for text in (
+        "the",
+        "the tool error",
+        "the*",
+        "ther",
+        "erro",
+        '"the tool"',
+        '"the tool error file test there"',
+        "abc",
+    ):
+        reads[f"search {text}"] = lambda text=text: database.search.find(text)
+    reads["search in one conversation"] = lambda: database.search.find("the", 20, "conv_00000007")
+    for name, read in reads.items():
+        median, worst, _ = await timed(read, 20)
+        found |= {f"{name}: median": median, f"{name}: max": worst}
+    await database.close()
+    return found
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found = await bench_journal(Path(folder)) | await bench_reads(Path(folder))
+    for name, value in found.items():
+        sys.stdout.write(f"{name:55} {value:8.2f} ms\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
