@@ -1,0 +1,110 @@
+"""Tool arguments against JSON Schema: coercion on a copy, several errors at once, schemas that are no good."""
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.engine.tools.base import ToolError
+from app.engine.tools.schema import check_arguments
+from app.protocol.json import JsonObject, JsonValue
+
+
+def field(schema: JsonObject) -> JsonObject:
+    return {"type": "object", "properties": {"x": schema}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "given_value", "used"),
+    [
+        ({"type": "integer"}, "5", 5),
+        ({"type": "integer"}, " -5 ", -5),
+        ({"type": "integer"}, "5.0", 5),
+        ({"type": "integer"}, "12345678901234567890", 12345678901234567890),
+        ({"type": "number"}, "1.5", 1.5),
+        ({"type": "number"}, "1e3", 1000),
+        ({"type": "boolean"}, "true", True),
+        ({"type": "boolean"}, 0, False),
+        ({"type": "string"}, 5, "5"),
+        ({"type": "string"}, True, "true"),
+        ({"type": "null"}, "null", None),
+        ({"type": ["integer", "null"]}, "7", 7),
+        ({"type": ["string", "integer"]}, "7", "7"),
+        ({"type": "array", "items": {"type": "integer"}}, ["1", 2], [1, 2]),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "3", 3),
+        ({"oneOf": [{"type": "object", "required": ["b"]}, field({"type": "integer"})]}, {"x": "1"}, {"x": 1}),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"any": "1"}, {"any": 1}),
+        ({"allOf": [{"type": "integer"}]}, "4", 4),
+    ],
+)
+def test_values_of_the_wrong_type_are_converted_where_there_is_no_doubt(
+    schema: JsonObject, given_value: JsonValue, used: JsonValue
+) -> None:
+    checked = check_arguments("t", field(schema), {"x": given_value})
+
+    assert checked == {"x": used}
+    assert type(checked["x"]) is type(used)
+
+
+def test_references_inside_the_schema_are_followed() -> None:
+    schema: JsonObject = {"$defs": {"count": {"type": "integer"}}, **field({"$ref": "#/$defs/count"})}
+
+    assert check_arguments("t", schema, {"x": "2"}) == {"x": 2}
+
+
+def test_a_schema_that_refers_to_itself_is_no_trap() -> None:
+    schema: JsonObject = {"type": "object", "properties": {"x": {"$ref": "#"}, "n": {"type": "integer"}}}
+
+    assert check_arguments("t", schema, {"x": {"x": {"n": "1"}}}) == {"x": {"x": {"n": 1}}}
+
+
+def test_extras_pass_and_the_arguments_of_the_caller_stay_as_they_are() -> None:
+    arguments: JsonObject = {"x": "1", "extra": {"deep": ["2"]}}
+    before = deepcopy(arguments)
+
+    assert check_arguments("t", field({"type": "integer"}), arguments) == {"x": 1, "extra": {"deep": ["2"]}}
+    assert arguments == before
+
+
+def test_all_errors_are_told_at_once() -> None:
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "items": {"type": "array", "items": {"type": "number"}}},
+        "required": ["n", "path"],
+    }
+
+    with pytest.raises(ToolError) as failure:
+        check_arguments("read", schema, {"n": "many", "items": [1, "x"]})
+
+    assert str(failure.value) == (
+        'Validation failed for tool "read":\n'
+        "  - arguments: must contain ['path'] properties\n"
+        "  - n: must be integer\n"
+        "  - items.1: must be number\n\n"
+        'Received arguments:\n{"n":"many","items":[1,"x"]}'
+    )
+
+
+def test_long_arguments_are_shown_cut() -> None:
+    with pytest.raises(ToolError) as failure:
+        check_arguments("t", field({"type": "integer"}), {"x": "a" * 100_000})
+
+    assert len(str(failure.value)) < 3000
+
+
+@pytest.mark.parametrize("schema", [{"type": 5}, {"$ref": "http://127.0.0.1:9/schema"}, {"$ref": "file:///etc/passwd"}])
+def test_a_schema_that_is_broken_or_points_outside_is_refused_without_looking(schema: JsonObject) -> None:
+    with pytest.raises(ToolError, match='The schema of tool "t" is broken'):
+        check_arguments("t", field(schema), {"x": 1})
+
+
+@given(
+    st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x, max_size=3), max_leaves=5)
+)
+def test_whatever_is_sent_gives_checked_arguments_or_a_tool_error(value: JsonValue) -> None:
+    try:
+        checked = check_arguments("t", field({"type": "integer"}), {"x": value})
+    except ToolError:
+        return
+    assert isinstance(checked["x"], int)
