@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from app.cli.diff import diff_lines
 from app.cli.figures import duration
-from app.cli.plain import one_line, short_path
+from app.cli.plain import one_line, plain, short_path
 from app.cli.style import Style
 from app.protocol.blocks import ToolCallBlock, ToolResultBlock
 from app.protocol.json import JsonObject
 
+_LAST_LINES = 3
 CONTROL_TOOLS = frozenset({"task_complete", "ask_user", "send_update"})
 
 _CODE_WORDS = {
@@ -62,8 +63,16 @@ def result_line(call: ToolCallBlock | None, result: ToolResultBlock, width: int,
     head = words.line(words.done, width - len(words.done) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
     line = style.join(f"{sign} {head}", tail, style.dim(time))
-    diff = _text(result.details or {}, "diff")
-    return "\n".join([line, *diff_lines(diff, width, style)])
+    below = diff_lines(_text(result.details or {}, "diff"), width, style)
+    if result.is_error and result.tool == "shell":
+        below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text)]
+    return "\n".join([line, *below])
+
+
+def _last_lines(text: str) -> list[str]:
+    """The end of a failed command's output, where most programs say why; the tool's own remarks are in brackets."""
+    lines = [line for line in plain(text).splitlines() if line.strip() and not line.startswith("[")]
+    return lines[-_LAST_LINES:]
 
 
 def _time(details: JsonObject | None) -> str:

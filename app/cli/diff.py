@@ -25,7 +25,7 @@ def _without_first_hunk_mark(lines: list[str]) -> Iterator[str]:
 
 
 def _painted(line: str, width: int, style: Style) -> str:
-    short = "    " + cut(line.expandtabs(4), max(12, width - 4))
+    short = ("    " + cut(line.expandtabs(4), max(12, width - 4))).rstrip()
     if line.startswith("+"):
         return style.green(short)
     if line.startswith("-"):

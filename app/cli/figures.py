@@ -24,6 +24,8 @@ def money(usage: Usage) -> str:
     """Empty where the price is not known: no number is better than a wrong one."""
     if usage.cost_usd is None:
         return ""
+    if usage.cost_usd == 0:
+        return "$0"
     return f"${usage.cost_usd:.2f}" if usage.cost_usd >= 1 else f"${usage.cost_usd:.4f}"
 
 

@@ -19,7 +19,7 @@ def test_a_duration_has_the_unit_that_fits(seconds: float, text: str) -> None:
 
 
 def test_an_unknown_price_is_not_shown_as_nothing() -> None:
-    assert (money(Usage()), money(Usage(cost_usd=0.0)), money(Usage(cost_usd=12.5))) == ("", "$0.0000", "$12.50")
+    assert (money(Usage()), money(Usage(cost_usd=0.0)), money(Usage(cost_usd=12.5))) == ("", "$0", "$12.50")
 
 
 def test_one_is_singular() -> None:

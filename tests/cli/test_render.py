@@ -89,10 +89,12 @@ def test_a_command_is_one_line_with_its_outcome_and_time() -> None:
     assert shown.event(result("shell", "12 passed", {"duration_ms": 1234})) == "● ran `pytest -q` · 12 passed · 1.2 s\n"
 
 
-def test_a_failed_call_says_so() -> None:
+def test_a_failed_command_says_so_with_the_end_of_its_output() -> None:
     shown = transcript()
     shown.event(call("shell", {"command": "pytest -q"}))
-    assert shown.event(result("shell", "exit 1", is_error=True)) == "✗ ran `pytest -q` · exit 1\n"
+    assert shown.event(result("shell", "exit 1", is_error=True)) == (
+        "✗ ran `pytest -q` · exit 1\n    text for the model\n"
+    )
 
 
 def test_a_change_of_a_file_shows_its_diff() -> None:

@@ -1,0 +1,101 @@
+"""The command line as a person runs it: real processes on a data directory of their own."""
+
+import asyncio
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+import app
+from app.protocol.json import JsonObject
+
+LONGEST_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command that has ended: its exit code and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[JsonObject]:
+        """Standard output as one JSON object a line."""
+        return [msgspec.json.decode(line, type=JsonObject) for line in self.out.splitlines()]
+
+
+class Errand:
+    """`errand` on the data directory `home`, started in `folder`, with no key and no colour in its environment."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home = home
+        self.folder = folder
+        source = str(Path(app.__file__).parents[1])
+        kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_COLOR"))}
+        self.environment = kept | {
+            "ERRAND_HOME": str(home),
+            "PYTHONPATH": source,
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+            "COLUMNS": "100",
+        }
+        for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+            self.environment.pop(name, None)
+
+    async def run(self, *arguments: str, typed: str = "", **variables: str) -> Finished:
+        """Run a command to its end."""
+        process = await self.start(*arguments, **variables)
+        async with asyncio.timeout(LONGEST_S):
+            out, err = await process.communicate(typed.encode())
+        assert process.returncode is not None
+        return Finished(process.returncode, out.decode(), err.decode())
+
+    async def start(self, *arguments: str, **variables: str) -> asyncio.subprocess.Process:
+        """Start a command with pipes for all three streams."""
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "app",
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=self.folder,
+            env=self.environment | variables,
+        )
+
+    async def close(self) -> None:
+        """End the engine, if one runs."""
+        await self.run("engine", "--stop")
+
+    def engine_pid(self) -> int:
+        """The process of the engine that runs."""
+        endpoint = msgspec.json.decode((self.home / "run" / "engine.json").read_bytes(), type=JsonObject)
+        pid = endpoint["pid"]
+        assert isinstance(pid, int)
+        return pid
+
+    def kill_engine(self) -> None:
+        os.kill(self.engine_pid(), signal.SIGKILL)
+
+
+async def rest(process: asyncio.subprocess.Process) -> Finished:
+    """Wait for a started command to end."""
+    async with asyncio.timeout(LONGEST_S):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return Finished(process.returncode, out.decode(), err.decode())
+
+
+async def next_event(process: asyncio.subprocess.Process, kind: str, holding: str = "") -> JsonObject:
+    """The next event of a kind (`taskUpdate` …) whose line holds a text, of a running `errand run --json`."""
+    assert process.stdout is not None
+    async with asyncio.timeout(LONGEST_S):
+        async for line in process.stdout:
+            if f'"type":"{kind}"'.encode() in line and holding.encode() in line:
+                return msgspec.json.decode(line, type=JsonObject)
+    raise AssertionError(f"The output ended without an event {kind} that holds {holding!r}.")
