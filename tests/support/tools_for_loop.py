@@ -1,18 +1,20 @@
 """Two small tools for tests of the loop: one that echoes, one that gets stuck."""
 
 import asyncio
-from typing import ClassVar
 
 from app.engine.cancel import CancelSignal
 from app.engine.tools.base import ExecutionMode, OnUpdate, ToolResult, text_result
 from app.protocol.json import JsonObject
+
+_VALUE: JsonObject = {"type": "object", "properties": {"value": {"type": "string"}}}
+_HOW: JsonObject = {"type": "object", "properties": {"how": {"type": "string"}}}
 
 
 class EchoTool:
     name = "echo"
     label = "Echo"
     description = "Gives back its value."
-    parameters: ClassVar[JsonObject] = {"type": "object", "properties": {"value": {"type": "string"}}}
+    parameters = _VALUE
     execution_mode: ExecutionMode = "parallel"
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
@@ -30,7 +32,7 @@ class StuckTool:
     name = "stuck"
     label = "Stuck"
     description = "Waits."
-    parameters: ClassVar[JsonObject] = {"type": "object", "properties": {"how": {"type": "string"}}}
+    parameters = _HOW
     execution_mode: ExecutionMode = "parallel"
 
     def __init__(self) -> None:
