@@ -1,0 +1,38 @@
+"""`make bench`: runs the rows and prints one table with the machine. Arguments choose rows by a part of their name."""
+
+import asyncio
+import os
+import platform
+import sys
+from collections.abc import Awaitable, Callable
+
+from tests.benchmarks import steps
+from tests.benchmarks.bench import Row
+
+BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
+    ("one_task", steps.one_task),
+    ("fifty_tasks", steps.fifty_tasks),
+)
+
+
+def _machine() -> str:
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def _line(row: Row) -> str:
+    bound = f"{'≥' if row.more_is_better else '≤'} {row.limit:g}"
+    ratio = f"{row.value / row.floor:.1f} × {row.floor:.2f}" if row.floor else ""
+    return f"| {row.name} | {row.value:.2f} {row.unit} | {bound} | {ratio} | {'yes' if row.holds else 'NO'} |"
+
+
+async def _run(wanted: list[str]) -> None:
+    sys.stdout.write(f"{_machine()}\n\n| | measured | at most | against the bare loop | holds |\n|---|---|---|---|---|\n")
+    for name, bench in BENCHES:
+        if not wanted or any(word in name for word in wanted):
+            for row in await bench():
+                sys.stdout.write(_line(row) + "\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(_run(sys.argv[1:]))

@@ -1,0 +1,142 @@
+"""What a row of the bench table is, and the parts that rows share: a model server and an engine, each its own process."""
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.client.connection import Connection
+from app.client.launch import connect
+from app.paths import Paths
+from app.protocol.engine import EmptyParams
+from app.protocol.events import EventRecord, TaskUpdate
+from app.protocol.tasks import TaskStartParams
+from app.protocol.wire import ENGINE_SHUTDOWN, TASK_START
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table. `limit` is what the issue allows; `floor` what the bare loop needs in the same run."""
+
+    name: str
+    value: float
+    unit: str
+    limit: float
+    floor: float | None = None
+    more_is_better: bool = False
+
+    @property
+    def holds(self) -> bool:
+        return self.value >= self.limit if self.more_is_better else self.value <= self.limit
+
+
+class ModelProcess:
+    """The bench model as a process; `first_request` tells when the next request reached it."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self.url = self._line()
+
+    def arm(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+
+    def first_request(self) -> float:
+        return float(self._line())
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+@contextmanager
+def model(steps: int) -> Iterator[ModelProcess]:
+    command = [sys.executable, "-m", "tests.benchmarks.model", str(steps)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield ModelProcess(process)
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def home() -> Iterator[Path]:
+    """A fresh data directory, in the environment too, so that commands find it."""
+    before = os.environ.get("ERRAND_HOME")
+    with tempfile.TemporaryDirectory(prefix="errand-bench-") as folder:
+        os.environ["ERRAND_HOME"] = folder
+        try:
+            yield Path(folder)
+        finally:
+            os.environ.pop("ERRAND_HOME")
+            if before is not None:
+                os.environ["ERRAND_HOME"] = before
+
+
+@asynccontextmanager
+async def engine(folder: Path) -> AsyncGenerator[Connection, None]:
+    connection = await connect(Paths(folder), "bench")
+    try:
+        yield connection
+    finally:
+        await end_engine(connection, folder)
+
+
+async def end_engine(connection: Connection, folder: Path) -> None:
+    """Ask the engine to end and wait until it has."""
+    await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+    await connection.close()
+    async with asyncio.timeout(10):
+        while Paths(folder).endpoint.exists():
+            await asyncio.sleep(0.01)
+
+
+async def run_tasks(connection: Connection, url: str, count: int, workspace: Path) -> None:
+    """Start `count` tasks and return when all have ended."""
+    left = count
+    done = asyncio.Event()
+
+    def listen(event: object) -> None:
+        nonlocal left
+        if isinstance(event, EventRecord) and isinstance(event.event, TaskUpdate) and event.event.task.ended_at:
+            assert event.event.task.status == "completed", event.event.task
+            left -= 1
+            if left == 0:
+                done.set()
+
+    unsubscribe = connection.subscribe(listen)
+    await connection.follow("all", "summary")
+    await asyncio.gather(*(start(connection, url, workspace) for _ in range(count)))
+    await done.wait()
+    unsubscribe()
+
+
+async def start(connection: Connection, url: str, workspace: Path) -> None:
+    await connection.call(
+        TASK_START,
+        TaskStartParams(
+            prompt="go",
+            model="openai_compatible/bench",
+            api_base=url,
+            api_key="none",
+            workspace=str(workspace),
+            approve="all",
+            max_turns=1000,
+        ),
+    )
+
+
+def p99(samples: Sequence[float]) -> float:
+    ordered = sorted(samples)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+
+
+def median(samples: Sequence[float]) -> float:
+    return statistics.median(samples)

@@ -1,0 +1,58 @@
+"""The floor: a bare loop on aiohttp that does what a tool step needs and nothing else. `python -m tests.benchmarks.floor`.
+
+Prints one JSON line: wall seconds and CPU seconds for `tasks` × `steps`, and when the first request left.
+"""
+
+import asyncio
+import json
+import sys
+import time
+
+import aiohttp
+
+
+async def _task(session: aiohttp.ClientSession, url: str) -> None:
+    messages: list[dict[str, object]] = [{"role": "user", "content": "go"}]
+    while True:
+        call = await _call(session, url, messages)
+        name = call["function"]["name"]
+        if name == "task_complete":
+            return
+        process = await asyncio.create_subprocess_exec(
+            "bash", "--noprofile", "--norc", "-c", json.loads(call["function"]["arguments"])["command"],
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, _ = await process.communicate()
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": out.decode()})
+
+
+async def _call(
+    session: aiohttp.ClientSession, url: str, messages: list[dict[str, object]]
+) -> "dict[str, dict[str, str]]":
+    body = json.dumps({"model": "m", "stream": True, "messages": messages}, separators=(",", ":"))
+    call: dict[str, dict[str, str]] = {}
+    async with session.post(f"{url}/chat/completions", data=body) as response:
+        async for line in response.content:
+            if line.startswith(b"data: {"):
+                choices = json.loads(line[6:])["choices"]
+                if choices and "tool_calls" in choices[0]["delta"]:
+                    call = choices[0]["delta"]["tool_calls"][0]
+    return call
+
+
+async def _run(url: str, tasks: int) -> None:
+    asyncio.get_running_loop()
+    if sys.version_info < (3, 12):
+        watcher = asyncio.PidfdChildWatcher()
+        watcher.attach_loop(asyncio.get_running_loop())
+        asyncio.set_child_watcher(watcher)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        started, cpu = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(_task(session, url) for _ in range(tasks)))
+        wall, used = time.perf_counter() - started, time.process_time() - cpu
+    sys.stdout.write(json.dumps({"wall_s": wall, "cpu_s": used}) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(_run(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,101 @@
+"""A model server for benches: fixed bytes over plain asyncio, so that what is measured is the client.
+
+Each conversation gets `steps` replies that call the shell, then one that ends the task. Prints its base URL, then a
+line with the time (`time.time()`) of the first request after each line it reads on stdin.
+"""
+
+import asyncio
+import sys
+import time
+
+import msgspec
+
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+_COMMAND = "echo step"
+
+
+def _event(delta: dict[str, object], finish: str | None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + msgspec.json.encode({"id": "r", "choices": [choice]}) + b"\n\n"
+
+
+def _call(tool: str, arguments: dict[str, str], number: int) -> bytes:
+    function = {"name": tool, "arguments": msgspec.json.encode(arguments).decode()}
+    delta: dict[str, object] = {
+        "role": "assistant",
+        "tool_calls": [{"index": 0, "id": f"call_{number}", "type": "function", "function": function}],
+    }
+    usage = b'data: {"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120}}\n\n'
+    body = _event(delta, None) + _event({}, "tool_calls") + usage + b"data: [DONE]\n\n"
+    return _HEAD + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, server: "BenchModel") -> None:
+        self._server = server
+        self._buffer = b""
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, found, rest = self._buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        marker = head.lower().find(b"content-length:")
+        length = int(head[marker + 15 :].split(b"\r\n", 1)[0]) if marker >= 0 else 0
+        if len(rest) < length:
+            return
+        self._buffer = rest[length:]
+        assert self._transport is not None
+        self._transport.write(self._server.answer(rest[:length]))
+
+
+class BenchModel:
+    """Chooses the reply by the assistant messages in the request, so any number of conversations may run at once."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._replies = [_call("shell", {"command": _COMMAND}, number) for number in range(steps)]
+        self._last = _call("task_complete", {"summary": "done"}, steps)
+        self._armed = False
+
+    def arm(self) -> None:
+        """Say when the next request comes."""
+        self._armed = True
+
+    def answer(self, body: bytes) -> bytes:
+        if self._armed:
+            self._armed = False
+            sys.stdout.write(f"{time.time()}\n")
+            sys.stdout.flush()
+        turn = body.count(b'"role":"assistant"')
+        return self._replies[turn] if turn < self._steps else self._last
+
+
+async def _serve(steps: int) -> None:
+    model = BenchModel(steps)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Connection(model), "127.0.0.1", 0, backlog=512)
+    port = server.sockets[0].getsockname()[1]
+    sys.stdout.write(f"http://127.0.0.1:{port}/v1\n")
+    sys.stdout.flush()
+
+    def read() -> None:
+        if not sys.stdin.readline():
+            server.close()
+            loop.stop()
+        model.arm()
+
+    loop.add_reader(sys.stdin, read)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(_serve(int(sys.argv[1])))
+    except RuntimeError:  # the loop was stopped: stdin is closed, the bench is over
+        pass
