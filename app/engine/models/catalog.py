@@ -48,6 +48,7 @@ PROVIDERS = (
         ("ANTHROPIC_API_KEY",),
         default_model="claude-sonnet-5-5",
         price_prefix="anthropic",
+        reasoning_field="thinking_blocks",
     ),
     Provider(
         "openai",

@@ -7,7 +7,7 @@ import msgspec
 from app.engine.messages import StopReason, Usage
 from app.engine.models.assembly import Assembly
 from app.engine.models.base import ModelEvent
-from app.engine.models.failure import Failure
+from app.engine.models.failure import Failure, Refused
 from app.engine.models.refusals import refusal, told
 from app.protocol.json import JsonObject, JsonValue
 
@@ -31,10 +31,17 @@ class _Part(msgspec.Struct):
     thinking: "list[_Part] | str" = ""
 
 
+class _ThinkingBlock(msgspec.Struct):
+    """litellm's form of Anthropic's reasoning; the text comes as `reasoning_content` too."""
+
+    signature: str | None = None
+
+
 class _Delta(msgspec.Struct):
     content: str | list[_Part] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    thinking_blocks: list[_ThinkingBlock] | None = None
     refusal: str | None = None
     tool_calls: list[_Call] | None = None
 
@@ -84,14 +91,6 @@ _STOP_REASONS: dict[str, StopReason] = {
     "function_call": "tool_use",
     "length": "length",
 }
-
-
-class Refused(Exception):
-    """The reply cannot go on: a `failure` to show or to retry."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.text)
-        self.failure = failure
 
 
 class ChunkReader:
@@ -155,6 +154,8 @@ class ChunkReader:
         events: list[ModelEvent] = []
         if reasoning := delta.reasoning_content or delta.reasoning:
             events += self._assembly.thinking(reasoning)
+        for block in delta.thinking_blocks or ():
+            events += self._assembly.thinking("", block.signature or "")
         if delta.content:
             events += self._content(delta.content)
         if delta.refusal:

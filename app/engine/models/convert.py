@@ -74,13 +74,25 @@ def _assistant(message: AssistantMessage, answered: set[str], provider: Provider
     entry: JsonObject = {"role": "assistant", "content": text or None}
     if calls:
         entry["tool_calls"] = [_call(call, provider) for call in calls]
-        thoughts = "".join(block.text for block in message.content if isinstance(block, Thinking))
-        if provider.reasoning_field and thoughts:
-            entry[provider.reasoning_field] = thoughts
+        thoughts = [block for block in message.content if isinstance(block, Thinking)]
+        entry.update(_reasoning(thoughts, provider))
     yield entry
     for call in calls:
         if call.id not in answered:
             yield {"role": "tool", "tool_call_id": _call_id(call.id, provider), "content": "(no result was recorded)"}
+
+
+def _reasoning(thoughts: list[Thinking], provider: Provider) -> JsonObject:
+    """Its own reasoning, for models that want it back with their tool calls."""
+    field = provider.reasoning_field
+    if field == "thinking_blocks":
+        signed = [thought for thought in thoughts if thought.signature]
+        blocks: list[JsonValue] = [
+            {"type": "thinking", "thinking": thought.text, "signature": thought.signature} for thought in signed
+        ]
+        return {field: blocks} if blocks else {}
+    text = "".join(thought.text for thought in thoughts)
+    return {field: text} if field and text else {}
 
 
 def _call(call: ToolCall, provider: Provider) -> JsonValue:
@@ -122,7 +134,9 @@ def _part(block: UserContent) -> JsonValue:
 
 
 def _call_id(call_id: str, provider: Provider) -> str:
-    """Mistral takes ids of nine letters and digits only; a conversation may have begun elsewhere."""
+    """Mistral takes ids of nine letters and digits only, and Gemini's are long; a conversation may begin elsewhere."""
+    if provider.kind == "openai_compatible" and len(call_id) > 64:
+        return hashlib.sha256(call_id.encode()).hexdigest()[:40]
     if not provider.short_call_ids or (len(call_id) == 9 and call_id.isalnum()):
         return call_id
     return hashlib.sha256(call_id.encode()).hexdigest()[:9]

@@ -28,6 +28,14 @@ class Failed:
     partial: AssistantMessage
 
 
+class Refused(Exception):
+    """Raised inside an attempt that cannot go on."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
 def cut(title: str) -> Failure:
     text = f"The connection to {title} broke off in the middle of the reply. What came is kept; try again."
     return Failure(text, "connection broke off", may_pass=True)

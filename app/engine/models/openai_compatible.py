@@ -1,42 +1,33 @@
 """The fast way to models: OpenAI's chat completions over aiohttp, for every provider and server that speaks them."""
 
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from app.engine.cancel import CancelSignal
+from app.engine.errors import ConfigurationError
 from app.engine.models.assembly import Assembly
 from app.engine.models.base import ModelEvent, ModelRequest
-from app.engine.models.catalog import Provider
-from app.engine.models.chunks import Refused
 from app.engine.models.connections import Connections, proxy_for
 from app.engine.models.convert import chat_messages, encode, tool_definitions
 from app.engine.models.effort import effort_fields
-from app.engine.models.failure import Failed, Failure, cut, stalled
+from app.engine.models.endpoint import Endpoint, Timeouts
+from app.engine.models.failure import Failed, Failure, Refused, cut, stalled
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.prices import priced
 from app.engine.models.refusals import refusal
 from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
 from app.engine.models.sse import LineTooLong
-from app.engine.models.streamed_reply import StreamedReply, Timeouts, read_start
+from app.engine.models.streamed_reply import StreamedReply, read_start
 from app.engine.models.watch import Aborted, Stalled, Watch
 from app.protocol.json import JsonObject
 
 _TIMEOUTS = Timeouts()
 _RETRY = RetryPolicy()
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where requests go and with which key. `key` is asked for each call."""
-
-    provider: Provider
-    base_url: str
-    key: Callable[[], Awaitable[str | None]]
 
 
 class OpenAICompatible:
@@ -75,7 +66,7 @@ class OpenAICompatible:
                         yield event
         except Aborted:
             yield assembly.abort()
-        except (Refused, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError) as error:
+        except (Refused, ConfigurationError, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError) as error:
             if stop.is_set:
                 yield assembly.abort()
             else:
@@ -106,12 +97,8 @@ class OpenAICompatible:
 
     async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-        key = request.options.api_key or await self._endpoint.key()
-        if key:
-            headers["Authorization"] = f"Bearer {_sound(key, self._key_help())}"
-        elif self._endpoint.provider.needs_key:
-            title = self._endpoint.provider.title
-            raise Refused(Failure(f"There is no key for {title}. {self._key_help()}", "no key", may_pass=False))
+        if key := await self._endpoint.key_for(request.options.api_key):
+            headers["Authorization"] = f"Bearer {key}"
         body = encode(self._body(request))
         response = await self._send(body, headers)
         if response.status == 404 and not urlsplit(self._base).path:
@@ -147,21 +134,15 @@ class OpenAICompatible:
 
     def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> Failure:
         title = self._endpoint.provider.title
-        return refusal(title, response.status, response.headers, body, self._key_help())
-
-    def _key_help(self) -> str:
-        provider = self._endpoint.provider
-        if not provider.key_variables:
-            return "Check the settings of that server: it wants a key."
-        if not provider.needs_key:
-            return f"Check the key given with --api-key-env, or {provider.key_variables[0]}."
-        return f"Check the variable {provider.key_variables[0]}, or store a key in the settings."
+        return refusal(title, response.status, response.headers, body, self._endpoint.key_help)
 
     def _failure(self, error: Exception) -> Failure:
         provider = self._endpoint.provider
         match error:
             case Refused():
                 return error.failure
+            case ConfigurationError():
+                return Failure(str(error), "key not readable", may_pass=False)
             case aiohttp.InvalidURL():
                 return Failure(f"{self._base} is not a web address. Check the API base.", "bad address", may_pass=False)
             case ssl.SSLError() | aiohttp.ClientSSLError():
@@ -177,11 +158,3 @@ class OpenAICompatible:
                 return Failure(f"{provider.title} sent an endless line.", "unreadable reply", may_pass=False)
             case _:
                 return cut(provider.title)
-
-
-def _sound(key: str, key_help: str) -> str:
-    """The key, if it can stand in a header at all."""
-    if not key.isascii() or not key.isprintable():
-        text = f"The key holds characters that no key has (a line break, perhaps). {key_help}"
-        raise Refused(Failure(text, "bad key", may_pass=False))
-    return key

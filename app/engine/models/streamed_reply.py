@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 
 import aiohttp
 
 from app.engine.models.assembly import Assembly
 from app.engine.models.base import ModelEvent
-from app.engine.models.chunks import ChunkReader, Refused
-from app.engine.models.failure import Failure, cut
+from app.engine.models.chunks import ChunkReader
+from app.engine.models.endpoint import Timeouts
+from app.engine.models.failure import Failure, Refused, cut
 from app.engine.models.refusals import told
 from app.engine.models.sse import EventStream
 from app.engine.models.watch import Stalled, Watch
@@ -18,14 +18,6 @@ _DONE = b"[DONE]"
 _BODY_LIMIT = 64 * 1024
 _AFTER_FINISH_S = 5.0  # how long usage may come after the model said that it is done
 _DRAIN_S = 0.05  # how long the end of the body may come after [DONE]; only then can the connection be used again
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """Seconds without a byte that count as a stall: until content begins, and between its pieces."""
-
-    first_byte_s: float = 120.0
-    between_s: float = 60.0
 
 
 class StreamedReply:

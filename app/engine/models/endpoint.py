@@ -1,0 +1,44 @@
+"""Where requests of one model go, with which key, and how long they may be silent."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from app.engine.models.catalog import Provider
+from app.engine.models.failure import Failure, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds without a byte that count as a stall: until content begins, and between its pieces."""
+
+    first_byte_s: float = 120.0
+    between_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """`key` is asked for each call. `base_url` may be empty where a library knows the address."""
+
+    provider: Provider
+    base_url: str
+    key: Callable[[], Awaitable[str | None]]
+
+    @property
+    def key_help(self) -> str:
+        """Where the key is set."""
+        if not self.provider.key_variables:
+            return "Check the settings of that server: it wants a key."
+        if not self.provider.needs_key:
+            return f"Check the key given with --api-key-env, or {self.provider.key_variables[0]}."
+        return f"Check the variable {self.provider.key_variables[0]}, or store a key in the settings."
+
+    async def key_for(self, given: str | None) -> str | None:
+        """The key to send: the one given for this call, else the stored one; raises `Refused` where none will do."""
+        key = given or await self.key()
+        if key is None and self.provider.needs_key:
+            text = f"There is no key for {self.provider.title}. {self.key_help.replace('Check', 'Set', 1)}"
+            raise Refused(Failure(text, "no key", may_pass=False))
+        if key is not None and (not key.isascii() or not key.isprintable()):
+            text = f"The key holds characters that no key has (a line break, perhaps). {self.key_help}"
+            raise Refused(Failure(text, "bad key", may_pass=False))
+        return key

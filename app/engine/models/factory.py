@@ -1,0 +1,104 @@
+"""Makes the model behind an id; implementations and their libraries are imported when first needed."""
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.engine.errors import ConfigurationError
+from app.engine.models.base import ChatModel
+from app.engine.models.catalog import Provider
+from app.engine.models.endpoint import Endpoint
+from app.engine.models.retry import RetryPolicy
+from app.engine.secrets import KeyStore
+
+if TYPE_CHECKING:
+    from app.engine.models.connections import Connections
+    from app.engine.models.litellm_thread import LibraryThread
+
+
+class ModelFactory:
+    """Holds what models share: the connections, the library's thread, the key store."""
+
+    def __init__(self, keys: KeyStore, scripts: Path, retry: RetryPolicy) -> None:
+        self._keys = keys
+        self._scripts = scripts
+        self._retry = retry
+        self._pool: Connections | None = None
+        self._library: LibraryThread | None = None
+
+    def make(self, provider: Provider, api_base: str | None, api_key: str | None) -> ChatModel:
+        """Raises `ConfigurationError` where the address is missing or is none."""
+        if provider.kind == "scripted":
+            from app.engine.models.scripted import ScriptedModel
+
+            return ScriptedModel(self._scripts)
+        base = api_base or ("" if provider.kind == "litellm" else self.base_url(provider))
+        if not base and provider.kind == "openai_compatible":
+            raise ConfigurationError(f"{provider.title}: its address is missing; give it with --api-base URL.")
+        if base and not base.startswith(("http://", "https://")):
+            raise ConfigurationError(f"{base!r} is not an address: it begins with http:// or https://.")
+        endpoint = Endpoint(provider, base, self._key_source(provider, api_key))
+        return self._open_library(endpoint) if provider.kind == "litellm" else self._open_fast(endpoint)
+
+    def base_url(self, provider: Provider) -> str:
+        """The address of a provider, which the user may have moved by a variable (OLLAMA_HOST may lack the scheme)."""
+        base = self._keys.environment.get(provider.base_variable, "").strip() if provider.base_variable else ""
+        if not base:
+            return provider.base_url
+        if not provider.is_local:
+            return base
+        base = base if "://" in base else f"http://{base}"
+        scheme, _, place = base.rstrip("/").partition("://")
+        host, _, port = place.partition(":")
+        return f"{scheme}://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port or provider.local_port}/v1"
+
+    @property
+    def connections(self) -> "Connections":
+        from app.engine.models.connections import Connections
+
+        if self._pool is None:
+            self._pool = Connections()
+        return self._pool
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+        if self._library is not None:
+            await self._library.close()
+
+    def _open_fast(self, endpoint: Endpoint) -> ChatModel:
+        from app.engine.models.openai_compatible import OpenAICompatible
+        from app.engine.models.openai_models import OpenAIModels
+
+        fast = OpenAICompatible(endpoint, self.connections, retry=self._retry)
+        if endpoint.provider.name != "openai" or endpoint.base_url != endpoint.provider.base_url:
+            return fast
+        return OpenAIModels(fast, functools.partial(self._open_library, endpoint))
+
+    def _open_library(self, endpoint: Endpoint) -> ChatModel:
+        from app.engine.models.litellm import LiteLLM
+        from app.engine.models.litellm_thread import LibraryThread
+
+        if self._library is None:
+            self._library = LibraryThread()
+        return LiteLLM(endpoint, self._library, retry=self._retry)
+
+    def _key_source(self, provider: Provider, api_key: str | None) -> "_KeySource":
+        return _KeySource(self._keys, provider, api_key)
+
+
+class _KeySource:
+    """Looks the key up for each call, so that one stored or changed meanwhile is used."""
+
+    def __init__(self, keys: KeyStore, provider: Provider, given: str | None) -> None:
+        self._keys = keys
+        self._provider = provider
+        self._given = given
+
+    async def __call__(self) -> str | None:
+        if self._given:
+            return self._given
+        if not self._provider.key_variables:
+            return None
+        found = await self._keys.get(self._provider.name, self._provider.key_variables)
+        return found.value if found else None

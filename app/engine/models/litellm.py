@@ -1,0 +1,152 @@
+"""Every provider that does not speak OpenAI's interface, through the litellm library (which runs in a thread)."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+
+from app.engine.cancel import CancelSignal
+from app.engine.errors import ConfigurationError
+from app.engine.models import prices
+from app.engine.models.assembly import Assembly
+from app.engine.models.base import ModelEvent, ModelRequest
+from app.engine.models.chunks import ChunkReader
+from app.engine.models.convert import chat_messages, tool_definitions
+from app.engine.models.endpoint import Endpoint, Timeouts
+from app.engine.models.failure import Failed, Failure, Refused, cut, stalled
+from app.engine.models.litellm_thread import LibraryFailure, LibraryThread
+from app.engine.models.open_streams import OpenStreams
+from app.engine.models.refusals import refusal
+from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
+from app.engine.models.watch import Aborted, Stalled, Watch
+from app.protocol.json import JsonObject, JsonValue
+
+_TIMEOUTS = Timeouts()
+_RETRY = RetryPolicy()
+_CACHED: JsonObject = {"type": "ephemeral"}
+
+
+class LiteLLM:
+    """A `ChatModel` for one provider of the library."""
+
+    def __init__(
+        self, endpoint: Endpoint, library: LibraryThread, timeouts: Timeouts = _TIMEOUTS, retry: RetryPolicy = _RETRY
+    ) -> None:
+        self._endpoint = endpoint
+        self._library = library
+        self._timeouts = timeouts
+        self._retry = retry
+        self._streams = OpenStreams()
+
+    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        with self._streams.join(cancel) as stop:
+            async with aclosing(with_retries(self._attempt, request, stop, self._retry)) as events:
+                async for event in events:
+                    yield event
+
+    async def close(self) -> None:
+        self._streams.close()
+
+    async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
+        assembly = Assembly(request.model)
+        try:
+            with Watch(stop) as watch:
+                async with aclosing(self._exchange(request, assembly, watch)) as events:
+                    async for event in events:
+                        yield event
+        except Aborted:
+            yield assembly.abort()
+        except (Refused, ConfigurationError, Stalled, LibraryFailure) as error:
+            assembly.close_blocks()
+            yield Failed(self._failure(error), replace(assembly.partial, usage=assembly.usage))
+
+    async def _exchange(
+        self, request: ModelRequest, assembly: Assembly, watch: Watch
+    ) -> AsyncGenerator[ModelEvent, None]:
+        key = await self._endpoint.key_for(request.options.api_key)
+        reader = ChunkReader(assembly, self._endpoint.provider.title)
+
+        def limit_s() -> float:
+            return self._timeouts.first_byte_s if assembly.is_nothing else self._timeouts.between_s
+
+        started = False
+        async with aclosing(self._library.chunks(self._arguments(request, key), watch, limit_s)) as chunks:
+            async for chunk in chunks:
+                if not started:
+                    started = True
+                    yield assembly.start()
+                for event in reader.read(chunk):
+                    yield event
+        assembly.usage = prices.priced(request.model, assembly.usage)
+        for event in reader.end():
+            yield event
+
+    def _arguments(self, request: ModelRequest, key: str | None) -> JsonObject:
+        provider, options = self._endpoint.provider, request.options
+        name = request.model.partition("/")[2]
+        messages = chat_messages(request, provider)
+        arguments: JsonObject = {
+            "model": f"{provider.price_prefix}/{name}",
+            "messages": _with_cache_marks(messages) if provider.name == "anthropic" else messages,
+        }
+        optional: JsonObject = {
+            "tools": tool_definitions(request.tools) or None,
+            "api_key": key,
+            "api_base": self._endpoint.base_url or None,
+            "temperature": options.temperature,
+            "max_tokens": options.max_tokens,
+            "reasoning_effort": _effort(request),
+        }
+        return arguments | {name: value for name, value in optional.items() if value is not None}
+
+    def _failure(self, error: Refused | ConfigurationError | Stalled | LibraryFailure) -> Failure:
+        provider = self._endpoint.provider
+        match error:
+            case Refused():
+                return error.failure
+            case ConfigurationError():
+                return Failure(str(error), "key not readable", may_pass=False)
+            case Stalled():
+                return stalled(provider.title, error.limit_s)
+            case LibraryFailure(kind="MidStreamFallbackError"):
+                return cut(provider.title)
+            case LibraryFailure(kind="Timeout"):
+                return stalled(provider.title, self._timeouts.between_s)
+            case LibraryFailure(status=0) | LibraryFailure(kind="APIConnectionError"):
+                text = f"{provider.title} could not be asked: {error.text[:300]}"
+                return Failure(text, "cannot connect", may_pass=error.kind == "APIConnectionError")
+            case LibraryFailure() if "onnection error" in error.text:
+                where = self._endpoint.base_url or "its address"
+                text = f"Cannot reach {provider.title} at {where}: check the network and the API base."
+                return Failure(text, "cannot connect", may_pass=True)
+            case LibraryFailure():
+                body = error.text.encode("utf-8", "replace")
+                return refusal(provider.title, error.status, error.headers, body, self._endpoint.key_help)
+
+
+def _effort(request: ModelRequest) -> str | None:
+    level = request.options.thinking_level
+    known = prices.facts(request.model)
+    if level == "off" or (known is not None and not known.reasons):
+        return None
+    if level in ("minimal", "xhigh") and (known is None or level not in known.efforts):
+        return "low" if level == "minimal" else "high"
+    return level
+
+
+def _with_cache_marks(messages: list[JsonValue]) -> list[JsonValue]:
+    """Ask Anthropic to keep the prompt so far: without the marks each turn pays for the whole conversation again."""
+    marked = list(messages)
+    for place in {0, len(marked) - 1}:
+        message = marked[place]
+        if isinstance(message, dict):
+            marked[place] = _marked(message)
+    return marked
+
+
+def _marked(message: JsonObject) -> JsonObject:
+    text = message.get("content")
+    if message.get("role") == "tool":
+        return {**message, "cache_control": _CACHED}
+    if not isinstance(text, str) or message.get("role") not in ("system", "user"):
+        return message
+    return {**message, "content": [{"type": "text", "text": text, "cache_control": _CACHED}]}

@@ -1,0 +1,119 @@
+"""The litellm library in a thread of its own: importing it takes 2 s, its first call half a second, each piece a third
+of a millisecond, none of which may stall the engine. Only bytes and our own errors leave this file.
+"""
+
+import asyncio
+import concurrent.futures
+import importlib
+import os
+import re
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, cast
+
+from app.engine.models.watch import Watch
+from app.protocol.json import JsonObject
+
+_PREFIXES = re.compile(r"^(litellm\.)?\w*(Error|Exception)(: | - )")
+_READ_LIMIT_S = 600  # ours end earlier
+
+
+class LibraryFailure(Exception):
+    """What litellm raised: `kind` is the name of its error class, `status` the provider's HTTP status (0: none)."""
+
+    def __init__(self, kind: str, status: int, text: str, headers: Mapping[str, str]) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.status = status
+        self.text = text
+        self.headers = headers
+
+
+class LibraryThread:
+    """Runs an event loop beside the engine's; begun with the first call."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    async def chunks(
+        self, arguments: JsonObject, watch: Watch, limit_s: Callable[[], float]
+    ) -> AsyncGenerator[bytes, None]:
+        """Stream one completion: each chunk as JSON in OpenAI's form.
+
+        Raises `LibraryFailure`, and what the watch raises; the request is closed whenever the generator is left.
+        """
+        engine_loop = asyncio.get_running_loop()
+        # As long as one reply at most: the library has no way to be held back.
+        inbox: asyncio.Queue[bytes | concurrent.futures.Future[None]] = asyncio.Queue()
+
+        def put(item: bytes | concurrent.futures.Future[None]) -> None:
+            if not engine_loop.is_closed():
+                engine_loop.call_soon_threadsafe(inbox.put_nowait, item)
+
+        call = asyncio.run_coroutine_threadsafe(_complete(arguments, put), self._running_loop())
+        call.add_done_callback(put)
+        try:
+            while isinstance(item := await watch.of(inbox.get(), limit_s()), bytes):
+                yield item
+            error = item.exception()
+            if error is not None:
+                raise _failure(error) from error
+        finally:
+            call.cancel()
+
+    async def close(self) -> None:
+        """End the thread; calls under way are cancelled."""
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        loop.call_soon_threadsafe(loop.stop)
+        await asyncio.to_thread(thread.join, 5)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=_run, args=(self._loop,), name="litellm", daemon=True)
+            self._thread.start()
+        return self._loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.get_loop().run_forever()
+
+
+def _library() -> Any:
+    """litellm, imported at the first use: without a look at the network, without telemetry."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # counting tokens of some names would ask the hub for 24 s
+    library = cast(Any, importlib.import_module("litellm"))
+    library.suppress_debug_info = True
+    library.telemetry = False
+    library.drop_params = True  # what a model does not take is left out
+    library.modify_params = True  # thinking is left out where the reasoning of an earlier call is gone
+    return library
+
+
+async def _complete(arguments: JsonObject, put: Callable[[bytes], None]) -> None:
+    library = _library()
+    stream = await library.acompletion(
+        **arguments, stream=True, stream_options={"include_usage": True}, max_retries=0, timeout=_READ_LIMIT_S
+    )
+    try:
+        async for chunk in stream:
+            put(chunk.model_dump_json(exclude_none=True).encode())
+    finally:
+        await stream.aclose()  # leaving the loop alone would not close the socket
+
+
+def _failure(error: BaseException) -> LibraryFailure:
+    raw = cast(Any, error)
+    status = getattr(raw, "status_code", None)
+    headers = cast("Mapping[str, str] | None", getattr(raw, "litellm_response_headers", None))
+    text = str(error)
+    while (shorter := _PREFIXES.sub("", text)) != text:
+        text = shorter
+    return LibraryFailure(type(error).__name__, status if isinstance(status, int) else 0, text, dict(headers or {}))
