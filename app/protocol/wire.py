@@ -150,7 +150,7 @@ class Failure(Wire, frozen=True, kw_only=True):
     data: dict[str, JsonValue] | None = None
 
 
-class Response(msgspec.Struct, frozen=True, omit_defaults=True):
+class Response(msgspec.Struct, frozen=True):
     """The answer to a request: `result` or `error`."""
 
     id: str | int | None

@@ -21,6 +21,7 @@ class Line:
         self._dispatcher = dispatcher
         self._rate = RateLimit()
         self._under_way: set[asyncio.Task[None]] = set()
+        self._places = asyncio.Semaphore(_MOST_UNDER_WAY)
 
     async def serve(self) -> None:
         """Returns when the socket is closed."""
@@ -28,8 +29,9 @@ class Line:
             sender = group.create_task(self._send(), name="send to client")
             try:
                 async for message in self._socket:
+                    # A client that asks faster than it reads, or than we answer, waits: its socket fills up.
                     await self._session.outbox.room()
-                    self._take(group, message)
+                    await self._take(group, message)
             finally:
                 sender.cancel()
                 for task in self._under_way:
@@ -44,17 +46,22 @@ class Line:
             pass  # it does not read; it is told by the close
         await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"The engine ends.")
 
-    def _take(self, group: asyncio.TaskGroup, message: WSMessage) -> None:
+    async def _take(self, group: asyncio.TaskGroup, message: WSMessage) -> None:
         if message.type is not WSMsgType.TEXT:
             self._session.reply(refusal(failure.binary_frame(), None))
             return
         frame: bytes = message.data
-        if not self._rate.allows() or len(self._under_way) >= _MOST_UNDER_WAY:
+        if not self._rate.allows():
             self._session.reply(self._dispatcher.busy(frame))
             return
+        await self._places.acquire()
         task = group.create_task(self._answer(frame), name="answer a request")
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(self._on_answered)
+
+    def _on_answered(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        self._places.release()
 
     async def _answer(self, frame: bytes) -> None:
         self._session.reply(await self._dispatcher.answer(self._session, frame))

@@ -1,0 +1,217 @@
+"""Bad input gets a clear error, and the engine goes on serving the same client and others."""
+
+import asyncio
+
+import msgspec
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from app.engine.server.routes import ROUTES
+from app.protocol.wire import METHODS
+from tests.support.engine_server import EngineServer
+from tests.support.raw_client import BEARER, RawClient, error_of, raw_client
+
+
+async def still_serves(client: RawClient) -> None:
+    answer = await client.ask("unsubscribe", "still", scope="all")
+    assert answer == {"jsonrpc": "2.0", "id": "still", "result": {}}
+
+
+def test_every_method_of_the_protocol_has_a_handler() -> None:
+    assert sorted(route.name for route in ROUTES) == sorted(method.name for method in METHODS)
+    assert {route.name: route.changes for route in ROUTES} == {method.name: method.changes for method in METHODS}
+
+
+async def test_an_unknown_method_is_told_with_the_nearest_names(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        code, word, text = error_of(await client.ask("task/strat"))
+        assert (code, word) == (-32601, "unknown_method")
+        assert "task/start" in text
+        await still_serves(client)
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        ({}, "prompt"),
+        ({"prompt": 7}, "$.prompt"),
+        ({"prompt": "x", "maxTurns": "many"}, "$.maxTurns"),
+        ({"prompt": "x", "mode": "fast"}, "$.mode"),
+        ({"prompt": "x", "colour": "red"}, "colour"),
+    ],
+)
+async def test_wrong_params_are_told_with_their_place(
+    engine: EngineServer, params: dict[str, object], told: str
+) -> None:
+    async with raw_client(engine) as client:
+        code, word, text = error_of(await client.ask("task/start", 1, **params))
+        assert (code, word) == (-32602, "invalid_params")
+        assert told in text
+        await still_serves(client)
+
+
+@pytest.mark.parametrize("params", ["[]", "null", "7", '"x"'])
+async def test_params_must_be_an_object(engine: EngineServer, params: str) -> None:
+    async with raw_client(engine) as client:
+        await client.send(f'{{"jsonrpc":"2.0","id":4,"method":"task/list","params":{params}}}')
+        assert error_of(await client.read())[0] == -32602
+        await still_serves(client)
+
+
+@pytest.mark.parametrize(
+    ("frame", "code", "told", "request_id"),
+    [
+        ("", -32700, "Not JSON", None),
+        ("hello", -32700, "Not JSON", None),
+        ('{"jsonrpc":"2.0","id":1,"method":"task/list"', -32700, "Not JSON", None),
+        ('{"jsonrpc":"2.0","id":1,"method":"task/list"}}', -32700, "Not JSON", None),
+        ("7", -32600, "Not a request", None),
+        ('{"id":5,"jsonrpc":"2.0"}', -32600, "method", 5),
+        ('{"jsonrpc":"2.0","method":"task/list"}', -32600, "id", None),
+        ('{"jsonrpc":"1.0","id":6,"method":"task/list"}', -32600, "jsonrpc", 6),
+        ('{"jsonrpc":"2.0","id":[1],"method":"task/list"}', -32600, "id", None),
+        ('{"jsonrpc":"2.0","id":7,"method":"task/list","extra":1}', -32600, "extra", 7),
+        ('[{"jsonrpc":"2.0","id":1,"method":"task/list"}]', -32600, "one request in a message", None),
+    ],
+)
+async def test_a_frame_that_is_no_request_is_told_why(
+    engine: EngineServer, frame: str, code: int, told: str, request_id: int | None
+) -> None:
+    async with raw_client(engine) as client:
+        await client.send(frame)
+        message = await client.read()
+        assert error_of(message)[0] == code
+        assert told in error_of(message)[2]
+        assert message["id"] == request_id
+        await still_serves(client)
+
+
+async def test_bytes_that_are_no_text_are_refused_and_not_decoded(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        await client.send(b'{"jsonrpc":"2.0","id":1,"method":"task/list"}')
+        assert "Binary" in error_of(await client.read())[2]
+        await client.socket.send(b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', text=True)
+        assert error_of(await client.read())[0] == -32700
+        await still_serves(client)
+
+
+async def test_an_oversized_message_is_refused_and_a_huge_one_closes_that_client_alone(engine: EngineServer) -> None:
+    async with raw_client(engine, client_id="big") as big, raw_client(engine, client_id="small") as small:
+        await big.request("task/start", prompt="x" * 1_100_000)
+        assert "at most 1,048,576" in error_of(await big.read())[2]
+        await still_serves(big)
+        with pytest.raises(ConnectionClosed, match="1009"):
+            await big.request("task/start", prompt="x" * 5_000_000)
+            await big.read()
+        await still_serves(small)
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
+async def test_a_deeply_nested_message_is_refused_before_it_is_decoded(
+    engine: EngineServer, opening: str, closing: str
+) -> None:
+    async with raw_client(engine) as client:
+        for depth in (65, 100_000):
+            value = opening * depth + "1" + closing * depth
+            await client.send(f'{{"jsonrpc":"2.0","id":1,"method":"settings/set","params":{{"value":{value}}}}}')
+            assert "64 levels" in error_of(await client.read())[2]
+        await still_serves(client)
+
+
+async def test_brackets_inside_strings_and_long_flat_lists_are_no_depth(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        assert "result" in await client.ask("task/start", prompt='[{"' * 5_000)
+        flat: list[list[None]] = [[] for _ in range(1_000)]
+        code, _, text = error_of(await client.ask("settings/set", 2, name="default_model", value=flat))
+        assert (code, "64 levels" in text) == (-32602, False)
+
+
+async def test_unbalanced_quotes_do_not_make_the_depth_check_slow(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        await client.send("[" * 70 + '"' + '\\"' * 450_000)
+        assert error_of(await client.read())[0] in (-32600, -32700)
+        await still_serves(client)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Bearer é"}, 401),
+        ({"Authorization": BEARER["Authorization"][7:]}, 401),
+        (BEARER | {"Origin": "https://example.org"}, 403),
+        (BEARER | {"Origin": "null"}, 403),
+    ],
+)
+async def test_a_wrong_token_or_origin_is_refused_at_the_door(
+    engine: EngineServer, headers: dict[str, str], status: int
+) -> None:
+    given = {name: value.encode().decode("latin-1") for name, value in headers.items()}
+    with pytest.raises(InvalidStatus) as refused:
+        async with connect(engine.server.url, additional_headers=given, proxy=None):
+            pass
+    assert refused.value.response.status_code == status
+    async with raw_client(engine) as client:
+        await still_serves(client)
+
+
+async def test_a_name_that_was_rebound_to_the_loopback_is_refused(engine: EngineServer) -> None:
+    port = engine.server.port
+    for host, told in ((f"evil.example:{port}", b"403"), ("127.0.0.1", b"403"), (f"localhost:{port}", b"426")):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        headers = f"Host: {host}\r\nAuthorization: {BEARER['Authorization']}\r\nConnection: close"
+        writer.write(f"GET /rpc HTTP/1.1\r\n{headers}\r\n\r\n".encode())
+        assert (await reader.read()).split()[1] == told
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_our_own_page_may_enter(engine: EngineServer) -> None:
+    port = engine.server.port
+    async with raw_client(engine, headers=BEARER | {"Origin": f"http://127.0.0.1:{port}"}) as client:
+        await still_serves(client)
+
+
+async def test_nothing_is_served_before_initialize_and_initialize_once(engine: EngineServer) -> None:
+    async with raw_client(engine, client_id="") as client:
+        assert error_of(await client.ask("task/list"))[1] == "not_initialized"
+        assert (
+            "protocolVersion"
+            in error_of(await client.ask("initialize", clientId="a", clientName="a", protocolVersion=99))[2]
+        )
+        assert error_of(await client.ask("initialize", clientId="", clientName="a"))[1] == "invalid_params"
+        assert "result" in await client.ask("initialize", clientId="a", clientName="a")
+        assert error_of(await client.ask("initialize", clientId="b", clientName="a"))[1] == "conflict"
+        await still_serves(client)
+
+
+async def test_too_many_requests_at_once_are_told_busy_and_the_client_stays(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        for number in range(600):
+            await client.request("unsubscribe", number, scope="all")
+        answers = [await client.read() for _ in range(600)]
+        busy = [answer for answer in answers if "error" in answer]
+        assert {error_of(answer)[1] for answer in busy} == {"busy"}
+        assert 100 < len(busy) < 250
+        assert sorted(msgspec.convert(answer["id"], int) for answer in answers) == list(range(600))
+
+
+async def test_errors_of_the_engine_carry_its_word_and_a_bug_is_told_as_such(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        assert error_of(await client.ask("task/stop", taskId="none"))[:2] == (-32000, "not_found")
+        assert error_of(await client.ask("task/follow_up", 2, taskId="t", text="x"))[:2] == (-32000, "agent_busy")
+        code, word, text = error_of(await client.ask("task/start", 3, prompt="fail"))
+        assert (code, word) == (-32603, "internal")
+        assert "ZeroDivisionError" not in text
+        await still_serves(client)
+
+
+async def test_a_client_that_dies_in_the_middle_of_a_frame_takes_nothing_with_it(engine: EngineServer) -> None:
+    async with raw_client(engine, client_id="other") as other:
+        async with raw_client(engine, client_id="dies") as dies:
+            # A frame that says 100 bytes and brings 3.
+            dies.socket.transport.write(b"\x81\xe4\x00\x00\x00\x00abc")
+            dies.socket.transport.abort()
+        await still_serves(other)

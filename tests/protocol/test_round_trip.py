@@ -1,0 +1,63 @@
+"""Every struct of the protocol comes back from JSON as it was."""
+
+import importlib
+import pkgutil
+
+import msgspec
+import pytest
+
+import app.protocol
+from app.protocol.events import Delta, Event
+from app.protocol.struct import Wire
+from app.protocol.wire import METHODS, Method, Request, Response
+from tests.support.samples import samples
+
+for module in pkgutil.iter_modules(app.protocol.__path__):
+    importlib.import_module(f"app.protocol.{module.name}")
+
+
+def _all(kind: type[Wire]) -> list[type[Wire]]:
+    return [kind, *(deeper for one in kind.__subclasses__() for deeper in _all(one))]
+
+
+STRUCTS = _all(Wire)[1:]
+
+
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+def test_a_struct_comes_back_from_json_as_it_was(struct: type[Wire]) -> None:
+    for sample in samples(struct):
+        assert msgspec.json.decode(msgspec.json.encode(sample), type=struct) == sample
+
+
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+def test_a_struct_refuses_a_field_it_does_not_know(struct: type[Wire]) -> None:
+    tag = msgspec.inspect.type_info(struct)
+    assert isinstance(tag, msgspec.inspect.StructType)
+    data = msgspec.json.decode(msgspec.json.encode(next(samples(struct)))) | {"notAField": 1}
+    with pytest.raises(msgspec.ValidationError, match="notAField"):
+        msgspec.json.decode(msgspec.json.encode(data), type=struct)
+
+
+@pytest.mark.parametrize("struct", [Request, Response], ids=lambda struct: struct.__name__)
+def test_an_envelope_is_written_and_read_to_the_same_json(struct: type[msgspec.Struct]) -> None:
+    for sample in samples(struct):
+        text = msgspec.json.encode(sample)
+        assert msgspec.json.encode(msgspec.json.decode(text, type=struct)) == text
+
+
+def test_events_and_deltas_are_told_apart_by_their_tag() -> None:
+    for union in (Event, Delta):
+        for struct in union.__args__:
+            for sample in samples(struct):
+                assert msgspec.json.decode(msgspec.json.encode(sample), type=union) == sample
+
+
+def test_method_names_are_unique_and_written_as_resource_and_verb() -> None:
+    names = [method.name for method in METHODS]
+    assert sorted(set(names)) == sorted(names)
+    assert [name for name in names if name not in ("initialize", "subscribe", "unsubscribe") and "/" not in name] == []
+
+
+def test_every_row_of_the_wire_module_is_in_the_table() -> None:
+    wire = importlib.import_module("app.protocol.wire")
+    assert sum(isinstance(value, Method) for value in vars(wire).values()) == len(METHODS)

@@ -1,0 +1,84 @@
+"""A task runner without models: it starts tasks that do nothing, counts what it is told, and can be made to wait."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.broadcast import EventLog
+from app.engine.errors import AgentBusy, Conflict, NotFound
+from app.protocol.agents import Agent, AgentSetHeadParams
+from app.protocol.asks import AskAnswerParams, AskAnswerResult
+from app.protocol.conversations import Conversation
+from app.protocol.events import ConversationUpdate, TaskUpdate
+from app.protocol.tasks import Task, TaskStartParams
+
+
+class PlainRunner:
+    """`gate` is open; cleared, it holds every start until it is set."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.starting = asyncio.Event()
+        self.tasks: dict[str, Task] = {}
+        self.started_by: list[str] = []
+        self.steered: list[str] = []
+
+    async def start(self, params: TaskStartParams, by: str) -> Task:
+        if params.prompt == "fail":
+            raise ZeroDivisionError("a bug")
+        self.started_by.append(by)
+        self.starting.set()
+        await self.gate.wait()
+        now = datetime.now(UTC)
+        number = len(self.tasks) + 1
+        conversation_id = params.conversation_id or f"c{number}"
+        conversation = Conversation(id=conversation_id, title=params.prompt, created_at=now, updated_at=now)
+        task = Task(
+            id=params.task_id or f"t{number}",
+            conversation_id=conversation_id,
+            agent_id="a1",
+            prompt=params.prompt,
+            status="running",
+            model="scripted/none",
+            workspace="",
+            started_at=now,
+        )
+        self.tasks[task.id] = task
+        self._log.publish(ConversationUpdate(conversation=conversation))
+        self._log.publish(TaskUpdate(task=task))
+        return task
+
+    async def stop(self, task_id: str, by: str) -> Task:
+        return self._change(msgspec.structs.replace(self._task(task_id), stopping=True))
+
+    async def pause(self, task_id: str) -> Task:
+        return self._change(msgspec.structs.replace(self._task(task_id), status="paused"))
+
+    async def resume(self, task_id: str) -> Task:
+        return self._change(msgspec.structs.replace(self._task(task_id), status="running"))
+
+    async def steer(self, task_id: str, text: str) -> Task:
+        self.steered.append(text)
+        return self._task(task_id)
+
+    async def follow_up(self, task_id: str, text: str) -> Task:
+        raise AgentBusy("The agent is at work.")
+
+    async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
+        raise NotFound(f"There is no ask {params.ask_id!r}.")
+
+    async def set_head(self, params: AgentSetHeadParams) -> Agent:
+        raise Conflict("The head has moved.")
+
+    def _task(self, task_id: str) -> Task:
+        if task_id not in self.tasks:
+            raise NotFound(f"There is no task {task_id!r}.")
+        return self.tasks[task_id]
+
+    def _change(self, task: Task) -> Task:
+        self.tasks[task.id] = task
+        self._log.publish(TaskUpdate(task=task))
+        return task
