@@ -1,0 +1,240 @@
+"""What a client that follows gets: snapshot or replay, then everything once and in order."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from app.protocol.engine import SubscribeResult
+from app.protocol.events import (
+    AgentUpdate,
+    ConversationUpdate,
+    EventRecord,
+    GrantUpdate,
+    TaskMessage,
+    TaskUpdate,
+    TextDelta,
+)
+from app.protocol.json import JsonObject
+from app.protocol.tasks import TaskStartParams
+from tests.support.engine_server import EngineServer
+from tests.support.raw_client import RawClient, error_of, raw_client
+from tests.support.records import agent, conversation, grant, node, task
+
+
+def subscribed(answer: JsonObject) -> SubscribeResult:
+    assert "result" in answer, answer
+    return msgspec.convert(answer["result"], SubscribeResult)
+
+
+def sequences(messages: list[JsonObject]) -> list[int]:
+    return [msgspec.convert(message["params"], EventRecord).sequence for message in messages]
+
+
+async def publish_steps(engine: EngineServer, count: int, start: int = 0) -> None:
+    for step in range(start, start + count):
+        engine.log.publish(TaskUpdate(task=task(step_count=step)))
+    await engine.log.flush()
+
+
+async def with_task(engine: EngineServer) -> None:
+    engine.log.publish(ConversationUpdate(conversation=conversation()))
+    engine.log.publish(TaskUpdate(task=task()))
+    await engine.log.flush()
+
+
+async def read_events(client: RawClient, count: int) -> list[EventRecord]:
+    return [await client.event() for _ in range(count)]
+
+
+async def test_a_fresh_subscription_gets_a_snapshot_and_then_what_happens(engine: EngineServer) -> None:
+    await with_task(engine)
+    async with raw_client(engine) as client:
+        result = subscribed(await client.ask("subscribe"))
+        assert (result.reason, result.head) == ("fresh", 2)
+        assert result.snapshot is not None
+        assert (result.snapshot.tasks, result.snapshot.conversations) == ((task(),), (conversation(),))
+        await publish_steps(engine, 3, start=1)
+        assert [record.sequence for record in await read_events(client, 3)] == [3, 4, 5]
+
+
+async def test_a_summary_leaves_out_nodes_and_a_conversation_brings_them(engine: EngineServer) -> None:
+    engine.log.publish(ConversationUpdate(conversation=conversation()))
+    engine.log.publish(ConversationUpdate(conversation=conversation("c2")))
+    engine.log.publish(TaskMessage(node=node("n1")))
+    engine.log.publish(AgentUpdate(agent=agent(head_id="n1")))
+    await engine.log.flush()
+    async with raw_client(engine, client_id="s") as summary, raw_client(engine, client_id="f") as full:
+        await summary.ask("subscribe")
+        snapshot = subscribed(await full.ask("subscribe", scope="c1", detail="full")).snapshot
+        assert snapshot is not None
+        assert (snapshot.nodes, snapshot.agents) == ((node("n1"),), (agent(head_id="n1"),))
+        engine.log.publish(TaskMessage(node=node("n2", "n1")))
+        engine.log.publish(ConversationUpdate(conversation=conversation("c2")))
+        engine.log.publish(GrantUpdate(grant=grant()))
+        engine.log.publish(TaskUpdate(task=task()))
+        assert [record.sequence for record in await read_events(summary, 3)] == [6, 7, 8]
+        assert [record.sequence for record in await read_events(full, 2)] == [5, 8]
+
+
+async def test_events_after_a_number_are_replayed_before_the_answer(engine: EngineServer) -> None:
+    await with_task(engine)
+    await publish_steps(engine, 5)
+    async with raw_client(engine) as client:
+        await client.request("subscribe", 9, after=3, epoch=engine.log.epoch)
+        answer, before = await client.answer(9)
+        result = subscribed(answer)
+        assert (result.replayed, result.head, result.snapshot, result.reason) == (4, 7, None, "")
+        assert sequences(before) == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("after", "epoch", "reason"), [(1, "another", "wrong_epoch"), (1, None, "wrong_epoch"), (99, "", "out_of_range")]
+)
+async def test_what_cannot_be_replayed_is_said_and_a_snapshot_comes(
+    engine: EngineServer, after: int, epoch: str | None, reason: str
+) -> None:
+    await with_task(engine)
+    async with raw_client(engine) as client:
+        given = engine.log.epoch if epoch == "" else epoch
+        result = subscribed(await client.ask("subscribe", after=after, epoch=given))
+        assert result.reason == reason
+        assert result.snapshot is not None
+        assert result.snapshot.sequence == 2
+
+
+async def test_a_conversation_that_is_not_there_is_told(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        assert error_of(await client.ask("subscribe", scope="none"))[1] == "not_found"
+
+
+async def test_two_scopes_of_one_client_bring_each_event_once(engine: EngineServer) -> None:
+    await with_task(engine)
+    await publish_steps(engine, 3)
+    async with raw_client(engine) as client:
+        await client.request("subscribe", 1, after=2, epoch=engine.log.epoch)
+        await client.request("subscribe", 2, scope="c1", detail="full", after=1, epoch=engine.log.epoch)
+        _, first = await client.answer(1)
+        answer, second = await client.answer(2)
+        await publish_steps(engine, 2)
+        assert sequences(first) == [3, 4, 5]
+        assert (subscribed(answer).replayed, sequences(second)) == (1, [2])
+        assert [record.sequence for record in await read_events(client, 2)] == [6, 7]
+
+
+async def test_nothing_is_lost_or_doubled_between_snapshot_or_replay_and_live_events(engine: EngineServer) -> None:
+    await with_task(engine)
+    count = 600
+
+    async def publish() -> None:
+        for step in range(count):
+            engine.log.publish(TaskUpdate(task=task(step_count=step)))
+            if step % 7 == 0:
+                await asyncio.sleep(0)
+
+    async with raw_client(engine) as client:
+        publishing = asyncio.create_task(publish())
+        last = 2 + count
+        for round_ in range(20):
+            await client.request("subscribe", f"s{round_}")
+            answer, _ = await client.answer(f"s{round_}")
+            snapshot = subscribed(answer).snapshot
+            assert snapshot is not None
+            # Event number n says step n - 3: the snapshot is of the very moment that it names.
+            assert snapshot.tasks[0].step_count == max(0, snapshot.sequence - 3)
+            if snapshot.sequence < last:
+                assert (await client.event()).sequence == snapshot.sequence + 1
+        await client.request("subscribe", "r", after=2, epoch=engine.log.epoch)
+        answer, before = await client.answer("r")
+        await publishing
+        seen = [number for number in sequences(before) if number <= subscribed(answer).head][
+            -subscribed(answer).replayed :
+        ]
+        while seen[-1] < last:
+            seen.append((await client.event()).sequence)
+        assert seen == list(range(3, last + 1))
+
+
+async def test_two_clients_see_the_same_events_in_the_same_order(engine: EngineServer) -> None:
+    async with raw_client(engine, client_id="one") as one, raw_client(engine, client_id="two") as two:
+        await one.ask("subscribe")
+        await two.ask("subscribe")
+        await engine.runner.start(TaskStartParams(prompt="a"), "me")
+        await publish_steps(engine, 20)
+        assert await read_events(one, 22) == await read_events(two, 22)
+
+
+async def test_unsubscribe_ends_it(engine: EngineServer) -> None:
+    await with_task(engine)
+    async with raw_client(engine) as client:
+        await client.ask("subscribe")
+        await client.ask("unsubscribe", 2, scope="all")
+        await publish_steps(engine, 1)
+        assert (await client.ask("unsubscribe", 3))["id"] == 3
+
+
+async def test_a_client_that_does_not_read_is_told_to_start_over_and_nobody_waits_for_it(
+    engine: EngineServer,
+) -> None:
+    await with_task(engine)
+    async with raw_client(engine, client_id="slow") as slow, raw_client(engine, client_id="quick") as quick:
+        await slow.ask("subscribe", scope="c1", detail="full")
+        await quick.ask("subscribe")
+        slow.socket.transport.pause_reading()
+        for number in range(400):
+            engine.log.publish(TaskMessage(node=node(f"n{number}", text="x" * 100_000)))
+            if number % 20 == 0:
+                await engine.log.flush()
+        await publish_steps(engine, 1)
+        assert (await quick.event()).sequence == 403
+        slow.socket.transport.resume_reading()
+        message = await slow.read()
+        while message.get("method") == "event":
+            message = await slow.read()
+        assert message["method"] == "resync"
+        await publish_steps(engine, 1)
+        result = subscribed(await slow.ask("subscribe", "again"))
+        assert result.snapshot is not None
+        assert result.snapshot.sequence == 404
+
+
+def delta(text: str, offset: int, block: int = 0) -> TextDelta:
+    return TextDelta(
+        conversation_id="c1", task_id="t1", node_id="n1", block=block, kind="text", offset=offset, text=text
+    )
+
+
+async def next_delta(client: RawClient) -> TextDelta:
+    message = await client.read()
+    assert message["method"] == "delta", message
+    return msgspec.convert(message["params"], TextDelta)
+
+
+async def test_streamed_text_is_joined_and_a_client_that_comes_late_gets_what_was_said(engine: EngineServer) -> None:
+    engine.log.publish(ConversationUpdate(conversation=conversation()))
+    engine.log.publish(TaskMessage(node=node("n1", status="streaming")))
+    await engine.log.flush()
+    async with raw_client(engine, client_id="early") as early, raw_client(engine, client_id="late") as late:
+        await early.ask("subscribe", scope="c1", detail="full")
+        for number in range(10):
+            engine.log.stream(delta(str(number), number))
+        assert await next_delta(early) == delta("0123456789", 0)
+        await late.ask("subscribe", scope="c1", detail="full")
+        assert await next_delta(late) == delta("0123456789", 0)
+        engine.log.stream(delta("abc", 10))
+        assert await next_delta(early) == await next_delta(late) == delta("abc", 10)
+
+
+async def test_text_not_sent_yet_is_dropped_when_the_finished_node_comes(engine: EngineServer) -> None:
+    engine.log.publish(ConversationUpdate(conversation=conversation()))
+    await engine.log.flush()
+    async with raw_client(engine) as client:
+        await client.ask("subscribe", scope="c1", detail="full")
+        engine.log.publish(TaskMessage(node=node("n1", status="streaming")))
+        engine.log.stream(delta("half", 0))
+        engine.log.publish(TaskMessage(node=node("n1")))
+        engine.log.stream(
+            TextDelta(conversation_id="c1", task_id="t1", node_id="n2", block=0, kind="text", offset=0, text="next")
+        )
+        assert [record.sequence for record in await read_events(client, 2)] == [2, 3]
+        assert (await next_delta(client)).text == "next"
