@@ -229,3 +229,24 @@ async def test_arguments_are_prepared_before_they_are_checked() -> None:
     assert "end a: 5" in told(recorded)
     starts = [event for event in recorded.events if event["type"] == "tool_execution_start"]
     assert starts[0]["args"] == {"old": 5}
+
+
+async def test_no_event_of_another_call_overtakes_an_update() -> None:
+    script = [{"emit": "1"}, {"emit": "2"}, {"sleep": 20}, {"return": "late"}]
+
+    lines = await story({"tools": [echo(a=script)], "replies": [calls("a", "b"), says("end")]})
+
+    assert middle(lines)[2:6] == ["update a: 1", "update a: 2", "end b: b", "end a: late"]
+
+
+async def test_an_abort_on_an_update_keeps_the_next_call_from_running() -> None:
+    lines = await story(
+        {
+            "tools": [echo(a=[{"emit": "1"}, {"return": "a"}])],
+            "on_event": [{"event": "tool_execution_update", "nth": 1, "do": [{"abort": True}]}],
+            "replies": [calls("a", "b"), says("never")],
+        }
+    )
+
+    assert "fail b: Operation aborted" in lines
+    assert "end a: a" in lines
