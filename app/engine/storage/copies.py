@@ -1,7 +1,7 @@
 """Copies of a database, taken before a migration: whole and consistent, the newest five kept."""
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +20,8 @@ def copy_database(source: Path, folder: Path, label: str) -> Path:
             old.backup(new)
         copy.chmod(0o600)
     except (sqlite3.Error, OSError) as error:
-        copy.unlink(missing_ok=True)
+        with suppress(OSError):
+            copy.unlink()
         raise StorageError(
             f"No copy of {source} could be made in {folder} ({error}), so it was not migrated and nothing was "
             "changed. Make room or mend the rights of the folder, then start again."

@@ -7,6 +7,7 @@ from uuid import uuid4
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.engine.errors import StorageError
 from app.engine.storage import personalities
 from app.engine.storage.agents import AgentStore
 from app.engine.storage.asks import AskStore
@@ -59,7 +60,13 @@ class Database:
         """
         engine, writer = await open_engine(url, copies)
         journal = Journal(writer, engine)
-        return cls(engine, journal, await _first_rows(journal, Reader(engine)))
+        try:
+            epoch = await _first_rows(journal, Reader(engine))
+        except StorageError:
+            await journal.close()
+            await engine.dispose()
+            raise
+        return cls(engine, journal, epoch)
 
     async def close(self) -> None:
         """Commit what is queued and close all connections."""

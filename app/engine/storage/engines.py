@@ -1,4 +1,4 @@
-"""The SQLAlchemy engine behind a URL, with the writer that goes with it; its schema is current when it is handed over."""
+"""The SQLAlchemy engine behind a URL, with the writer that goes with it; the schema is current by then."""
 
 import asyncio
 from pathlib import Path
@@ -31,7 +31,8 @@ async def open_engine(url: str, copies: Path) -> tuple[AsyncEngine, Writer]:
     path = sqlite.path_of(parsed)
     if path is not None:
         await asyncio.to_thread(prepare_file, path, copies)
-        return _sqlite_engine(path), SqliteWriter(path)
+        writer = SqliteWriter(await asyncio.to_thread(sqlite.connect, path))
+        return _sqlite_engine(path), writer
     engine = await _server_engine(parsed)
     return engine, EngineWriter(engine)
 

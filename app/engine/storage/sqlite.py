@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from app.engine.errors import ConfigurationError
+from app.engine.errors import ConfigurationError, StorageError
 
 SHARED_SETTINGS = (
     "PRAGMA busy_timeout = 5000",
@@ -31,6 +31,12 @@ def path_of(url: URL) -> Path | None:
 def connect(path: Path) -> sqlite3.Connection:
     """A connection for writing, in WAL mode; transactions are begun by hand."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
-    for setting in (*SHARED_SETTINGS, "PRAGMA journal_mode = WAL", "PRAGMA journal_size_limit = 67108864"):
-        connection.execute(setting)
+    try:
+        for setting in (*SHARED_SETTINGS, "PRAGMA journal_mode = WAL", "PRAGMA journal_size_limit = 67108864"):
+            connection.execute(setting)
+    except sqlite3.Error as error:
+        connection.close()
+        raise StorageError(
+            f"{path} cannot be written ({error}). Nothing was changed. Check its rights and the room on the disk."
+        ) from error
     return connection

@@ -2,11 +2,10 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import groupby
-from pathlib import Path
 from typing import Protocol
 
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
@@ -14,7 +13,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.dml import UpdateBase
 
-from app.engine.storage import sqlite
 from app.engine.storage.failure import not_saved, reason
 from app.engine.storage.write import Value, Write
 
@@ -32,15 +30,15 @@ class Writer(Protocol):
 class SqliteWriter:
     """One thread with one connection: a batch costs a single hop to it, where a driver's await costs one a call."""
 
-    def __init__(self, path: Path) -> None:
-        self._connection = sqlite.connect(path)
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="storage-writer")
 
     async def write(self, batch: Sequence[Write]) -> None:
-        statements = [(_sql(write.statement, tuple(write.parameters)), write.parameters) for write in batch]
+        statements = [_prepared(write) for write in batch]
         await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, statements)
 
-    def _commit(self, statements: Sequence[tuple[str, object]]) -> None:
+    def _commit(self, statements: Sequence[tuple[str, Mapping[str, Value]]]) -> None:
         execute = self._connection.execute
         try:
             execute("BEGIN IMMEDIATE")
@@ -58,10 +56,16 @@ class SqliteWriter:
         self._thread.shutdown()
 
 
+def _prepared(write: Write) -> tuple[str, Mapping[str, Value]]:
+    sql, own = _compiled(write.statement, tuple(write.parameters))
+    return sql, {**own, **write.parameters} if own else write.parameters
+
+
 @lru_cache(maxsize=512)
-def _sql(statement: UpdateBase, names: tuple[str, ...]) -> str:
+def _compiled(statement: UpdateBase, names: tuple[str, ...]) -> tuple[str, Mapping[str, Value]]:
+    """The SQL of a statement, and the values that stand in the statement itself."""
     compiled = statement.compile(dialect=_dialect, column_keys=list(names))
-    return str(compiled)
+    return str(compiled), {name: value for name, value in compiled.params.items() if name not in names}
 
 
 class EngineWriter:

@@ -1,0 +1,93 @@
+"""The audit: tool executions and grants are only ever added to."""
+
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.errors import StorageError
+from app.engine.storage import executions, grants
+from app.engine.storage.database import Database
+from app.engine.storage.executions import Execution, Finished, Started
+from tests.support.records import NOW, grant
+
+
+def started(execution_id: str) -> Started:
+    return Started(
+        execution_id=execution_id,
+        task_id="t1",
+        turn=1,
+        node_id="n1",
+        call_id="call_1",
+        tool="shell",
+        arguments={"command": "make", "env": {"DEEP": [1, None, "é"]}},
+        at=NOW,
+    )
+
+
+def finished(execution_id: str) -> Finished:
+    return Finished(
+        execution_id=execution_id,
+        task_id="t1",
+        text="ok",
+        summary="12 passed",
+        details={"exit_code": 0},
+        is_error=False,
+        at=NOW + timedelta(seconds=1),
+    )
+
+
+async def test_an_execution_without_an_end_is_unfinished(database: Database) -> None:
+    database.journal.put(executions.started(started("x1")), executions.started(started("x2")))
+    database.journal.put(executions.finished(finished("x1")))
+    await database.journal.flush()
+    whole, begun = Execution(started("x1"), finished("x1")), Execution(started("x2"), None)
+    assert await database.executions.of_task("t1") == (whole, begun)
+    assert await database.executions.unfinished("t1") == (begun,)
+    assert await database.executions.get("x1") == whole
+    assert await database.executions.get("x3") is None
+
+
+async def test_an_execution_cannot_end_twice(database: Database) -> None:
+    database.journal.put(executions.started(started("x1")), executions.finished(finished("x1")))
+    database.journal.put(executions.finished(finished("x1")))
+    with pytest.raises(StorageError, match="UNIQUE"):
+        await database.journal.flush()
+
+
+async def test_a_grant_is_its_newest_row_and_its_history_stays(database: Database) -> None:
+    used = msgspec.structs.replace(grant(), last_used_at=NOW)
+    revoked = msgspec.structs.replace(used, revoked_at=NOW + timedelta(seconds=1))
+    for one in (grant(), grant("g2"), used):
+        database.journal.put(grants.save(one))
+    await database.journal.flush()
+    assert await database.grants.valid() == (grant("g2"), used)
+    database.journal.put(grants.save(revoked))
+    await database.journal.flush()
+    assert await database.grants.valid() == (grant("g2"),)
+    assert await database.grants.all() == (grant("g2"), revoked)
+    assert await database.grants.get("g1") == revoked
+    assert await database.grants.history("g1") == (grant(), used, revoked)
+
+
+@pytest.mark.parametrize("table", ["tool_executions", "grants"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE {} SET body = ''",
+        "DELETE FROM {}",
+        "INSERT OR REPLACE INTO {0} SELECT * FROM {0}",
+    ],
+)
+async def test_the_database_itself_refuses_to_change_the_audit(
+    database: Database, tmp_path: Path, table: str, change: str
+) -> None:
+    database.journal.put(executions.started(started("x1")), grants.save(grant()))
+    await database.journal.flush()
+    with closing(sqlite3.connect(tmp_path / "errand.db")) as connection:
+        connection.execute("PRAGMA recursive_triggers = ON")  # as our own connections have it
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            connection.execute(change.format(table))

@@ -1,0 +1,91 @@
+"""The event log: what an event changes, replay, pruning."""
+
+import msgspec
+
+from app.engine.storage import conversations, events
+from app.engine.storage.apply import writes_for
+from app.engine.storage.database import Database
+from app.protocol.events import (
+    AgentUpdate,
+    AskUpdate,
+    ConversationUpdate,
+    Event,
+    EventRecord,
+    GrantUpdate,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+)
+from app.protocol.tasks import AgentPlan
+from tests.support.records import agent, ask, conversation, grant, node, task
+
+PLAN = AgentPlan(task_id="t1", turn=1, reasoning="", tool_calls=(), question="Which?", is_complete=False)
+ALL: tuple[Event, ...] = (
+    ConversationUpdate(conversation=conversation("c1")),
+    AgentUpdate(agent=agent()),
+    TaskUpdate(task=task()),
+    TaskMessage(node=node("n1")),
+    TaskPlan(conversation_id="c1", plan=PLAN),
+    AskUpdate(ask=ask()),
+    GrantUpdate(grant=grant()),
+)
+
+
+def record(sequence: int, event: Event) -> EventRecord:
+    return EventRecord(sequence=sequence, epoch="e1", event=event)
+
+
+async def publish(database: Database, *records: EventRecord) -> None:
+    for one in records:
+        database.journal.put(*writes_for(one))
+    await database.journal.flush()
+
+
+async def test_every_event_is_logged_and_changes_what_it_tells_of(database: Database) -> None:
+    records = tuple(record(number, event) for number, event in enumerate(ALL, 1))
+    await publish(database, *records)
+    assert await database.events.after(0) == records
+    assert await database.conversations.get("c1") == conversation("c1")
+    assert await database.agents.get("a1") == agent()
+    assert await database.tasks.get("t1") == task()
+    assert await database.nodes.get("n1") == node("n1")
+    assert await database.turns.plans("t1") == (PLAN,)
+    assert await database.asks.get("k1") == ask()
+    assert await database.grants.get("g1") == grant()
+
+
+async def test_replay_starts_after_a_sequence_and_stops_at_the_limit(database: Database) -> None:
+    records = [record(number * 10, TaskUpdate(task=task(step_count=number))) for number in range(1, 8)]
+    await publish(database, *records)
+    assert await database.events.after(30, limit=2) == tuple(records[3:5])
+    assert await database.events.after(70) == ()
+    assert await database.events.bounds() == (10, 70)
+    assert await database.events.head() == 70
+
+
+async def test_a_conversations_replay_leaves_out_the_others_and_keeps_what_is_for_all(database: Database) -> None:
+    other = msgspec.structs.replace(task("t2"), conversation_id="c2")
+    database.journal.put(conversations.save(conversation("c2")))
+    records = (
+        record(1, TaskUpdate(task=task())),
+        record(2, TaskUpdate(task=other)),
+        record(3, GrantUpdate(grant=grant())),
+    )
+    await publish(database, *records)
+    assert await database.events.after(0, conversation_id="c1") == (records[0], records[2])
+    assert await database.events.after(0, conversation_id="c2") == (records[1], records[2])
+
+
+async def test_pruning_keeps_the_newest_events_and_all_records(database: Database) -> None:
+    await publish(database, *(record(number, TaskUpdate(task=task(step_count=number))) for number in range(1, 101)))
+    database.journal.put(events.prune(keep=10))
+    await database.journal.flush()
+    assert await database.events.bounds() == (91, 100)
+    assert await database.tasks.get("t1") == task(step_count=100)
+
+
+async def test_an_empty_log_has_the_head_zero(database: Database) -> None:
+    assert await database.events.bounds() == (0, 0)
+    database.journal.put(events.prune(keep=10))
+    await database.journal.flush()
+    assert await database.events.head() == 0

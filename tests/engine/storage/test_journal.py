@@ -1,0 +1,195 @@
+"""The journal: group commit, order, isolation of failures, transactions alone."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.engine.errors import Busy, Conflict, StorageError
+from app.engine.storage import agents, conversations, nodes
+from app.engine.storage.database import Database
+from app.engine.storage.engines import open_engine, sqlite_url
+from app.engine.storage.journal import Journal
+from app.engine.storage.tables import meta
+from app.engine.storage.write import Write
+from tests.support.records import agent, conversation, node
+
+ORPHAN = node("orphan", conversation_id="no such conversation")
+ADD_META = meta.insert()
+
+
+async def test_a_flush_returns_once_what_was_put_is_there_to_read(database: Database) -> None:
+    database.journal.put(conversations.save(conversation("c2")))
+    await database.journal.flush()
+    assert await database.conversations.get("c2") == conversation("c2")
+
+
+async def test_callbacks_run_in_the_order_of_the_writes_before_the_flush_returns(database: Database) -> None:
+    called: list[int] = []
+
+    def put(number: int) -> None:
+        write = conversations.save(conversation(f"c{number}"))
+        database.journal.put(Write(write.statement, write.parameters, lambda: called.append(number)))
+
+    for number in range(500):
+        put(number)
+    await database.journal.flush()
+    assert called == list(range(500))
+
+
+async def test_a_group_that_fails_is_left_out_whole_and_fails_only_its_own_flush(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    called: list[str] = []
+
+    async def save(name: str, *writes: Write) -> str:
+        *others, last = writes
+        database.journal.put(*others, Write(last.statement, last.parameters, lambda: called.append(name)))
+        try:
+            await database.journal.flush()
+        except StorageError as error:
+            return str(error)
+        return "saved"
+
+    with caplog.at_level(logging.CRITICAL):
+        outcomes = await asyncio.gather(
+            save("before", nodes.save(node("before"))),
+            save("bad", conversations.save(conversation("half")), nodes.save(ORPHAN)),
+            save("after", nodes.save(node("after"))),
+        )
+    assert outcomes == [
+        "saved",
+        "Not saved: FOREIGN KEY constraint failed. Everything saved before is kept.",
+        "saved",
+    ]
+    assert called == ["before", "after"]
+    assert await database.conversations.get("half") is None
+    assert await database.nodes.get("after") == node("after")
+
+
+async def test_a_failed_group_is_logged_with_its_tables(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    database.journal.put(nodes.save(ORPHAN))
+    with pytest.raises(StorageError):
+        await database.journal.flush()
+    assert [record.getMessage() for record in caplog.records] == [
+        "a change of nodes was lost: Not saved: FOREIGN KEY constraint failed. Everything saved before is kept."
+    ]
+
+
+async def test_a_failure_is_told_once(database: Database) -> None:
+    database.journal.put(nodes.save(ORPHAN))
+    with pytest.raises(StorageError):
+        await database.journal.flush()
+    await database.journal.flush()
+
+
+@pytest.mark.parametrize("value", ["half a pair \ud800", 2**70])
+async def test_a_value_that_sqlite_cannot_hold_is_a_storage_error(database: Database, value: str | int) -> None:
+    database.journal.put(Write(ADD_META, {"name": "x", "value": value}))
+    with pytest.raises(StorageError):
+        await database.journal.flush()
+
+
+async def test_a_cancelled_flush_leaves_the_journal_working(database: Database) -> None:
+    waiting = asyncio.create_task(database.journal.flush())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await database.journal.flush()
+
+
+async def test_a_full_queue_is_busy_and_keeps_what_it_has(tmp_path: Path) -> None:
+    full = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
+    await full.close()
+    engine, writer = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
+    journal = Journal(writer, engine, limit=3)
+    for number in range(3):
+        journal.put(conversations.save(conversation(f"c{number}")))
+    with pytest.raises(Busy):
+        journal.put(conversations.save(conversation("c3")))
+    await journal.flush()
+    journal.put(conversations.save(conversation("c3")))
+    await journal.close()
+    await engine.dispose()
+    reopened = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
+    page = await reopened.conversations.page()
+    await reopened.close()
+    assert [found.id for found in page.conversations] == ["c3", "c2", "c1", "c0"]
+
+
+async def test_a_closed_journal_refuses_and_a_second_close_does_no_harm(database: Database) -> None:
+    await database.close()
+    await database.close()
+    with pytest.raises(StorageError, match="closed"):
+        database.journal.put(conversations.save(conversation("c2")))
+
+
+async def test_closing_saves_what_is_queued(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path / "errand.db")
+    database = await Database.open(url, tmp_path)
+    database.journal.put(conversations.save(conversation("c1")))
+    await database.close()
+    reopened = await Database.open(url, tmp_path)
+    assert await reopened.conversations.get("c1") == conversation("c1")
+    await reopened.close()
+
+
+async def test_a_transaction_sees_what_was_put_before_it_and_goes_before_what_is_put_after(database: Database) -> None:
+    async def add_up(connection: AsyncConnection) -> str:
+        values = (await connection.execute(select(meta.c.value).where(meta.c.name == "sum"))).scalars().all()
+        await connection.execute(meta.update().where(meta.c.name == "sum").values(value=values[0] + " two"))
+        return values[0]
+
+    database.journal.put(Write(ADD_META, {"name": "sum", "value": "one"}))
+    turn = asyncio.create_task(database.journal.transact(add_up))
+    await asyncio.sleep(0)
+    database.journal.put(Write(ADD_META, {"name": "late", "value": "x"}))
+    await database.journal.flush()
+    assert await turn == "one"
+    assert await database.journal.transact(add_up) == "one two"
+
+
+async def test_a_transaction_that_raises_is_rolled_back_and_the_journal_goes_on(database: Database) -> None:
+    async def refuse(connection: AsyncConnection) -> None:
+        await connection.execute(ADD_META, {"name": "x", "value": "y"})
+        raise Conflict("Somebody else was first.")
+
+    async def read(connection: AsyncConnection) -> int:
+        return len((await connection.execute(select(meta).where(meta.c.name == "x"))).all())
+
+    with pytest.raises(Conflict):
+        await database.journal.transact(refuse)
+    assert await database.journal.transact(read) == 0
+    database.journal.put(agents.save(agent()))
+    await database.journal.flush()
+
+
+async def test_a_statement_refused_in_a_transaction_is_a_storage_error(database: Database) -> None:
+    async def twice(connection: AsyncConnection) -> None:
+        await connection.execute(ADD_META, {"name": "x", "value": "y"})
+        await connection.execute(ADD_META, {"name": "x", "value": "y"})
+
+    with pytest.raises(StorageError, match=r"Not saved: UNIQUE constraint failed: meta.name\. Everything"):
+        await database.journal.transact(twice)
+
+
+async def test_a_cancelled_transaction_lets_the_next_one_in(database: Database) -> None:
+    begun = asyncio.Event()
+
+    async def wait(_: AsyncConnection) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    first = asyncio.create_task(database.journal.transact(wait))
+    second = asyncio.create_task(database.journal.transact(wait))
+    await begun.wait()
+    second.cancel()
+    first.cancel()
+    await asyncio.wait([first, second])
+    database.journal.put(agents.save(agent()))
+    await database.journal.flush()
+    assert await database.agents.get("a1") == agent()

@@ -1,0 +1,121 @@
+"""Migrations: from each revision with its data, with a copy before, to the schema that a new database has."""
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+
+from app.engine.errors import StorageError
+from app.engine.storage import conversations, nodes, schema
+from app.engine.storage.database import Database
+from app.engine.storage.engines import sqlite_url
+from app.engine.storage.opening import prepare_file
+from app.engine.storage.write import Value
+from tests.support.records import conversation, node
+
+
+def migrate_to(path: Path, revision: str) -> None:
+    """A database as the version with that revision would have made it."""
+    engine = create_engine(f"sqlite:///{path}")
+    config = Config()
+    config.set_main_option("script_location", str(schema.MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+    engine.dispose()
+
+
+def insert(path: Path, table: str, parameters: dict[str, Value]) -> None:
+    names = ", ".join(parameters)
+    places = ", ".join(f":{name}" for name in parameters)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", parameters)
+        connection.commit()
+
+
+def schema_of(path: Path) -> dict[str, str]:
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    return {name: re.sub(r"\s+", "", sql) for name, sql in rows}
+
+
+def old_database(path: Path) -> None:
+    """Of the revision before the newest, with a conversation and its node."""
+    migrate_to(path, schema.REVISIONS[-2])
+    insert(path, "conversations", dict(conversations.save(conversation("c1")).parameters))
+    entry = node("n1", text="An old treasure")
+    insert(path, "nodes", dict(nodes.save(entry).parameters))
+
+
+async def test_an_older_database_keeps_its_records_and_gains_what_is_new(tmp_path: Path) -> None:
+    old_database(tmp_path / "errand.db")
+    database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path / "copies")
+    try:
+        assert await database.conversations.get("c1") == conversation("c1")
+        assert await database.nodes.path("n1") == (node("n1", text="An old treasure"),)
+        assert [hit.node_id for hit in await database.search.find("treasure")] == ["n1"]
+    finally:
+        await database.close()
+
+
+async def test_a_copy_is_taken_before_a_migration_and_none_without_one(tmp_path: Path) -> None:
+    old_database(tmp_path / "errand.db")
+    before = schema_of(tmp_path / "errand.db")
+    for _ in range(2):
+        database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path / "copies")
+        await database.close()
+    (copy,) = (tmp_path / "copies").iterdir()
+    assert copy.name.startswith("errand-0001-")
+    assert schema_of(copy) == before
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("SELECT id FROM nodes").fetchall() == [("n1",)]
+
+
+def test_the_newest_five_copies_are_kept(tmp_path: Path) -> None:
+    for number in range(7):
+        path = tmp_path / "errand.db"
+        path.unlink(missing_ok=True)
+        old_database(path)
+        insert(path, "meta", {"name": "number", "value": str(number)})
+        prepare_file(path, tmp_path / "copies")
+    kept: set[str] = set()
+    for copy in (tmp_path / "copies").iterdir():
+        with closing(sqlite3.connect(copy)) as connection:
+            kept.add(connection.execute("SELECT value FROM meta WHERE name = 'number'").fetchone()[0])
+    assert kept == {"2", "3", "4", "5", "6"}
+
+
+def test_without_a_copy_nothing_is_migrated(tmp_path: Path) -> None:
+    old_database(tmp_path / "errand.db")
+    before = schema_of(tmp_path / "errand.db")
+    (tmp_path / "copies").write_text("in the way")
+    with pytest.raises(StorageError, match="nothing was changed"):
+        prepare_file(tmp_path / "errand.db", tmp_path / "copies")
+    assert schema_of(tmp_path / "errand.db") == before
+
+
+def test_a_migration_that_fails_changes_nothing_and_names_the_copy(tmp_path: Path) -> None:
+    old_database(tmp_path / "errand.db")
+    with closing(sqlite3.connect(tmp_path / "errand.db")) as connection:
+        connection.execute("CREATE TABLE node_search (in_the_way TEXT)")
+    before = schema_of(tmp_path / "errand.db")
+    with pytest.raises(StorageError, match="Nothing was changed; a copy is at"):
+        prepare_file(tmp_path / "errand.db", tmp_path / "copies")
+    assert schema_of(tmp_path / "errand.db") == before
+
+
+def test_a_new_database_has_the_schema_of_a_migrated_one(tmp_path: Path) -> None:
+    migrate_to(tmp_path / "migrated.db", "head")
+    prepare_file(tmp_path / "new.db", tmp_path / "copies")
+    assert schema_of(tmp_path / "new.db") == schema_of(tmp_path / "migrated.db")
+
+
+def test_the_known_revisions_are_those_of_the_migrations() -> None:
+    scripts = ScriptDirectory(str(schema.MIGRATIONS))
+    assert tuple(script.revision for script in reversed(list(scripts.walk_revisions()))) == schema.REVISIONS

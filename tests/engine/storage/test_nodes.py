@@ -1,0 +1,66 @@
+"""Nodes: branches of the tree, by page and whole."""
+
+from app.engine.storage import nodes
+from app.engine.storage.database import Database
+from app.protocol.conversations import Node
+from tests.support.records import node
+
+
+async def grow(database: Database, count: int, prefix: str = "n", root: str | None = None) -> tuple[Node, ...]:
+    """A branch of so many nodes, from the root on."""
+    branch: list[Node] = []
+    for number in range(count):
+        parent = branch[-1].id if branch else root
+        branch.append(node(f"{prefix}{number}", parent, text=f"{prefix} {number}"))
+    database.journal.put(*(nodes.save(one) for one in branch))
+    await database.journal.flush()
+    return tuple(branch)
+
+
+async def test_a_path_holds_the_branch_of_its_leaf_and_no_other(database: Database) -> None:
+    trunk = await grow(database, 5)
+    left = await grow(database, 3, "left", "n2")
+    right = await grow(database, 2, "right", "n2")
+    assert await database.nodes.path("left2") == trunk[:3] + left
+    assert await database.nodes.path("right1") == trunk[:3] + right
+    assert await database.nodes.path("n4") == trunk
+
+
+async def test_pages_of_a_branch_join_to_the_whole(database: Database) -> None:
+    branch = await grow(database, 12)
+    seen: tuple[Node, ...] = ()
+    before, more = None, True
+    while more:
+        page, more = await database.nodes.branch("n11", 5, before)
+        seen = page + seen
+        before = page[0].id
+    assert seen == branch
+
+
+async def test_a_page_that_ends_at_the_root_has_no_more(database: Database) -> None:
+    branch = await grow(database, 5)
+    assert await database.nodes.branch("n4", 5) == (branch, False)
+    assert await database.nodes.branch("n4", 4) == (branch[1:], True)
+    assert await database.nodes.branch("n4", 5, "n0") == ((), False)
+
+
+async def test_a_node_that_is_not_there_gives_nothing(database: Database) -> None:
+    assert await database.nodes.get("none") is None
+    assert await database.nodes.path("none") == ()
+    assert await database.nodes.branch("none") == ((), False)
+    assert await database.nodes.branch("none", 5, "none") == ((), False)
+
+
+async def test_a_streaming_node_is_replaced_by_its_finished_self_in_its_place(database: Database) -> None:
+    database.journal.put(nodes.save(node("n0")), nodes.save(node("n1", "n0", text="Hel", status="streaming")))
+    await database.journal.flush()
+    assert await database.nodes.streaming() == (node("n1", "n0", text="Hel", status="streaming"),)
+    database.journal.put(nodes.save(node("n2", "n1")), nodes.save(node("n1", "n0")))
+    await database.journal.flush()
+    assert await database.nodes.streaming() == ()
+    assert await database.nodes.path("n2") == (node("n0"), node("n1", "n0"), node("n2", "n1"))
+
+
+async def test_ten_thousand_nodes_in_one_branch_come_back_in_order(database: Database) -> None:
+    branch = await grow(database, 10_000)
+    assert await database.nodes.path("n9999") == branch

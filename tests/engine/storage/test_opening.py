@@ -1,0 +1,111 @@
+"""Opening a database: a new one, an old one, and files that must not be taken for one."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.engine.errors import ConfigurationError, StorageError
+from app.engine.storage import conversations
+from app.engine.storage.database import Database
+from app.engine.storage.engines import sqlite_url
+from app.engine.storage.personalities import ASSISTANT
+from tests.support.records import conversation
+
+
+async def filled(path: Path, count: int = 1) -> str:
+    """A database with so many conversations; its epoch."""
+    database = await Database.open(sqlite_url(path), path.parent / "copies")
+    for number in range(count):
+        database.journal.put(conversations.save(conversation(f"c{number}")))
+    await database.close()
+    return database.epoch
+
+
+async def test_a_new_database_has_the_assistant_an_epoch_and_nothing_else(tmp_path: Path) -> None:
+    database = await Database.open(sqlite_url(tmp_path / "home" / "errand.db"), tmp_path / "copies")
+    try:
+        assert await database.personalities.all() == (ASSISTANT,)
+        assert len(database.epoch) == 32
+        assert (await database.conversations.page()).conversations == ()
+        assert await database.events.bounds() == (0, 0)
+    finally:
+        await database.close()
+    assert (tmp_path / "home" / "errand.db").stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / "copies").exists()
+
+
+async def test_opening_again_keeps_the_epoch_and_the_records(tmp_path: Path) -> None:
+    epoch = await filled(tmp_path / "errand.db")
+    database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
+    found = await database.conversations.get("c0")
+    await database.close()
+    assert (database.epoch, found) == (epoch, conversation("c0"))
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\x00" + b"\xff" * 5000])
+async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "errand.db"
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match="Nothing was changed"):
+        await Database.open(sqlite_url(path), tmp_path / "copies")
+    assert path.read_bytes() == content
+
+
+async def test_a_folder_in_the_place_of_the_file_is_a_storage_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be read"):
+        await Database.open(sqlite_url(tmp_path), tmp_path / "copies")
+
+
+async def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="No database can be made"):
+        await Database.open(sqlite_url(tmp_path / "file" / "errand.db"), tmp_path / "copies")
+
+
+async def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "errand.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE things (name TEXT)")
+    with pytest.raises(StorageError, match="not a database of Errand"):
+        await Database.open(sqlite_url(path), tmp_path / "copies")
+
+
+async def test_a_newer_schema_is_refused_and_the_file_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "errand.db"
+    await filled(path)
+    with closing(sqlite3.connect(path)) as newer:
+        newer.execute("UPDATE alembic_version SET version_num = '9999'")
+        newer.commit()
+    before = path.read_bytes()
+    with pytest.raises(StorageError, match=r"newer Errand \(schema 9999"):
+        await Database.open(sqlite_url(path), tmp_path / "copies")
+    assert path.read_bytes() == before
+
+
+async def test_damage_in_the_middle_is_reported_and_never_an_empty_list(tmp_path: Path) -> None:
+    path = tmp_path / "errand.db"
+    await filled(path, 2000)
+    with path.open("r+b") as file:
+        for place in range(path.stat().st_size // 8192 * 4096, path.stat().st_size, 4096):
+            file.seek(place)
+            file.write(b"\xee" * 4096)
+    database = await Database.open(sqlite_url(path), tmp_path / "copies")
+    with pytest.raises(StorageError, match="cannot be read: database disk image is malformed"):
+        await database.conversations.page(2000)
+    await database.close()
+
+
+async def test_a_crash_while_the_first_database_was_made_leaves_no_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "errand.db.new").write_bytes(b"half a data")
+    await filled(tmp_path / "errand.db")
+    assert not (tmp_path / "errand.db.new").exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["not a url", "sqlite+aiosqlite://", "sqlite+aiosqlite:///:memory:", "nothing://x", "postgresql+none://x/y"]
+)
+async def test_a_url_that_cannot_be_used_is_a_configuration_error(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ConfigurationError, match="database_url"):
+        await Database.open(url, tmp_path)

@@ -1,0 +1,87 @@
+"""Databases other than SQLite: the same statements, the plain writer and the plain search."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from app.engine.errors import StorageError
+from app.engine.storage import commands, conversations, events, executions, nodes, personalities, turns
+from app.engine.storage.apply import writes_for
+from app.engine.storage.database import Database
+from app.engine.storage.engines import open_engine, sqlite_url
+from app.engine.storage.journal import Journal
+from app.engine.storage.reader import Reader
+from app.engine.storage.search import LikeSearch
+from app.engine.storage.tables import metadata
+from app.engine.storage.write import Write
+from app.engine.storage.writer import EngineWriter
+from app.protocol.events import EventRecord
+from app.protocol.usage import Usage
+from tests.engine.storage.test_audit import finished, started
+from tests.engine.storage.test_events import ALL
+from tests.support.records import NOW, conversation, node
+
+
+def all_writes() -> list[Write]:
+    """One of each kind."""
+    records = [EventRecord(sequence=number, epoch="", event=event) for number, event in enumerate(ALL)]
+    of_events = [write for record in records for write in writes_for(record)]
+    return [
+        *of_events,
+        turns.started("t1", 1, "m", NOW),
+        turns.finished("t1", 1, "complete", Usage(), NOW),
+        executions.started(started("x1")),
+        executions.finished(finished("x1")),
+        personalities.save(personalities.ASSISTANT),
+        commands.save("client", "1", "task/start", "{}", NOW),
+        commands.prune(NOW),
+        events.prune(10),
+    ]
+
+
+def test_every_table_and_every_write_can_be_said_in_postgresql() -> None:
+    dialect = postgresql.dialect()
+    for table in metadata.sorted_tables:
+        CreateTable(table).compile(dialect=dialect)
+        for index in table.indexes:
+            CreateIndex(index).compile(dialect=dialect)
+    for write in all_writes():
+        assert str(write.statement.compile(dialect=dialect, column_keys=list(write.parameters)))
+
+
+async def test_the_plain_writer_commits_and_isolates_failures_as_the_fast_one_does(
+    database: Database, tmp_path: Path
+) -> None:
+    engine, fast = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
+    journal = Journal(EngineWriter(engine), engine)
+    for write in all_writes():
+        journal.put(write)
+    await journal.flush()
+    journal.put(nodes.save(node("orphan", conversation_id="none")))
+    with pytest.raises(StorageError, match="Not saved: FOREIGN KEY constraint failed"):
+        await journal.flush()
+    journal.put(conversations.save(conversation("c2")))
+    await journal.close()
+    await fast.close()
+    await engine.dispose()
+    assert await database.nodes.get("n1") == node("n1")
+    assert await database.conversations.get("c2") == conversation("c2")
+
+
+async def test_the_plain_search_finds_words_and_takes_anything(database: Database, tmp_path: Path) -> None:
+    database.journal.put(nodes.save(node("n1", text="100 % of the Fox")), nodes.save(node("n2", text="a fox")))
+    await database.journal.flush()
+    engine, writer = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
+    search = LikeSearch(Reader(engine))
+    try:
+        assert [hit.node_id for hit in await search.find("fox")] == ["n2", "n1"]
+        assert [hit.node_id for hit in await search.find('"the fox"', 20, "c1")] == ["n1"]
+        assert await search.find("fox", 20, "c2") == ()
+        assert await search.find("%") == ()
+        assert await search.find("fox_") == ()
+        assert "\u2068fox\u2069" in (await search.find("fox", limit=1))[0].snippet
+    finally:
+        await writer.close()
+        await engine.dispose()

@@ -1,0 +1,160 @@
+"""Full-text search: what is found, in which order, and that nothing typed breaks it."""
+
+import msgspec
+import pytest
+
+from app.engine.storage import conversations, nodes
+from app.engine.storage.database import Database
+from app.engine.storage.tables import nodes as nodes_table
+from app.engine.storage.write import Write
+from app.protocol.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import SearchHit
+from app.protocol.json import JsonObject
+from tests.support.records import NOW, conversation, node
+
+TEXTS = {
+    "n1": "The quick brown fox jumps over the lazy dog",
+    "n2": "A quick test of the parser: it failed in parse_line()",
+    "n3": "Ein Café in Zürich, geöffnet",
+    "n4": "brown dog, lazy day",
+}
+
+
+async def add(database: Database, texts: dict[str, str]) -> None:
+    for node_id, text in texts.items():
+        database.journal.put(nodes.save(node(node_id, text=text)))
+    await database.journal.flush()
+
+
+async def found(database: Database, text: str) -> list[str]:
+    return [hit.node_id for hit in await database.search.find(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("quick", ["n2", "n1"]),
+        ("lazy brown", ["n4", "n1"]),
+        ('"lazy dog"', ["n1"]),
+        ('"dog lazy"', ["n4"]),
+        ('quick "lazy dog"', ["n1"]),
+        ("quic", ["n2", "n1"]),
+        ("qu", []),
+        ("qui brown", []),
+        ('"quic"', []),
+        ('"lazy do', []),
+        ('"brown dog lazy', ["n4"]),
+        ('"the laz', ["n1"]),
+        ("QUICK", ["n2", "n1"]),
+        ("cafe zurich", ["n3"]),
+        ("parse_line()", ["n2"]),
+        ("quick nothing", []),
+    ],
+)
+async def test_words_phrases_and_an_unfinished_last_word(database: Database, text: str, ids: list[str]) -> None:
+    await add(database, TEXTS)
+    assert await found(database, text) == ids
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        "'",
+        '"',
+        '""',
+        '"""',
+        "***",
+        "( ) : ^ - + { } ,",
+        "\0",
+        "\0\0 \n",
+        "🦊",
+        "___",
+        "\u2068\u2069",
+        "AND",
+        "OR NOT NEAR",
+        "NEAR(a b)",
+        "text:zzz",
+        "zzz*",
+        "^zzz",
+        "zzz OR the",
+        "-zzz",
+        'zz"z',
+        "zzz\0zzz",
+        "'; DROP TABLE nodes; --",
+        "z" * 100_000,
+        "zzz " * 10_000,
+        '"' * 9_999,
+        "½zz ² ٣٣٣",
+        "𐐀𐐁𐐂",
+    ],
+)
+async def test_nothing_that_is_typed_breaks_the_search(database: Database, text: str) -> None:
+    await add(database, TEXTS)
+    assert await found(database, text) == []
+
+
+async def test_a_hit_says_where_it_is_and_marks_the_words(database: Database) -> None:
+    await add(database, TEXTS)
+    assert await database.search.find("lazy dog", limit=1) == (
+        SearchHit(
+            conversation_id="c1",
+            conversation_title="A title",
+            node_id="n4",
+            role="assistant",
+            snippet="brown \u2068dog\u2069, \u2068lazy\u2069 day",
+            created_at=NOW,
+        ),
+    )
+
+
+async def test_tool_arguments_and_results_are_found_and_reasoning_is_not(database: Database) -> None:
+    arguments: JsonObject = {"command": "first\nsecond", "deep": {"list": ["third", 4]}}
+    blocks = (
+        ThinkingBlock(text="secretthought"),
+        TextBlock(text="said"),
+        ToolCallBlock(call_id="1", tool="shell", arguments=arguments),
+        ToolResultBlock(call_id="1", tool="shell", text="printed\0after", is_error=False),
+    )
+    database.journal.put(nodes.save(msgspec.structs.replace(node("n1"), blocks=blocks)))
+    await database.journal.flush()
+    for word in ("first", "second", "third", "said", "printed"):
+        assert await found(database, word) == ["n1"], word
+    assert await found(database, "secretthought") == []
+    assert await found(database, "toolCall") == []
+
+
+async def test_a_streaming_node_is_found_once_it_is_finished_and_by_its_last_text(database: Database) -> None:
+    database.journal.put(nodes.save(node("n1", text="halfway", status="streaming")))
+    await database.journal.flush()
+    assert await found(database, "halfway") == []
+    await add(database, {"n1": "halfway there"})
+    assert await found(database, "halfway") == ["n1"]
+    await add(database, {"n1": "rewritten"})
+    assert await found(database, "halfway") == []
+    assert await found(database, "rewritten") == ["n1"]
+
+
+async def test_a_deleted_node_is_not_found(database: Database) -> None:
+    await add(database, TEXTS)
+    database.journal.put(Write(nodes_table.delete().where(nodes_table.c.id == "n1"), {}))
+    await database.journal.flush()
+    assert await found(database, "quick") == ["n2"]
+
+
+async def test_search_in_one_conversation_leaves_out_the_others(database: Database) -> None:
+    other = "conv_0-1"
+    database.journal.put(conversations.save(conversation(other)))
+    database.journal.put(nodes.save(node("n9", conversation_id=other, text="quick as well")))
+    await add(database, TEXTS)
+    assert [hit.node_id for hit in await database.search.find("quick", 20, other)] == ["n9"]
+    assert [hit.node_id for hit in await database.search.find("quick", 20, "c1")] == ["n2", "n1"]
+    assert await database.search.find("quick", 20, 'x" OR "quick') == ()
+    assert await database.search.find("conv01") == ()
+
+
+async def test_only_the_beginning_of_a_huge_block_is_indexed(database: Database) -> None:
+    await add(database, {"n1": "start " + "filler " * 100_000 + "finish"})
+    assert await found(database, "start") == ["n1"]
+    assert await found(database, "finish") == []

@@ -1,0 +1,156 @@
+"""The stores: what was saved comes back whole, in the order and in the pages promised."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from app.engine.errors import InvalidParams, StorageError
+from app.engine.storage import agents, asks, commands, conversations, personalities, tasks, turns
+from app.engine.storage.database import Database
+from app.engine.storage.tables import tasks as tasks_table
+from app.engine.storage.turns import OpenTurn
+from app.engine.storage.write import Write
+from app.protocol.agents import Personality
+from app.protocol.conversations import Conversation
+from app.protocol.tasks import AgentPlan, PlannedCall
+from app.protocol.usage import Usage
+from tests.support.records import NOW, agent, ask, conversation, task
+
+
+async def put(database: Database, *writes: Write) -> None:
+    for write in writes:
+        database.journal.put(write)
+    await database.journal.flush()
+
+
+async def test_pages_of_conversations_follow_each_other_without_gap_or_double(database: Database) -> None:
+    # Many of one moment: the id decides between them.
+    saved = [conversation(f"d{number:02}", at=NOW + timedelta(seconds=number // 4)) for number in range(25)]
+    await put(database, *(conversations.save(one) for one in saved))
+    seen: list[Conversation] = []
+    cursor = None
+    while True:
+        page = await database.conversations.page(limit=7, cursor=cursor)
+        seen += page.conversations
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert seen == [*reversed(saved[4:]), *reversed(saved[:4]), conversation("c1")]
+
+
+async def test_a_last_page_that_is_just_full_has_no_next_one(database: Database) -> None:
+    await put(database, conversations.save(conversation("c2")))
+    assert (await database.conversations.page(limit=2)).next_cursor is None
+
+
+async def test_archived_conversations_have_a_list_of_their_own(database: Database) -> None:
+    await put(database, conversations.save(conversation("c2", archived=True)))
+    assert (await database.conversations.page()).conversations == (conversation("c1"),)
+    assert (await database.conversations.page(archived=True)).conversations == (conversation("c2", archived=True),)
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "x ", "2026"])
+async def test_a_cursor_that_is_not_ours_is_refused(database: Database, cursor: str) -> None:
+    with pytest.raises(InvalidParams, match="cursor"):
+        await database.conversations.page(cursor=cursor)
+
+
+async def test_a_changed_conversation_replaces_the_old_one(database: Database) -> None:
+    renamed = msgspec.structs.replace(conversation("c1"), title="New", pinned=True)
+    await put(database, conversations.save(renamed))
+    assert (await database.conversations.page()).conversations == (renamed,)
+
+
+async def test_an_agents_head_never_goes_back_to_an_older_version(database: Database) -> None:
+    await put(database, agents.save(agent(version=2, head_id="n2")), agents.save(agent(version=1, head_id="n1")))
+    await put(database, agents.save(agent(version=2, head_id="other")))
+    assert await database.agents.get("a1") == agent(version=2, head_id="n2")
+
+
+async def test_agents_come_oldest_first(database: Database) -> None:
+    old, new = agent("a9"), agent("a1", at=NOW + timedelta(seconds=1))
+    await put(database, agents.save(new), agents.save(old))
+    assert await database.agents.list("c1") == (old, new)
+    assert await database.agents.list(limit=1) == (new,)
+    assert await database.agents.list("c2") == ()
+
+
+async def test_personalities_are_saved_and_listed_by_name(database: Database) -> None:
+    other = Personality(id="p2", name="A critic", system_prompt="Be strict.", tools=("code",))
+    await put(database, personalities.save(other))
+    assert await database.personalities.all() == (other, personalities.ASSISTANT)
+    assert await database.personalities.get("p2") == other
+
+
+async def test_tasks_come_newest_first_and_the_ended_ones_are_not_active(database: Database) -> None:
+    ended = task("t2", started_at=NOW + timedelta(seconds=1), ended_at=NOW + timedelta(seconds=5))
+    newest = task("t3", started_at=NOW + timedelta(seconds=2))
+    await put(database, tasks.save(newest), tasks.save(ended))
+    assert await database.tasks.page() == (newest, ended, task("t1"))
+    assert await database.tasks.page(limit=1, conversation_id="c1") == (newest,)
+    assert await database.tasks.page(conversation_id="none") == ()
+    assert await database.tasks.active() == (newest, task("t1"))
+
+
+async def test_a_task_is_replaced_with_every_change(database: Database) -> None:
+    await put(database, *(tasks.save(task("t1", step_count=count)) for count in range(10)))
+    assert await database.tasks.get("t1") == task("t1", step_count=9)
+    assert await database.tasks.get("none") is None
+
+
+async def test_a_turn_stands_as_started_until_its_outcome_is_known(database: Database) -> None:
+    await put(database, turns.started("t1", 1, "m", NOW), turns.started("t1", 2, "m", NOW))
+    await put(database, turns.finished("t1", 1, "complete", Usage(input_tokens=3, cost_usd=0.5), NOW))
+    assert await database.turns.started("t1") == (OpenTurn(2, "m"),)
+    await put(database, turns.started("t1", 1, "other", NOW))
+    assert await database.turns.started("t1") == (OpenTurn(1, "other"), OpenTurn(2, "m"))
+
+
+async def test_plans_come_in_the_order_of_turns_and_leave_the_turn_as_it_is(database: Database) -> None:
+    def plan(turn: int) -> AgentPlan:
+        call = PlannedCall(tool_name="shell", parameters={"command": "ls"})
+        return AgentPlan(
+            task_id="t1", turn=turn, reasoning="Look", tool_calls=(call,), question=None, is_complete=False
+        )
+
+    await put(database, turns.save_plan(plan(2)), turns.started("t1", 1, "m", NOW), turns.save_plan(plan(1)))
+    assert await database.turns.plans("t1") == (plan(1), plan(2))
+    assert await database.turns.started("t1") == (OpenTurn(1, "m"),)
+
+
+async def test_the_first_answer_to_an_ask_stays(database: Database) -> None:
+    first = msgspec.structs.replace(ask(), status="answered", answer="blue", answered_by="window")
+    await put(database, asks.save(ask()), asks.save(first))
+    await put(database, asks.save(msgspec.structs.replace(first, answer="red")))
+    assert await database.asks.get("k1") == first
+    assert await database.asks.waiting() == ()
+
+
+async def test_waiting_asks_come_oldest_first_and_all_others_newest_first(database: Database) -> None:
+    later = ask("k0", at=NOW + timedelta(seconds=1))
+    await put(database, tasks.save(task("t2")), asks.save(later), asks.save(ask("k1")))
+    assert await database.asks.waiting() == (ask("k1"), later)
+    assert await database.asks.waiting("t2") == ()
+    assert await database.asks.page(task_id="t1") == (later, ask("k1"))
+    assert await database.asks.page(limit=1) == (later,)
+
+
+async def test_a_command_keeps_its_first_result_until_it_is_pruned(database: Database) -> None:
+    await put(database, commands.save("window", "7", "task/start", '{"a":1}', NOW))
+    await put(database, commands.save("window", "7", "task/start", '{"a":2}', NOW))
+    assert await database.commands.result("window", "7") == '{"a":1}'
+    assert await database.commands.result("cli", "7") is None
+    await put(database, commands.prune(NOW + timedelta(seconds=1)))
+    assert await database.commands.result("window", "7") is None
+
+
+async def test_a_row_that_another_version_wrote_is_a_storage_error(database: Database) -> None:
+    await put(database, Write(tasks_table.update().values(body='{"id": 5}'), {}))
+    with pytest.raises(StorageError, match="A stored Task cannot be read"):
+        await database.tasks.get("t1")
+
+
+async def test_a_value_no_row_can_have_is_refused_as_input(database: Database) -> None:
+    with pytest.raises(InvalidParams):
+        await database.events.after(2**70)
