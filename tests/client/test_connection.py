@@ -1,0 +1,183 @@
+"""The client's line: calls, events in order, and coming back after a loss."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from app.client.connection import Connection, Lost, Restored
+from app.client.errors import CallError, ConnectionLost, NoEngine
+from app.protocol.engine import EmptyParams
+from app.protocol.events import ConversationUpdate, Resync, TaskUpdate
+from app.protocol.tasks import TaskIdParams, TaskListParams, TaskMessageParams, TaskStartParams
+from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS, TASK_LIST, TASK_START, TASK_STEER, TASK_STOP
+from tests.support.cable import Cable, cable_to
+from tests.support.engine_server import EngineServer, engine_server
+from tests.support.records import conversation, task
+from tests.support.watcher import Watcher
+
+
+@asynccontextmanager
+async def connected(cable: Cable, patience_s: float = 10.0) -> AsyncGenerator[Connection]:
+    connection = Connection(cable.find, "test", patience_s)
+    await connection.open()
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def publish_steps(engine: EngineServer, count: int) -> None:
+    engine.log.publish(ConversationUpdate(conversation=conversation()))
+    for step in range(count - 1):
+        engine.log.publish(TaskUpdate(task=task(step_count=step)))
+    await engine.log.flush()
+
+
+async def test_a_call_gives_the_typed_result_or_the_engines_error(engine: EngineServer) -> None:
+    async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
+        started = await connection.call(TASK_START, TaskStartParams(prompt="Do it."))
+        listed = await connection.call(TASK_LIST, TaskListParams())
+        assert listed.tasks == (started.task,)
+        with pytest.raises(CallError, match="no task 'none'") as refused:
+            await connection.call(TASK_STOP, TaskIdParams(task_id="none"))
+        assert refused.value.code == "not_found"
+        with pytest.raises(CallError, match="at most 1,048,576") as too_large:
+            await connection.call(TASK_STEER, TaskMessageParams(task_id="t1", text="x" * 2_000_000))
+        assert too_large.value.code == "too_large"
+
+
+async def test_many_calls_under_way_are_each_given_their_own_answer(engine: EngineServer) -> None:
+    async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
+        calls = [connection.call(TASK_START, TaskStartParams(prompt=f"p{number}")) for number in range(50)]
+        results = await asyncio.gather(*calls)
+        assert [result.task.prompt for result in results] == [f"p{number}" for number in range(50)]
+
+
+async def test_a_command_under_way_when_the_line_is_cut_is_done_once_and_answered(engine: EngineServer) -> None:
+    async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
+        watcher = Watcher(connection)
+        engine.runner.gate.clear()
+        starting = asyncio.create_task(connection.call(TASK_START, TaskStartParams(prompt="once")))
+        await engine.runner.starting.wait()
+        cable.cut()
+        await watcher.until_kind(Restored)
+        engine.runner.gate.set()
+        assert (await starting).task.prompt == "once"
+        assert engine.runner.started_by == ["test"]
+
+
+async def test_a_command_answered_while_the_line_was_down_gets_the_same_answer(engine: EngineServer) -> None:
+    async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
+        engine.runner.gate.clear()
+        starting = asyncio.create_task(connection.call(TASK_START, TaskStartParams(prompt="once")))
+        await engine.runner.starting.wait()
+        cable.pull()
+        engine.runner.gate.set()
+        await engine.log.flush()
+        cable.pulled = False
+        assert (await starting).task.id == "t1"
+        assert engine.runner.started_by == ["test"]
+
+
+async def test_events_missed_while_the_line_was_down_come_once_and_in_order(engine: EngineServer) -> None:
+    async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
+        watcher = Watcher(connection)
+        await publish_steps(engine, 2)
+        await connection.follow()
+        await connection.follow("c1", "full")
+        await publish_steps(engine, 5)
+        await watcher.until_sequence(7)
+        cable.pull()
+        await watcher.until_kind(Lost)
+        await publish_steps(engine, 5)
+        cable.pulled = False
+        await watcher.until_kind(Restored)
+        await publish_steps(engine, 1)
+        await watcher.until_sequence(13)
+        assert watcher.sequences == list(range(3, 14))
+        assert Resync not in [type(message) for message in watcher.messages]
+
+
+async def test_an_engine_that_comes_back_elsewhere_with_another_token_is_found(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with cable_to(None) as cable:
+        async with engine_server(home, instance_id="first") as engine:
+            cable.target = engine.endpoint()
+            connection = Connection(cable.find, "test")
+            await connection.open()
+            watcher = Watcher(connection)
+            await connection.follow()
+            await publish_steps(engine, 3)
+            await watcher.until_sequence(3)
+            await connection.call(TASK_START, TaskStartParams(prompt="a"))
+        await watcher.until_kind(Lost)
+        async with engine_server(home, instance_id="second") as engine:
+            cable.target = engine.endpoint()
+            await publish_steps(engine, 1)
+            await watcher.until_kind(Restored)
+            await watcher.until_sequence(6)
+            assert watcher.sequences == [1, 2, 3, 4, 5, 6]
+            assert Restored("second") in watcher.messages
+            assert (await connection.call(ENGINE_STATUS, EmptyParams())).instance_id == "second"
+            await connection.close()
+
+
+async def test_another_event_log_is_told_by_a_resync(tmp_path: Path) -> None:
+    async with cable_to(None) as cable:
+        async with engine_server(tmp_path / "one") as engine:
+            cable.target = engine.endpoint()
+            connection = Connection(cable.find, "test")
+            await connection.open()
+            watcher = Watcher(connection)
+            await connection.follow()
+        async with engine_server(tmp_path / "two") as engine:
+            cable.target = engine.endpoint()
+            await watcher.until_kind(Restored)
+            kinds = [type(message) for message in watcher.messages]
+            assert kinds == [Lost, Resync, Restored]
+            await connection.close()
+
+
+async def test_a_client_gives_up_calls_but_not_the_engine(engine: EngineServer) -> None:
+    async with cable_to(engine.endpoint()) as cable, connected(cable, patience_s=0.05) as connection:
+        watcher = Watcher(connection)
+        cable.pull()
+        with pytest.raises(ConnectionLost, match="does not answer"):
+            await connection.call(ENGINE_STATUS, EmptyParams())
+        await watcher.until(lambda messages: any(isinstance(one, Lost) and one.gave_up for one in messages))
+        with pytest.raises(ConnectionLost):
+            await connection.call(ENGINE_STATUS, EmptyParams())
+        cable.pulled = False
+        await watcher.until_kind(Restored)
+        assert (await connection.call(ENGINE_STATUS, EmptyParams())).clients == 1
+
+
+async def test_a_snapshot_is_in_hand_before_any_later_event(engine: EngineServer) -> None:
+    async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
+        watcher = Watcher(connection)
+        for _ in range(20):
+            following = connection.follow()
+            for step in range(5):
+                engine.log.publish(ConversationUpdate(conversation=conversation(f"c{step}")))
+            result = await following
+            assert result.snapshot is not None
+            assert [number for number in watcher.sequences if number > result.snapshot.sequence] == []
+            await connection.unfollow()
+
+
+async def test_shutdown_is_answered_and_a_closed_connection_says_so(engine: EngineServer) -> None:
+    async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
+        await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+        assert engine.ended.is_set()
+        await connection.close()
+        with pytest.raises(ConnectionLost, match="closed"):
+            await connection.call(ENGINE_STATUS, EmptyParams())
+
+
+async def test_without_an_engine_the_first_attempt_fails_at_once() -> None:
+    async with cable_to(None) as cable:
+        with pytest.raises(NoEngine):
+            await Connection(cable.find, "test").open()

@@ -1,0 +1,74 @@
+"""A command is done once, however often the same client sends the same id."""
+
+from pathlib import Path
+
+from app.protocol.json import JsonObject
+from tests.support.engine_server import EngineServer, engine_server
+from tests.support.raw_client import error_of, raw_client
+
+
+async def test_a_command_sent_twice_is_done_once_and_answered_twice(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        answers = [await client.ask("task/start", 7, prompt="a") for _ in range(3)]
+        assert answers[0] == answers[1] == answers[2]
+        assert engine.runner.started_by == ["raw"]
+
+
+async def test_a_command_under_way_is_awaited_and_not_started_again(engine: EngineServer) -> None:
+    engine.runner.gate.clear()
+    async with raw_client(engine) as one, raw_client(engine) as again:
+        await one.request("task/start", 7, prompt="a")
+        await engine.runner.starting.wait()
+        await again.request("task/start", 7, prompt="a")
+        # A later request is answered meanwhile, and shows that the second start has been read.
+        await again.ask("unsubscribe", 8)
+        engine.runner.gate.set()
+        assert await one.read() == await again.read()
+        assert engine.runner.started_by == ["raw"]
+
+
+async def test_a_command_goes_on_when_its_client_is_gone(engine: EngineServer) -> None:
+    engine.runner.gate.clear()
+    async with raw_client(engine) as client:
+        await client.request("task/start", 7, prompt="a")
+        await engine.runner.starting.wait()
+    engine.runner.gate.set()
+    async with raw_client(engine) as client:
+        assert "result" in await client.ask("task/start", 7, prompt="a")
+        assert engine.runner.started_by == ["raw"]
+
+
+async def test_the_same_id_of_another_client_or_kind_is_another_command(engine: EngineServer) -> None:
+    async with raw_client(engine, client_id="one") as one, raw_client(engine, client_id="two") as two:
+        for answer in (
+            await one.ask("task/start", 7, prompt="a"),
+            await two.ask("task/start", 7, prompt="b"),
+            await one.ask("task/start", "7", prompt="c"),
+        ):
+            assert "result" in answer
+        assert len(engine.runner.started_by) == 3
+        assert error_of(await one.ask("task/stop", 7, taskId="t1"))[1] == "conflict"
+
+
+async def test_a_command_that_failed_may_be_sent_again(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        assert error_of(await client.ask("task/stop", 7, taskId="t1"))[1] == "not_found"
+        await client.ask("task/start", 8, prompt="a")
+        assert "result" in await client.ask("task/stop", 7, taskId="t1")
+
+
+async def test_a_command_is_remembered_over_a_restart_of_the_engine(tmp_path: Path) -> None:
+    answers: list[JsonObject] = []
+    started: list[str] = []
+    for _ in range(2):
+        async with engine_server(tmp_path / "home") as engine, raw_client(engine) as client:
+            answers.append(await client.ask("task/start", 7, prompt="a"))
+            started += engine.runner.started_by
+    assert answers[0] == answers[1]
+    assert started == ["raw"]
+
+
+async def test_a_command_answered_is_on_disk(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        assert "result" in await client.ask("task/start", 1, prompt="a")
+        assert (await engine.database.tasks.get("t1")) == engine.runner.tasks["t1"]

@@ -1,0 +1,119 @@
+"""What the handlers read and change, through the dispatcher."""
+
+import msgspec
+
+from app.protocol.agents import AgentListResult
+from app.protocol.asks import AskListResult
+from app.protocol.conversations import ConversationNodesResult, ConversationSearchResult
+from app.protocol.engine import EngineStatusResult
+from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, GrantUpdate, TaskMessage, TaskUpdate
+from app.protocol.grants import Grant, GrantListResult
+from app.protocol.settings import SettingsSetResult
+from app.protocol.tasks import TaskListResult
+from tests.support.engine_server import EngineServer
+from tests.support.raw_client import error_of, raw_client
+from tests.support.records import agent, ask, conversation, grant, node, task
+
+
+async def store(engine: EngineServer) -> None:
+    engine.log.publish(ConversationUpdate(conversation=conversation()))
+    engine.log.publish(ConversationUpdate(conversation=conversation("c2")))
+    parent = None
+    for number in range(5):
+        engine.log.publish(TaskMessage(node=node(f"n{number}", parent, text=f"Walnut number {number}.")))
+        parent = f"n{number}"
+    engine.log.publish(TaskMessage(node=node("other", conversation_id="c2")))
+    engine.log.publish(AgentUpdate(agent=agent(head_id="n4")))
+    engine.log.publish(TaskUpdate(task=task()))
+    engine.log.publish(AskUpdate(ask=ask()))
+    engine.log.publish(GrantUpdate(grant=grant()))
+    await engine.log.flush()
+
+
+async def test_pages_of_a_branch_go_from_the_head_towards_the_root(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        answer = await client.ask("conversation/nodes", conversationId="c1", limit=2)
+        newest = msgspec.convert(answer["result"], ConversationNodesResult)
+        assert ([one.id for one in newest.nodes], newest.has_more) == (["n3", "n4"], True)
+        answer = await client.ask("conversation/nodes", 2, conversationId="c1", beforeId="n3", limit=3)
+        older = msgspec.convert(answer["result"], ConversationNodesResult)
+        assert ([one.id for one in older.nodes], older.has_more) == (["n0", "n1", "n2"], False)
+        answer = await client.ask("conversation/nodes", 3, conversationId="c2")
+        assert msgspec.convert(answer["result"], ConversationNodesResult).nodes == ()
+        foreign = await client.ask("conversation/nodes", 4, conversationId="c1", leafId="other")
+        assert error_of(foreign)[1] == "not_found"
+
+
+async def test_a_page_size_out_of_bounds_is_refused(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        for method in ("conversation/list", "task/list"):
+            for limit in (0, -1, 501):
+                assert error_of(await client.ask(method, limit=limit))[:2] == (-32602, "invalid_params")
+
+
+async def test_search_finds_nodes(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        answer = await client.ask("conversation/search", text="walnut 3")
+        hits = msgspec.convert(answer["result"], ConversationSearchResult).hits
+        assert [hit.node_id for hit in hits] == ["n3"]
+
+
+async def test_lists_show_what_is_stored(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        asks = msgspec.convert((await client.ask("ask/list"))["result"], AskListResult)
+        grants = msgspec.convert((await client.ask("grant/list"))["result"], GrantListResult)
+        agents = msgspec.convert((await client.ask("agent/list"))["result"], AgentListResult)
+        tasks = msgspec.convert((await client.ask("task/list", active=True))["result"], TaskListResult)
+        assert (asks.asks, grants.grants, agents.agents, tasks.tasks) == (
+            (ask(),),
+            (grant(),),
+            (agent(head_id="n4"),),
+            (task(),),
+        )
+        assert (await client.ask("task/plans", taskId="t1"))["result"] == {"plans": []}
+        assert error_of(await client.ask("task/get", taskId="none"))[1] == "not_found"
+        assert error_of(await client.ask("conversation/get", conversationId="none"))[1] == "not_found"
+
+
+async def test_a_conversation_is_renamed_and_everybody_learns_it(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine, client_id="a") as changes, raw_client(engine, client_id="b") as watches:
+        await watches.ask("subscribe")
+        await changes.ask("conversation/change", conversationId="c1", title=" New ", pinned=True)
+        event = (await watches.event()).event
+        assert isinstance(event, ConversationUpdate)
+        assert (event.conversation.title, event.conversation.pinned) == ("New", True)
+        empty = await changes.ask("conversation/change", 2, conversationId="c1", title=" ")
+        assert error_of(empty)[1] == "invalid_params"
+
+
+async def test_a_grant_is_revoked_once(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        first = msgspec.convert((await client.ask("grant/revoke", 1, grantId="g1"))["result"], dict[str, Grant])
+        again = msgspec.convert((await client.ask("grant/revoke", 2, grantId="g1"))["result"], dict[str, Grant])
+        assert first == again
+        assert first["grant"].revoked_at is not None
+        assert (await client.ask("grant/list", 3))["result"] == {"grants": []}
+
+
+async def test_settings_are_changed_and_wrong_ones_refused(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        answer = await client.ask("settings/set", 1, name="max_turns", value=7)
+        settings = msgspec.convert(answer["result"], SettingsSetResult).settings
+        assert {one.name: one.value for one in settings}["max_turns"] == 7
+        for number, (name, value) in enumerate([("max_turns", "many"), ("max_turns", 0), ("colour", 1)]):
+            refused = await client.ask("settings/set", f"w{number}", name=name, value=value)
+            assert error_of(refused)[:2] == (-32602, "invalid_params")
+
+
+async def test_the_status_is_measured(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        status = msgspec.convert((await client.ask("engine/status"))["result"], EngineStatusResult)
+        assert (status.clients, status.running_tasks, status.instance_id) == (1, 1, "engine_test")
+        assert status.memory_bytes > 10_000_000
+        assert status.cpu_seconds > 0
