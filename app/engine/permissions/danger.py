@@ -13,6 +13,10 @@ _SYSTEM_ROOTS = frozenset(
 _BLOCK_DEVICE = re.compile(r"/dev/(?:[shv]d[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|md\d|dm-\d|mapper/|loop\d)")
 _REDIRECT_TO_DEVICE = re.compile(r">[>|]?\s{0,20}['\"]?" + _BLOCK_DEVICE.pattern)
 _FORK_BOMB = re.compile(r"([\w:.]{1,64})\s{0,20}\(\s{0,20}\)\s{0,20}\{\s{0,20}\1\s{0,20}\|\s{0,20}\1\s{0,20}&")
+_FUNCTION = re.compile(r"\(\s{0,20}\)\s{0,20}\{")
+# Without one of these nothing on the floor can be meant: taking a long line apart costs.
+_FLOOR_WORDS = re.compile(r"rm|find|ch(?:mod|own|grp)|/dev/")
+_LONGEST = 8_000
 _DEVICE_WRITERS = frozenset(("dd", "shred", "wipefs", "blkdiscard", "tee", "cp", "mkswap", "badblocks"))
 # Words of a `find` that filter nothing, so that it takes everything below its folder.
 _BARE_FIND = frozenset(
@@ -27,10 +31,12 @@ _ALWAYS_HIGH = frozenset(
 
 def floor(line: str, home: Path) -> str | None:
     """Why the command must never run, whatever anybody allowed; None for nearly all."""
-    if _FORK_BOMB.search(line):
+    if _FUNCTION.search(line) and _FORK_BOMB.search(line):
         return "a fork bomb would stop this computer"
     if _REDIRECT_TO_DEVICE.search(line):
         return "it would overwrite a disk"
+    if not _FLOOR_WORDS.search(re.sub(r"['\"\\\n]", "", line)):
+        return None
     folder = ""
     for command in simple_commands(line):
         reason = _floor_of(command, home, folder)
@@ -43,6 +49,8 @@ def floor(line: str, home: Path) -> str | None:
 
 def high_risk(line: str) -> str | None:
     """Why a person should look twice; None if nothing stands out."""
+    if len(line) > _LONGEST:
+        return "too long to be judged"
     commands = simple_commands(line)
     for command in commands:
         reason = _risk_of(command)

@@ -16,7 +16,7 @@ from app.engine.tools.file_search import search
 from app.engine.tools.listing import list_files
 from app.engine.tools.patch import replace_exactly
 from app.engine.tools.real_path import resolve
-from app.engine.tools.workspace_files import WorkspaceFiles, file_errors
+from app.engine.tools.workspace_files import WorkspaceFiles
 from app.protocol.json import JsonObject
 
 _LARGEST_PREVIEWED = 200_000
@@ -103,6 +103,12 @@ class Code:
 
     def _run(self, wanted: CodeArguments, is_cancelled: Callable[[], bool]) -> ToolResult:
         path = resolve(wanted.path, self._workplace)
+        try:
+            return self._act(wanted, path, is_cancelled)
+        except OSError as error:
+            raise ToolError(f"{self._files.name(path)[:200]}: {error.strerror or error}") from error
+
+    def _act(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         match wanted.action:
             case "read":
                 return self._read(wanted, path)
@@ -172,9 +178,8 @@ class Code:
         return text_result(text, f"{len(listing.lines)} entries", details)
 
     def _create_dir(self, path: Path) -> ToolResult:
-        with file_errors(self._files.name(path)):
-            is_new = not path.is_dir()
-            path.mkdir(parents=True, exist_ok=True)
+        is_new = not path.is_dir()
+        path.mkdir(parents=True, exist_ok=True)
         verb = "Created" if is_new else "There already is"
         return text_result(f"{verb} {self._files.name(path)}/", details={"path": str(path), "created": is_new})
 

@@ -60,7 +60,6 @@ class Command:
         try:
             end = await _wait(child.exit, timeout_s, cancel)
             ended = () if end == "exited" else await processes.end_call(mark)
-            code = await child.exit
             await self._take_rest(child)
         except asyncio.CancelledError:
             await processes.end_call(mark)
@@ -70,10 +69,10 @@ class Command:
             child.stderr.discard()
             self.stdout.close()
             self.stderr.close()
+        # The mark is kept until the end of the task: a look may miss a process that forks at that moment.
         running = processes.running((mark,)) if spawn.may_have_left(child.pid) else ()
-        if not running:
-            marks.forget(mark)
-        return Outcome(end, code if end == "exited" else None, time.monotonic() - started, ended, running)
+        code = child.exit.result() if end == "exited" else None
+        return Outcome(end, code, time.monotonic() - started, ended, running)
 
     def _start(self, line: str, working_dir: Path, mark: marks.Mark) -> spawn.Child:
         try:

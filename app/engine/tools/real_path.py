@@ -14,5 +14,5 @@ def resolve(path: str, workplace: Workplace) -> Path:
         path = workplace.environment.get("HOME", "~") + path[1:]
     try:
         return Path(os.path.realpath(workplace.workspace / path))
-    except OSError as error:
-        raise ToolError(f"{path[:200]} is not a usable path: {error.strerror}.") from error
+    except (OSError, ValueError) as error:  # a loop of links; characters no file name can have
+        raise ToolError(f"{path[:200]!r} is not a usable path: {error}.") from error

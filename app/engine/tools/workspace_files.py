@@ -1,11 +1,12 @@
-"""A task's files: reading, replacing and comparing them, with errors that say what to do."""
+"""A task's files: reading, replacing and comparing them, with errors that say what to do.
+
+What the system refuses (OSError) is left to the caller.
+"""
 
 import difflib
 import hashlib
 import os
 import stat
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 from app.engine.tools.atomic_write import write_atomically
@@ -30,13 +31,12 @@ class WorkspaceFiles:
 
     def window(self, path: Path, first: int, last: int) -> Window:
         size = self._checked(path).st_size
-        with file_errors(self.name(path)):
-            if size > LARGEST:
-                part = window_of_large(path, first, last)
-            else:
-                data = path.read_bytes()
-                self._read[path] = _digest(data)
-                part = window(data, first, last)
+        if size > LARGEST:
+            part = window_of_large(path, first, last)
+        else:
+            data = path.read_bytes()
+            self._read[path] = _digest(data)
+            part = window(data, first, last)
         if part is None:
             raise ToolError(f"{self.name(path)} is a binary file of {size:,} bytes. Look at it with the shell.")
         return part
@@ -59,9 +59,8 @@ class WorkspaceFiles:
                 f"{name} is in {before.encoding}, which has no {error.object[error.start]!r}. Use other characters, or "
                 "convert the file to UTF-8 first."
             ) from error
-        with file_errors(name):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, data)
         self._read[path] = _digest(data)
         return compare(before.text, text.replace("\r\n", "\n") if before.newline == "\r\n" else text, name)
 
@@ -72,32 +71,21 @@ class WorkspaceFiles:
     def _current(self, path: Path) -> bytes:
         if self._checked(path).st_size > _LARGEST_EDITED:
             raise ToolError(f"{self.name(path)} is too large to be changed here. Use the shell.")
-        with file_errors(self.name(path)):
-            data = path.read_bytes()
+        data = path.read_bytes()
         if self._read.get(path, digest := _digest(data)) != digest:
             raise ToolError(f"{self.name(path)} was changed by somebody else since you read it. Read it again first.")
         return data
 
     def _checked(self, path: Path) -> os.stat_result:
-        with file_errors(self.name(path)):
-            try:
-                found = path.stat()
-            except FileNotFoundError as error:
-                raise ToolError(f"There is no file {self.name(path)}.{_alike(path)}") from error
+        try:
+            found = path.stat()
+        except FileNotFoundError as error:
+            raise ToolError(f"There is no file {self.name(path)}.{_alike(path)}") from error
         if stat.S_ISDIR(found.st_mode):
             raise ToolError(f"{self.name(path)} is a folder. Use the action list.")
         if not stat.S_ISREG(found.st_mode):
             raise ToolError(f"{self.name(path)} is no regular file but a device, pipe or socket.")
         return found
-
-
-@contextmanager
-def file_errors(name: str) -> Generator[None]:
-    """Turns what the system says of a file into an error for the model."""
-    try:
-        yield
-    except OSError as error:
-        raise ToolError(f"{name}: {error.strerror or error}") from error
 
 
 def _digest(data: bytes) -> bytes:

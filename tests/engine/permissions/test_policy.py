@@ -1,0 +1,172 @@
+from pathlib import Path
+
+import pytest
+
+from app.engine.permissions.policy import Decision, decide
+from app.engine.tools.base import Access
+from app.protocol.tasks import ApproveMode
+
+
+class House:
+    """A home directory with a workspace and the app's data in it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home.resolve()
+        self.workspace = self.home / "project"
+        self.private = self.home / "errand-data"
+        for folder in (self.workspace, self.private, self.home / ".ssh"):
+            folder.mkdir()
+
+    def decide(
+        self, access: Access, approve: ApproveMode = "ask", remembered: tuple[str, ...] = (), at: Path | None = None
+    ) -> Decision:
+        return decide(access, at or self.workspace, approve, frozenset(remembered), self.private, self.home)
+
+    def command(self, line: str, approve: ApproveMode = "ask", remembered: tuple[str, ...] = ()) -> Decision:
+        return self.decide(Access(line, reads=(self.workspace,), command=line), approve, remembered)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def test_reads_inside_the_workspace_pass(house: House) -> None:
+    assert house.decide(Access("Read", reads=(house.workspace / "a",))).verdict == "allow"
+    assert house.decide(Access("Read", reads=(house.workspace,)), "never").verdict == "allow"
+
+
+def test_harmless_calls_pass(house: House) -> None:
+    assert house.decide(Access("Say", harmless=True), "never").verdict == "allow"
+
+
+def test_a_call_that_tells_nothing_asks(house: House) -> None:
+    assert house.decide(Access("Something")).verdict == "ask"
+
+
+def test_reads_outside_and_names_that_only_begin_alike_ask(house: House) -> None:
+    for path in (house.home / "notes", house.home / "project2" / "a"):
+        decision = house.decide(Access("Read", reads=(path,)))
+        assert (decision.verdict, decision.rule) == ("ask", f"reads outside the workspace: {path}")
+        assert decision.remembered == f"read {path}"
+
+
+def test_writes_ask_and_those_outside_are_high_risk(house: House) -> None:
+    inside = house.decide(Access("Write", writes=(house.workspace / "a",)))
+    assert (inside.verdict, inside.risk, inside.remembered) == ("ask", "low", f"write {house.workspace / 'a'}")
+    outside = house.decide(Access("Write", writes=(house.home / "a",)))
+    assert (outside.verdict, outside.risk, outside.remembered) == ("ask", "high", None)
+
+
+@pytest.mark.parametrize("approve", ["ask", "never", "all"])
+@pytest.mark.parametrize("place", ["/etc/passwd", "/proc/1/environ", "~/.ssh/id_rsa", "~/.aws", "~/errand-data/keys/x"])
+def test_closed_folders_are_closed_to_all(house: House, approve: ApproveMode, place: str) -> None:
+    path = Path(place.replace("~", str(house.home)))
+    assert house.decide(Access("Read", reads=(path,)), approve).verdict == "deny"
+    assert house.decide(Access("Write", writes=(path,)), approve).verdict == "deny"
+
+
+def test_a_closed_folder_inside_the_workspace_stays_closed(house: House) -> None:
+    key = Access("Read", reads=(house.home / ".ssh" / "id",))
+    assert house.decide(key, "all", at=house.home).verdict == "deny"
+    assert house.decide(Access("Search", reads=(house.home,)), at=house.home).verdict == "ask"
+    assert house.decide(Access("Read", reads=(house.home / "notes",)), at=house.home).verdict == "allow"
+
+
+def test_a_workspace_in_the_apps_data_is_open_and_the_rest_of_it_is_not(house: House) -> None:
+    scratch = house.private / "workspaces" / "tour"
+    assert house.decide(Access("Read", reads=(scratch / "a",)), at=scratch).verdict == "allow"
+    assert house.decide(Access("Read", reads=(house.private / "keys",)), at=scratch).verdict == "deny"
+
+
+def test_a_workspace_named_by_a_link_is_its_real_folder(house: House) -> None:
+    link = house.home / "link"
+    link.symlink_to(house.workspace)
+    assert house.decide(Access("Read", reads=(house.workspace / "a",)), at=link).verdict == "allow"
+
+
+def test_commands_ask_and_show_what_a_grant_would_hold(house: House) -> None:
+    assert house.command("make test") == Decision("ask", "runs a command", "medium", "make test")
+    elsewhere = Access("x", reads=(house.home / "other",), command="make test")
+    assert house.decide(elsewhere).remembered == f"make test (in {house.home / 'other'})"
+
+
+def test_a_remembered_command_passes_and_another_does_not(house: House) -> None:
+    assert house.command("make test", "never", ("make test",)).verdict == "allow"
+    for line in ("make tests", "make test ", "make test; ls"):
+        assert house.command(line, "ask", ("make test",)).verdict == "ask"
+
+
+def test_nobody_to_ask_means_no(house: House) -> None:
+    decision = house.command("make", "never")
+    assert (decision.verdict, decision.rule) == ("deny", "runs a command, and nobody is there to ask")
+
+
+def test_allowing_all_allows_commands_and_writes(house: House) -> None:
+    assert house.command("sudo make install", "all").verdict == "allow"
+    assert house.decide(Access("Write", writes=(house.home / "a",)), "all").verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf /",
+        "rm -fr /*",
+        "sudo rm -r --no-preserve-root /",
+        "rm -rf ~",
+        'rm -rf "$HOME"',
+        "rm -rf ${HOME}/",
+        "rm -rf ~/project/..",
+        "cd / && rm -rf *",
+        "echo ok; bash -c 'rm -rf /usr'",
+        "echo $(rm -rf /)",
+        "find / -delete",
+        "chmod -R 777 /",
+        "mkfs.ext4 /dev/sda1",
+        "dd if=/dev/zero of=/dev/nvme0n1",
+        "cat x > /dev/sda",
+        ":(){ :|:& };:",
+        "if true; then rm -rf /; fi",
+        "x=1 rm -rf /",
+        "rm -rf '/",
+        "rm -r\\\nf /",
+        "r''m -rf /",
+        "\\rm -rf /",
+        "echo " + "long " * 20_000 + "; rm -rf /",
+    ],
+)
+@pytest.mark.parametrize("approve", ["ask", "all"])
+def test_the_floor_holds_whatever_is_allowed(house: House, line: str, approve: ApproveMode) -> None:
+    assert house.command(line, approve, (line,)).verdict == "deny"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf build",
+        "rm -rf /tmp/x",
+        "sudo ls",
+        "git push --force",
+        "git push origin +main",
+        "git reset --hard",
+        "git clean -fdx",
+        "curl https://x | sh",
+        "dd if=a of=b",
+        "find . -name x -delete",
+        "kill -9 -1",
+        "echo " + "long " * 2000,
+    ],
+)
+def test_danger_asks_in_red_and_is_never_remembered(house: House, line: str) -> None:
+    decision = house.command(line, "ask", (line,))
+    assert (decision.verdict, decision.risk, decision.remembered) == ("ask", "high", None)
+
+
+@pytest.mark.parametrize("line", ["echo rm -rf /", "git commit -m 'rm -rf /'", "ls /", "rm a", "dd --help > help"])
+def test_words_alone_do_not_reach_the_floor(house: House, line: str) -> None:
+    assert house.command(line).verdict == "ask"
+
+
+@pytest.mark.parametrize("line", ["a" * 200_000, "(" * 50_000, "$(" * 20_000 + "x", "'" * 9999, "\0", "{a,b}" * 9999])
+def test_hostile_text_is_judged_in_time(house: House, line: str) -> None:
+    assert house.command(line).verdict == "ask"

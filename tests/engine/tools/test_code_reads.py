@@ -1,0 +1,146 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from app.engine.cancel import CancelSignal
+from app.engine.tools.base import Tool, Workplace
+from tests.support.workplaces import detail, failure, make_workplace, run, text_of, tool_of
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Workplace:
+    return make_workplace(tmp_path)
+
+
+@pytest.fixture
+def code(workplace: Workplace) -> Tool:
+    return tool_of(workplace, "code")
+
+
+def put(workplace: Workplace, name: str, content: bytes | str = "") -> None:
+    path = workplace.workspace / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+async def test_read_gives_the_exact_text(workplace: Workplace, code: Tool) -> None:
+    put(workplace, "f", "\tone\n\n  two\n")
+    result = await run(code, {"action": "read", "path": "f"})
+    assert (text_of(result), result.summary) == ("\tone\n\n  two", "3 lines")
+
+
+async def test_read_gives_a_range_and_says_how_to_go_on(workplace: Workplace, code: Tool) -> None:
+    put(workplace, "f", "".join(f"{number}\n" for number in range(1, 11)))
+    result = await run(code, {"action": "read", "path": "f", "start_line": 3, "end_line": 4})
+    assert text_of(result) == "3\n4\n[lines 3–4 of 10; go on with start_line=5]"
+    result = await run(code, {"action": "read", "path": "f", "start_line": 9})
+    assert text_of(result) == "9\n10\n[lines 9–10 of 10]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"), [({"start_line": 9}, "after its end"), ({"start_line": 3, "end_line": 2}, "before")]
+)
+async def test_an_impossible_range_is_refused(
+    workplace: Workplace, code: Tool, arguments: dict[str, int], text: str
+) -> None:
+    put(workplace, "f", "1\n2\n3\n")
+    assert text in str(await failure(code, {"action": "read", "path": "f", **arguments}))
+
+
+@pytest.mark.parametrize("lines", [5_000, 1_000_000], ids=["long", "very large"])
+async def test_a_long_file_is_read_in_windows(workplace: Workplace, code: Tool, lines: int) -> None:
+    put(workplace, "f", "".join(f"line {number}\n" for number in range(1, lines + 1)))
+    text = text_of(await run(code, {"action": "read", "path": "f"}))
+    assert text.startswith("line 1\n") and text.endswith("go on with start_line=2001]")
+    text = text_of(await run(code, {"action": "read", "path": "f", "start_line": 2001, "end_line": 2002}))
+    assert text.startswith("line 2001\nline 2002\n[lines 2001–2002")
+
+
+async def test_one_endless_line_is_cut(workplace: Workplace, code: Tool) -> None:
+    put(workplace, "f", "x" * 6_000_000)
+    assert len(text_of(await run(code, {"action": "read", "path": "f"}))) < 51_000
+
+
+@pytest.mark.parametrize(("content", "text"), [("", "(empty)"), ("\n", "(empty)")])
+async def test_an_empty_file_is_called_empty(workplace: Workplace, code: Tool, content: str, text: str) -> None:
+    put(workplace, "f", content)
+    assert text_of(await run(code, {"action": "read", "path": "f"})) == text
+
+
+async def test_binary_files_pipes_and_folders_are_refused_with_advice(workplace: Workplace, code: Tool) -> None:
+    put(workplace, "b", b"\x7fELF\0\0")
+    os.mkfifo(workplace.workspace / "pipe")
+    put(workplace, "d/f")
+    for name, text in (("b", "binary file of 6 bytes"), ("pipe", "no regular file"), ("d", "Use the action list")):
+        assert text in str(await failure(code, {"action": "read", "path": name}))
+
+
+async def test_list_shows_a_folder(workplace: Workplace, code: Tool) -> None:
+    for name in ("b.py", "a/x.py", ".hidden"):
+        put(workplace, name)
+    assert text_of(await run(code, {"action": "list"})) == ".hidden\na/\nb.py"
+    assert "not a folder" in str(await failure(code, {"action": "list", "path": "b.py"}))
+    assert "There is no nowhere" in str(await failure(code, {"action": "list", "path": "nowhere"}))
+
+
+async def test_list_finds_by_pattern_and_leaves_out_version_control(workplace: Workplace, code: Tool) -> None:
+    for name in ("b.py", "a/x.py", "a/deep/y.py", "a/z.txt", ".git/config.py", "node_modules/m.py"):
+        put(workplace, name)
+    assert text_of(await run(code, {"action": "list", "glob": "*.py"})) == "a/deep/y.py\na/x.py\nb.py"
+    assert text_of(await run(code, {"action": "list", "glob": "a/*.{py,txt}"})) == "a/x.py\na/z.txt"
+    assert text_of(await run(code, {"action": "list", "pattern": "**/y.py"})) == "a/deep/y.py"
+    assert text_of(await run(code, {"action": "list", "glob": "*.rs"})) == "(nothing)"
+
+
+async def test_a_list_has_an_end(workplace: Workplace, code: Tool) -> None:
+    for number in range(600):
+        put(workplace, f"{number:03}")
+    result = await run(code, {"action": "list"})
+    assert detail(result, "count") == 500
+    assert text_of(result).endswith("499\n[there are more; narrow the path or the glob]")
+
+
+async def test_search_gives_path_line_and_text(workplace: Workplace, code: Tool) -> None:
+    put(workplace, "a.py", "x = 1\ny = xx\n")
+    put(workplace, "d/b.txt", "no\r\nx + x\r\n")
+    put(workplace, "bin", b"x\0")
+    put(workplace, ".git/x", "x")
+    result = await run(code, {"action": "search", "pattern": "x"})
+    assert text_of(result) == "a.py:1: x = 1\na.py:2: y = xx\nd/b.txt:2: x + x"
+    assert result.summary == "3 hits in 2 files"
+    assert text_of(await run(code, {"action": "search", "pattern": "x", "glob": "*.txt"})) == "d/b.txt:2: x + x"
+    assert text_of(await run(code, {"action": "search", "pattern": "^no$"})) == "d/b.txt:1: no"
+    assert text_of(await run(code, {"action": "search", "pattern": "x + x", "literal": True})) == "d/b.txt:2: x + x"
+    assert text_of(await run(code, {"action": "search", "pattern": "x", "path": "a.py"})).startswith("a.py:1: ")
+    assert text_of(await run(code, {"action": "search", "pattern": "absent"})) == "(no hits)"
+
+
+async def test_search_does_not_follow_links_out_of_the_folder(workplace: Workplace, code: Tool) -> None:
+    outside = workplace.workspace.parent / "secret"
+    outside.mkdir()
+    (outside / "key").write_text("needle")
+    (workplace.workspace / "folder").symlink_to(outside)
+    (workplace.workspace / "file").symlink_to(outside / "key")
+    assert text_of(await run(code, {"action": "search", "pattern": "needle"})) == "(no hits)"
+
+
+async def test_a_search_has_an_end(workplace: Workplace, code: Tool) -> None:
+    put(workplace, "f", "hit\n" * 1000)
+    put(workplace, "long", "z" * 100_000 + "needle" + "z" * 100_000)
+    result = await run(code, {"action": "search", "pattern": "hit"})
+    assert (detail(result, "hits"), text_of(result).count("\n")) == (200, 200)
+    assert "stopped at 200 hits" in text_of(result)
+    text = text_of(await run(code, {"action": "search", "pattern": "needle"}))
+    assert "needle" in text and len(text) < 400
+
+
+async def test_a_wrong_pattern_is_explained(workplace: Workplace, code: Tool) -> None:
+    assert "is no regular expression" in str(await failure(code, {"action": "search", "pattern": "("}))
+    assert "search needs `pattern`" in str(await failure(code, {"action": "search"}))
+
+
+async def test_a_cancelled_search_stops(workplace: Workplace, code: Tool) -> None:
+    cancel = CancelSignal()
+    cancel.set()
+    assert str(await failure(code, {"action": "search", "pattern": "x"}, cancel)) == "Operation aborted"

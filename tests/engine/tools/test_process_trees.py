@@ -1,0 +1,172 @@
+import asyncio
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from app.engine.cancel import CancelSignal
+from app.engine.tools import processes
+from app.engine.tools.base import ToolError, ToolResult, Workplace
+from app.engine.tools.marks import marks_of
+from app.engine.tools.orphans import reap_orphans
+from app.engine.tools.portable_table import PortableTable
+from tests.support.workplaces import is_running, make_workplace, run, task_of, text_of, tool_of, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
+
+# Forks twice, leaves its session, closes its files, clears its environment: what a daemon does.
+DAEMON = """
+import os, sys, signal
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+for name in range(3): os.close(name)
+with open("daemon.new", "w") as file: file.write(str(os.getpid()))
+os.rename("daemon.new", "daemon.pid")
+os.execve("/bin/sleep", ["sleep", "70"], {})
+"""
+
+STARTERS = {
+    "a plain child": "sleep 70 & echo $! > pid; sleep 71",
+    "a child in its own session": "setsid sleep 70 & echo $! > pid; sleep 71",
+    "a child with nohup": "nohup sleep 70 >/dev/null 2>&1 & echo $! > pid; sleep 71",
+    "a child that ignores SIGTERM": "(trap '' TERM; echo $BASHPID > pid; while :; do sleep 0.01; done) & sleep 71",
+    "a stopped child": "sleep 70 & echo $! > pid; kill -STOP $!; sleep 71",
+    "an orphan": "(sleep 70 & echo $! > pid); sleep 71",
+    "an orphan with a clean environment": "(setsid env -i sh -c 'echo $$ > pid; exec sleep 70' &); sleep 71",
+}
+
+
+def pid_in(path: Path) -> int:
+    text = path.read_text() if path.exists() else ""
+    return int(text) if text.endswith("\n") or (text and path.name == "daemon.pid") else 0
+
+
+async def stopped(workplace: Workplace, command: str, pid_file: str = "pid") -> tuple[int, ToolError]:
+    """Run the command, cancel it once the child has told its pid; the child's pid and the tool's error."""
+    cancel, file = CancelSignal(), workplace.workspace / pid_file
+    running = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": command}, cancel))
+    await until(lambda: pid_in(file) > 0)
+    cancel.set("stopped")
+    with pytest.raises(ToolError) as caught:
+        await running
+    return pid_in(file), caught.value
+
+
+@pytest.mark.parametrize("command", STARTERS.values(), ids=STARTERS.keys())
+async def test_a_stop_ends(tmp_path: Path, command: str) -> None:
+    started = time.monotonic()
+    pid, error = await stopped(make_workplace(tmp_path), command)
+    assert not is_running(pid)
+    assert f"(pid {pid})" in str(error)
+    assert time.monotonic() - started < 3
+
+
+async def test_a_stop_ends_a_daemon(tmp_path: Path) -> None:
+    workplace = make_workplace(tmp_path)
+    (workplace.workspace / "daemon.py").write_text(DAEMON)
+    pid, error = await stopped(workplace, f"{sys.executable} daemon.py; sleep 71", "daemon.pid")
+    assert not is_running(pid)
+    assert f"sleep 70 (pid {pid})" in str(error) or f"(pid {pid})" in str(error)
+
+
+async def test_a_stop_outruns_a_process_that_keeps_forking(tmp_path: Path) -> None:
+    workplace = make_workplace(tmp_path)
+    hydra = "hop() { echo $BASHPID > pid; sleep 0.002; (hop &); }; (trap '' TERM; hop); sleep 71"
+    await stopped(workplace, hydra)
+    assert processes.alive(workplace.task_id) == 0
+
+
+async def test_the_end_of_a_task_ends_what_its_commands_left(tmp_path: Path) -> None:
+    workplace = make_workplace(tmp_path)
+    result = await run(tool_of(workplace, "shell"), {"command": "sleep 72 & setsid sleep 73 & (sleep 74 &) ; true"})
+    pids = [int(pid) for pid in re.findall(r"pid (\d+)", text_of(result))]
+    assert processes.alive(workplace.task_id) == len(pids) == 3
+    counts: list[int] = []
+    ended = await processes.end_task(workplace.task_id, counts.append)
+    assert sorted(name.split(" (")[0] for name in ended) == ["sleep 72", "sleep 73", "sleep 74"]
+    assert not any(map(is_running, pids))
+    assert (counts[0], counts[-1]) == (3, 0)
+    assert marks_of(workplace.task_id) == ()
+
+
+async def test_ending_one_task_leaves_the_others_alone(tmp_path: Path) -> None:
+    async with task_of(make_workplace(tmp_path, "task_a")) as one, task_of(make_workplace(tmp_path, "task_b")) as other:
+        for workplace in (one, other):
+            await run(tool_of(workplace, "shell"), {"command": "setsid sleep 75 & (env -i sleep 76 &)"})
+        await processes.end_task(one.task_id, lambda count: None)
+        assert (processes.alive(one.task_id), processes.alive(other.task_id)) == (0, 2)
+
+
+async def test_a_timeout_ends_its_own_call_only(tmp_path: Path) -> None:
+    async with task_of(make_workplace(tmp_path)) as workplace:
+        shell = tool_of(workplace, "shell")
+        await run(shell, {"command": "sleep 77 &"})
+        with pytest.raises(ToolError, match="Timed out"):
+            await run(shell, {"command": "sleep 78", "timeout_secs": 0.1})
+        assert processes.alive(workplace.task_id) == 1
+
+
+async def test_a_task_that_ran_nothing_ends_at_once() -> None:
+    assert await processes.end_task("unknown", lambda count: None) == ()
+    assert processes.alive("unknown") == 0
+
+
+async def test_an_ended_orphan_is_reaped_and_a_child_of_others_is_not(tmp_path: Path) -> None:
+    stop = reap_orphans(asyncio.get_running_loop())
+    child = await asyncio.create_subprocess_exec("sh", "-c", "exit 7")
+    async with task_of(make_workplace(tmp_path)) as workplace:
+        command = "(setsid sh -c 'echo $$ > pid; exec sleep 0.05' &)"
+        await run(tool_of(workplace, "shell"), {"command": command})
+        file = workplace.workspace / "pid"
+        await until(lambda: pid_in(file) > 0)
+        await until(lambda: not is_running(pid_in(file)))
+    assert await child.wait() == 7
+    stop()
+
+
+async def test_a_cancelled_asyncio_task_leaves_nothing(tmp_path: Path) -> None:
+    workplace = make_workplace(tmp_path)
+    running = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": "echo $$ > pid; sleep 79"}))
+    await until(lambda: pid_in(workplace.workspace / "pid") > 0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not is_running(pid_in(workplace.workspace / "pid"))
+
+
+async def test_what_a_dead_engine_left_is_found_by_its_task() -> None:
+    environment = {"ERRAND_TASK": "task_of_dead_engine"}
+    left = await asyncio.create_subprocess_exec("/bin/sleep", "80", env=environment, start_new_session=True)
+    ended = await processes.end_abandoned(frozenset({"task_of_dead_engine"}))
+    assert await left.wait() == -15
+    assert ended == (f"/bin/sleep 80 (pid {left.pid})",)
+
+
+async def test_without_proc_the_portable_table_finds_the_same(tmp_path: Path) -> None:
+    async with task_of(make_workplace(tmp_path)) as workplace:
+        result = await run(tool_of(workplace, "shell"), {"command": "sleep 81 & setsid sleep 82 & (sleep 83 &)"})
+        table = PortableTable()
+        found = [entry.pid for entry in table.find(marks_of(workplace.task_id))]
+        assert sorted(found) == sorted(int(pid) for pid in re.findall(r"pid (\d+)", text_of(result)))
+        assert sorted(table.name(pid) for pid in found) == ["sleep 81", "sleep 82", "sleep 83"]
+
+
+async def test_many_commands_at_once_keep_their_outputs_apart(tmp_path: Path) -> None:
+    shell = tool_of(make_workplace(tmp_path), "shell")
+    results: list[ToolResult] = await asyncio.gather(
+        *(run(shell, {"command": f"echo {number}; sleep 0.01"}) for number in range(40))
+    )
+    assert [text_of(result) for result in results] == [str(number) for number in range(40)]
+
+
+async def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
+    shell = tool_of(make_workplace(tmp_path), "shell")
+    await run(shell, {"command": "true"})
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        await run(shell, {"command": "seq 1 10000; echo error >&2"})
+    assert len(os.listdir("/proc/self/fd")) == before

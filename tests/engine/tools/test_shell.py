@@ -1,0 +1,101 @@
+from pathlib import Path
+
+import pytest
+
+from app.engine.cancel import CancelSignal
+from app.engine.tools.base import ToolResult
+from tests.support.workplaces import detail, failure, make_workplace, run, task_of, text_of, tool_of
+
+
+async def test_a_command_gives_its_streams_exit_code_and_time(tmp_path: Path) -> None:
+    result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": "echo out; echo err >&2; exit 3"})
+    assert text_of(result) == "out\n[stderr]\nerr\n[exit code 3]"
+    assert result.is_error
+    assert [detail(result, name) for name in ("stdout", "stderr", "exit_code")] == ["out\n", "err\n", 3]
+    assert isinstance(detail(result, "duration_ms"), int)
+
+
+async def test_a_command_without_output_says_so(tmp_path: Path) -> None:
+    result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": "true"})
+    assert (text_of(result), result.is_error) == ("(no output)", False)
+
+
+async def test_a_command_runs_in_the_workspace_unless_told_otherwise(tmp_path: Path) -> None:
+    workplace = make_workplace(tmp_path)
+    (workplace.workspace / "sub").mkdir()
+    shell = tool_of(workplace, "shell")
+    assert text_of(await run(shell, {"command": "pwd"})) == str(workplace.workspace)
+    assert text_of(await run(shell, {"command": "pwd", "working_dir": "sub"})) == str(workplace.workspace / "sub")
+
+
+async def test_a_command_gets_no_input_and_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret")
+    result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": "cat; env"})
+    assert "secret" not in text_of(result)
+    assert "ERRAND_TASK=task_1" in text_of(result)
+
+
+async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    error = await failure(tool_of(make_workplace(tmp_path), "shell"), {"command": "pwd", "working_dir": "nowhere"})
+    assert "There is no folder" in str(error) and "nowhere" in str(error)
+
+
+@pytest.mark.parametrize("command", ["echo a\0b", "echo " + "x" * 3_000_000], ids=["NUL", "too long"])
+async def test_a_command_the_system_refuses_is_a_clear_error(tmp_path: Path, command: str) -> None:
+    error = await failure(tool_of(make_workplace(tmp_path), "shell"), {"command": command})
+    assert "could not be started" in str(error)
+
+
+async def test_a_timeout_ends_the_command_and_keeps_its_output(tmp_path: Path) -> None:
+    shell = tool_of(make_workplace(tmp_path), "shell")
+    error = await failure(shell, {"command": "echo before; sleep 61; echo after", "timeout_secs": 0.2})
+    assert str(error).startswith("Timed out after 0.2 s.\nEnded: ")
+    assert "sleep 61 (pid " in str(error) and str(error).endswith("Output so far:\nbefore")
+    assert detail(error, "exit_code") is None
+
+
+async def test_a_cancel_ends_the_command_and_keeps_its_output(tmp_path: Path) -> None:
+    shell, cancel = tool_of(make_workplace(tmp_path), "shell"), CancelSignal()
+
+    def stop(result: ToolResult) -> None:
+        cancel.set("stopped")
+
+    with pytest.raises(Exception, match="Operation aborted") as caught:
+        await run(shell, {"command": "echo before; sleep 62"}, cancel, stop)
+    assert "sleep 62 (pid " in str(caught.value) and "before" in str(caught.value)
+
+
+async def test_a_cancelled_task_starts_nothing(tmp_path: Path) -> None:
+    workplace, cancel = make_workplace(tmp_path), CancelSignal()
+    cancel.set()
+    assert str(await failure(tool_of(workplace, "shell"), {"command": "touch made"}, cancel)) == "Operation aborted"
+    assert not (workplace.workspace / "made").exists()
+
+
+async def test_a_process_left_in_the_background_does_not_hold_the_result(tmp_path: Path) -> None:
+    async with task_of(make_workplace(tmp_path)) as workplace:
+        shell = tool_of(workplace, "shell")
+        result = await run(shell, {"command": "sleep 63 & nohup sleep 64 >/dev/null 2>&1 & echo started"})
+        assert text_of(result).startswith("started\n[2 still running in the background, until the task ends: ")
+        assert "sleep 63 (pid " in text_of(result) and "sleep 64 (pid " in text_of(result)
+
+
+async def test_a_background_process_outlives_the_pipe_of_its_command(tmp_path: Path) -> None:
+    async with task_of(make_workplace(tmp_path)) as workplace:
+        shell = tool_of(workplace, "shell")
+        chatty = "(while [ ! -e stop ]; do echo noise; done; echo unharmed > end) & echo started"
+        await run(shell, {"command": chatty})
+        result = await run(shell, {"command": "touch stop; while [ ! -s end ]; do sleep 0.01; done; cat end"})
+        assert text_of(result) == "unharmed"
+
+
+async def test_what_a_process_substitution_writes_last_is_not_lost(tmp_path: Path) -> None:
+    command = "echo text > >(sleep 0.01; cat)"
+    assert text_of(await run(tool_of(make_workplace(tmp_path), "shell"), {"command": command})) == "text"
+
+
+async def test_access_tells_the_command_and_its_folder(tmp_path: Path) -> None:
+    workplace = make_workplace(tmp_path)
+    access = tool_of(workplace, "shell").access({"command": "ls", "working_dir": ".."})
+    assert (access.command, access.reads) == ("ls", (workplace.workspace.parent,))
+    assert access.text == f"Run `ls` in {workplace.workspace.parent}"

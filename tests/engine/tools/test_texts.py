@@ -1,0 +1,94 @@
+"""The small pure parts: environment, tidying, diffs, glob patterns, schemas, the registry."""
+
+from pathlib import Path
+
+import pytest
+
+from app.engine.errors import ConfigurationError
+from app.engine.tools.diff import compare
+from app.engine.tools.environment import clean_environment
+from app.engine.tools.plain_text import tidy
+from app.engine.tools.registry import bind
+from app.engine.tools.walk import matches
+from tests.support.workplaces import make_workplace
+
+
+def test_the_environment_of_tools_is_an_allow_list() -> None:
+    environ = {"PATH": "/bin", "LC_ALL": "C", "OPENAI_API_KEY": "sk-1", "AWS_SECRET_ACCESS_KEY": "x", "BASH_ENV": "/x"}
+    assert clean_environment(environ) == {"PATH": "/bin", "LC_ALL": "C"}
+    assert clean_environment({}) == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"a\r\nb\n", "a\nb\n"),
+        (b"1%\r50%\r100%\n", "100%\n"),
+        (b"100%\r", "100%"),
+        (b"\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link", "red link"),
+        (b"a\x08b\x00c\td\n", "a\ufffdb\ufffdc\td\n"),
+        (b"\xff", "\ufffd"),
+    ],
+)
+def test_output_is_tidied(data: bytes, text: str) -> None:
+    assert tidy(data) == text
+
+
+def test_equal_texts_have_no_difference() -> None:
+    assert compare("a\n", "a\n", "f").diff == ""
+
+
+def test_a_change_in_a_long_text_shows_its_true_line_numbers() -> None:
+    lines = [f"{number}\n" for number in range(1, 30_001)]
+    change = compare("".join(lines), "".join([*lines[:20_000], "new\n", *lines[20_000:]]), "f")
+    assert change.diff.startswith("--- f\n+++ f\n@@ -19998,6 +19998,7 @@\n 19998\n")
+    assert (change.added, change.removed, change.summary) == (1, 0, "+1 −0")
+
+
+def test_a_text_replaced_whole_is_counted_and_its_diff_is_bounded() -> None:
+    change = compare("".join(f"a{n}\n" for n in range(9000)), "".join(f"b{n}\n" for n in range(9000)), "f")
+    assert (change.added, change.removed) == (9000, 9000)
+    assert len(change.diff) < 21_000
+
+
+def test_a_missing_last_newline_is_marked() -> None:
+    assert compare("a", "b", "f").diff.splitlines()[3:] == [
+        "-a",
+        "\\ No newline at end of file",
+        "+b",
+        "\\ No newline at end of file",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "expected"),
+    [
+        ("src/a.py", "*.py", True),
+        ("src/a.py", "src/*.py", True),
+        ("src/deep/a.py", "src/*.py", False),
+        ("src/deep/a.py", "src/**/*.py", True),
+        ("src/a.py", "src/**/*.py", True),
+        ("a.py", "**/*.py", True),
+        ("a.ts", "*.{js,ts}", True),
+        ("a{b}", "a{b}", True),
+        ("src/a.py", "./src/a.py", True),
+        ("a" * 200, "*a*a*a*a*a*a*a*a*a*a*a*a*b", False),
+        ("a", "{a,b}" * 40, False),
+    ],
+)
+def test_glob_patterns_match_as_people_expect(path: str, pattern: str, expected: bool) -> None:
+    assert matches(path, pattern) is expected
+
+
+def test_schemas_are_plain_objects_without_references(tmp_path: Path) -> None:
+    for tool in bind(make_workplace(tmp_path)):
+        assert tool.parameters["type"] == "object"
+        assert "$ref" not in str(tool.parameters) and "anyOf" not in str(tool.parameters)
+
+
+def test_tools_are_bound_by_name_and_unknown_names_are_refused(tmp_path: Path) -> None:
+    workplace = make_workplace(tmp_path)
+    assert [tool.name for tool in bind(workplace)] == ["shell", "code"]
+    assert [tool.name for tool in bind(workplace, ("code",))] == ["code"]
+    with pytest.raises(ConfigurationError, match="There is no tool nothing; there are code, shell"):
+        bind(workplace, ("nothing",))
