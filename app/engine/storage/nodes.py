@@ -9,8 +9,8 @@ from app.engine.storage.upsert import Upsert
 from app.engine.storage.write import Write
 from app.protocol.conversations import Node
 
-# Longer than any branch; ends the walk should a damaged tree hold a circle.
-_LONGEST = 1_000_000
+# A whole path is read in pieces of this size: each holds up the event loop for a few milliseconds.
+_PIECE = 500
 
 # The tree never changes its shape: a node that is there only takes its finished content.
 _SAVE = Upsert(nodes, ["id"], ["status", "body"])
@@ -66,7 +66,12 @@ class NodeStore:
 
     async def path(self, leaf_id: str) -> tuple[Node, ...]:
         """The whole branch from the root to `leaf_id`: what a model's context is made of."""
-        return await self._reader.structs(_BRANCH, Node, {"leaf_id": leaf_id, "limit": _LONGEST})
+        piece, has_more = await self.branch(leaf_id, _PIECE)
+        pieces = [piece]
+        while has_more:
+            piece, has_more = await self.branch(leaf_id, _PIECE, piece[0].id)
+            pieces.append(piece)
+        return tuple(node for piece in reversed(pieces) for node in piece)
 
     async def streaming(self) -> tuple[Node, ...]:
         """Nodes that were never finished: after a crash these were cut."""

@@ -1,6 +1,5 @@
 """Reads: pooled connections of their own, so that no read waits for the writer."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -15,9 +14,6 @@ from app.engine.storage.failure import reason
 from app.engine.storage.write import Value
 
 T = TypeVar("T")
-
-# So many rows are decoded before other work of the event loop gets its turn: a few milliseconds.
-_SLICE = 500
 
 
 class Reader:
@@ -42,12 +38,7 @@ class Reader:
         self, statement: Executable, shape: type[T], parameters: Mapping[str, Value] | None = None
     ) -> tuple[T, ...]:
         """The statement's first column, decoded from JSON."""
-        found: list[T] = []
-        for count, row in enumerate(await self.rows(statement, parameters), 1):
-            found.append(from_json(row[0], shape))
-            if count % _SLICE == 0:
-                await asyncio.sleep(0)
-        return tuple(found)
+        return tuple(from_json(row[0], shape) for row in await self.rows(statement, parameters))
 
     async def struct(
         self, statement: Executable, shape: type[T], parameters: Mapping[str, Value] | None = None
