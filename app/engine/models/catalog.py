@@ -29,10 +29,11 @@ class Provider:
     reasoning_field: str = ""
     cache_field: str = ""
     short_call_ids: bool = False
+    key_optional: bool = False
 
     @property
     def needs_key(self) -> bool:
-        return bool(self.key_variables) and self.name != "openai_compatible"
+        return bool(self.key_variables) and not self.key_optional
 
     @property
     def is_local(self) -> bool:
@@ -160,7 +161,13 @@ PROVIDERS = (
         local_port=8000,
         start_hint="start it with `vllm serve MODEL`",
     ),
-    Provider("openai_compatible", "OpenAI-compatible server", "openai_compatible", ("OPENAI_COMPATIBLE_API_KEY",)),
+    Provider(
+        "openai_compatible",
+        "OpenAI-compatible server",
+        "openai_compatible",
+        ("OPENAI_COMPATIBLE_API_KEY",),
+        key_optional=True,
+    ),
     Provider("scripted", "scripted replies, real tools", "scripted"),
 )
 

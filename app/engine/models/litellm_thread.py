@@ -16,6 +16,7 @@ from app.protocol.json import JsonObject
 
 _PREFIXES = re.compile(r"^(litellm\.)?\w*(Error|Exception)(: | - )")
 _READ_LIMIT_S = 600  # ours end earlier
+_CLOSE_LIMIT_S = 5
 
 
 class LibraryFailure(Exception):
@@ -43,6 +44,7 @@ class LibraryThread:
 
         Raises `LibraryFailure`, and what the watch raises; the request is closed whenever the generator is left.
         """
+        watch.check()
         engine_loop = asyncio.get_running_loop()
         # As long as one reply at most: the library has no way to be held back.
         inbox: asyncio.Queue[bytes | concurrent.futures.Future[None]] = asyncio.Queue()
@@ -68,8 +70,10 @@ class LibraryThread:
         self._loop = self._thread = None
         if loop is None or thread is None:
             return
-        loop.call_soon_threadsafe(loop.stop)
-        await asyncio.to_thread(thread.join, 5)
+        async with asyncio.timeout(_CLOSE_LIMIT_S):
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_close_library(), loop))
+            loop.call_soon_threadsafe(loop.stop)
+            await asyncio.to_thread(thread.join)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -107,6 +111,17 @@ async def _complete(arguments: JsonObject, put: Callable[[bytes], None]) -> None
             put(chunk.model_dump_json(exclude_none=True).encode())
     finally:
         await stream.aclose()  # leaving the loop alone would not close the socket
+
+
+async def _close_library() -> None:
+    """Close the library's connections and forget them: they belong to the event loop of this thread."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    library = _library()
+    await library.close_litellm_async_clients()
+    library.in_memory_llm_clients_cache.flush_cache()
 
 
 def _failure(error: BaseException) -> LibraryFailure:

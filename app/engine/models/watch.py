@@ -41,6 +41,11 @@ class Watch:
     ) -> None:
         self._unsubscribe()
 
+    def check(self) -> None:
+        """Raise `Aborted` if the stop signal is set already."""
+        if self._stop.is_set:
+            raise Aborted
+
     async def of(self, work: Coroutine[Any, Any, T], limit_s: float) -> T:
         """The result of `work`; raises `Aborted` or `Stalled`."""
         if self._stop.is_set:

@@ -1,0 +1,151 @@
+"""What every way to a model promises: the same suite for the fast way, the library and the scripted model."""
+
+import asyncio
+import itertools
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from app.engine.cancel import CancelSignal
+from app.engine.messages import AssistantMessage, Text, Thinking, ToolCall
+from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
+from tests.engine.models.ways import OpenWay, fast, library, scripted
+from tests.support.model_server import Call, Reply
+from tests.support.replies import collect, final, request_for
+
+# The library's own use of pydantic, not ours.
+pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
+
+
+@pytest.fixture(params=[fast, library, scripted], ids=["openai_compatible", "litellm", "scripted"])
+def open_way(request: pytest.FixtureRequest) -> OpenWay:
+    return request.param
+
+
+WHOLE = Reply(
+    thinking="First the tests, then the fix.",
+    text="I will run the tests now — één moment. 🙂",
+    calls=(Call("shell", {"command": "pytest -q"}), Call("shell", {"command": "ls"})),
+)
+
+
+async def test_a_reply_arrives_whole(open_way: OpenWay, tmp_path: Path) -> None:
+    async with open_way([WHOLE], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert message.content == (
+        Thinking("First the tests, then the fix."),
+        Text("I will run the tests now — één moment. 🙂"),
+        ToolCall("call_0", "shell", {"command": "pytest -q"}),
+        ToolCall("call_1", "shell", {"command": "ls"}),
+    )
+    assert (message.stop_reason, message.error, message.model) == ("tool_use", None, way.model_id)
+    assert message.usage.input_tokens > 0
+    assert message.usage.output_tokens > 0
+
+
+async def test_events_come_in_order_and_their_deltas_add_up(open_way: OpenWay, tmp_path: Path) -> None:
+    async with open_way([WHOLE], tmp_path) as way:
+        events = await collect(way.model, request_for(way.model_id))
+    assert isinstance(events[0], ReplyStart)
+    assert isinstance(events[-1], ReplyEnd)
+    assert [event for event in events if isinstance(event, ReplyStart | ReplyEnd)] == [events[0], events[-1]]
+    starts = [(event.kind, event.content_index) for event in events if isinstance(event, BlockStart)]
+    assert starts == [("thinking", 0), ("text", 1), ("tool_call", 2), ("tool_call", 3)]
+    ends = [(event.kind, event.content_index) for event in events if isinstance(event, BlockEnd)]
+    assert ends == starts
+    assert _joined(events, 0) == WHOLE.thinking
+    assert _joined(events, 1) == WHOLE.text
+    assert _joined(events, 3) == '{"command":"ls"}'
+
+
+async def test_the_partial_message_grows_with_each_delta(open_way: OpenWay, tmp_path: Path) -> None:
+    async with open_way([Reply(text="one two three four", piece_length=4)], tmp_path) as way:
+        events = await collect(way.model, request_for(way.model_id))
+    texts = [event.partial.text for event in events if isinstance(event, BlockDelta)]
+    assert texts[-1] == "one two three four"
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(texts))
+
+
+async def test_a_reply_of_text_alone_stops_with_stop(open_way: OpenWay, tmp_path: Path) -> None:
+    async with open_way([Reply(text="done")], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert (message.text, message.stop_reason, message.error) == ("done", "stop", None)
+
+
+async def test_a_refusal_is_a_message_and_not_an_exception(open_way: OpenWay, tmp_path: Path) -> None:
+    async with open_way([Reply(status=400, error="this is not possible")], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert message.stop_reason == "error"
+    assert "this is not possible" in (message.error or "")
+
+
+async def test_cancel_keeps_what_came_and_ends_the_reply_as_aborted(open_way: OpenWay, tmp_path: Path) -> None:
+    cancel = CancelSignal()
+    async with open_way([Reply(text="abcdefgh" * 50, piece_length=8, stall_after=4)], tmp_path) as way:
+        seen = ""
+        last: ModelEvent | None = None
+        async with asyncio.timeout(10), aclosing(way.model.stream(request_for(way.model_id), cancel)) as events:
+            async for last in events:
+                if isinstance(last, BlockDelta):
+                    seen += last.delta
+                    if len(seen) >= 16:
+                        cancel.set("the user stopped it")
+        if way.server is not None:
+            async with asyncio.timeout(5):
+                await way.server.requests[0].gone.wait()
+    assert isinstance(last, ReplyEnd)
+    assert (last.message.stop_reason, last.message.error) == ("aborted", "Request was aborted")
+    assert last.message.text.startswith("abcdefghabcdefgh")
+    assert len(last.message.text) < 400
+
+
+async def test_a_signal_set_before_the_call_ends_it_before_it_begins(open_way: OpenWay, tmp_path: Path) -> None:
+    cancel = CancelSignal()
+    cancel.set()
+    async with open_way([Reply(text="never")], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id), cancel)
+        assert way.server is None or way.server.requests == []
+    assert (message.stop_reason, message.content) == ("aborted", ())
+
+
+async def test_closing_the_model_ends_its_streams_as_aborted(open_way: OpenWay, tmp_path: Path) -> None:
+    async with open_way([Reply(text="abcdefgh" * 500, stall_after=3)], tmp_path) as way:
+        begun = asyncio.Event()
+
+        async def read() -> AssistantMessage:
+            message = AssistantMessage()
+            async with aclosing(way.model.stream(request_for(way.model_id), CancelSignal())) as events:
+                async for event in events:
+                    begun.set()
+                    message = event.message if isinstance(event, ReplyEnd) else event.partial
+            return message
+
+        reading = asyncio.create_task(read())
+        await begun.wait()
+        await way.model.close()
+        async with asyncio.timeout(10):
+            message = await reading
+    assert message.stop_reason == "aborted"
+
+
+async def test_leaving_a_stream_early_closes_its_request(open_way: OpenWay, tmp_path: Path) -> None:
+    async with open_way([Reply(text="abcdefgh" * 500, stall_after=5)], tmp_path) as way:
+        async with aclosing(way.model.stream(request_for(way.model_id), CancelSignal())) as events:
+            async for event in events:
+                if isinstance(event, BlockDelta):
+                    break
+        if way.server is not None:
+            async with asyncio.timeout(5):
+                await way.server.requests[0].gone.wait()
+
+
+async def test_twenty_streams_at_once_do_not_mix(open_way: OpenWay, tmp_path: Path) -> None:
+    async with open_way([Reply(text="same for all", piece_length=2)] * 20, tmp_path) as way:
+        async with asyncio.timeout(20):
+            replies = await asyncio.gather(*(final(way.model, request_for(way.model_id)) for _ in range(20)))
+    assert {reply.text for reply in replies} == {"same for all"}
+
+
+def _joined(events: list[ModelEvent], index: int) -> str:
+    return "".join(event.delta for event in events if isinstance(event, BlockDelta) and event.content_index == index)

@@ -1,0 +1,93 @@
+"""The three ways to a model, set up to give the same scripted replies: real HTTP for two, a script for the third."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from app.engine.models.base import ChatModel
+from app.engine.models.catalog import Provider
+from app.engine.models.connections import Connections
+from app.engine.models.endpoint import Endpoint, Timeouts
+from app.engine.models.litellm import LiteLLM
+from app.engine.models.litellm_thread import LibraryThread
+from app.engine.models.openai_compatible import OpenAICompatible
+from app.engine.models.retry import RetryPolicy
+from app.engine.models.scripted import ScriptedModel
+from app.protocol.json import JsonObject, JsonValue
+from tests.support.model_server import ModelServer, Reply
+
+PATIENT = Timeouts()
+ONCE = RetryPolicy(attempts=1)
+QUICK = RetryPolicy(attempts=3, first_delay_s=0.001)
+FAST = Provider("openai_compatible", "Test server", "openai_compatible", ("TEST_KEY",), key_optional=True)
+LIBRARY = Provider("openai", "Test library", "litellm", ("TEST_KEY",), price_prefix="openai")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A model, the id to ask it by, and the server behind it (None for the scripted one)."""
+
+    model: ChatModel
+    model_id: str
+    server: ModelServer | None
+
+
+OpenWay = Callable[..., AbstractAsyncContextManager[Way]]
+
+
+async def stored_key() -> str | None:
+    return "test-key-1234"
+
+
+@asynccontextmanager
+async def fast(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    connections = Connections()
+    async with ModelServer(replies) as server:
+        model = OpenAICompatible(Endpoint(FAST, server.url, stored_key), connections, timeouts, retry)
+        yield Way(model, "openai_compatible/test-model", server)
+        await model.close()
+        await connections.close()
+
+
+@asynccontextmanager
+async def library(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    thread = LibraryThread()
+    async with ModelServer(replies) as server:
+        model = LiteLLM(Endpoint(LIBRARY, server.url, stored_key), thread, timeouts, retry)
+        yield Way(model, "openai/test-model", server)
+        await model.close()
+        await thread.close()
+
+
+@asynccontextmanager
+async def scripted(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    script: JsonObject = {"replies": [_entry(reply) for reply in replies]}
+    (folder / "test-model.yaml").write_text(yaml.safe_dump(script))
+    model = ScriptedModel(folder)
+    yield Way(model, "scripted/test-model", None)
+    await model.close()
+
+
+def _entry(reply: Reply) -> JsonValue:
+    calls: list[JsonValue] = []
+    for number, call in enumerate(reply.calls):
+        assert isinstance(call.arguments, dict)
+        calls.append({"tool": call.tool, "arguments": call.arguments, "id": call.id or f"call_{number}"})
+    error = reply.error if reply.status != 200 else ""
+    return {
+        "text": reply.text,
+        "thinking": reply.thinking,
+        "calls": calls,
+        "piece_length": reply.piece_length,
+        "piece_delay_s": 0.0 if reply.stall_after is None else 0.02,
+        "error": error,
+    }
