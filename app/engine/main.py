@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -33,6 +33,7 @@ from app.engine.server.socket import Server
 from app.engine.settings import Settings
 from app.engine.stall import StallMeter
 from app.engine.storage.database import Database
+from app.engine.storage.engines import sqlite_url
 from app.engine.tools.orphans import reap_orphans
 from app.paths import Paths, default_paths
 from app.protocol.endpoint import Endpoint
@@ -68,43 +69,47 @@ async def _serve(paths: Paths, port: int) -> None:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, end.set)
         stack.callback(reap_orphans(loop))
-        settings = Settings(paths.settings)
-        url = settings.values.database_url or f"sqlite+aiosqlite:///{paths.database}"
-        database = await Database.open(url, paths.copies)
-        stack.push_async_callback(database.close)
-        _, head = await database.events.bounds()
-        log = EventLog(database.journal, database.epoch, head)
-        stack.callback(log.close)
-        await mark_interrupted(database, log)
-        keys = KeyStore(paths.keys, os.environ)
-        models = ModelRouter(keys, Path(str(files("resources") / "tour")))
-        stack.push_async_callback(models.close)
-        grants = Grants(await database.grants.valid())
-        desk = AskDesk(log, database.asks)
-        stalls = StallMeter()
-        group = await stack.enter_async_context(asyncio.TaskGroup())
-        assembly = Assembly(log, database, settings, desk, grants, paths)
-        runner = AgentTaskRunner(assembly, models, stalls, group)
-        stack.push_async_callback(runner.close)
-        services = Services(
-            log=log,
-            database=database,
-            runner=runner,
-            models=models,
-            keys=keys,
-            settings=settings,
-            paths=paths,
-            instance_id=new_id("engine"),
-            version=version("errand-desktop"),
-            started_at=datetime.now(UTC),
-            shutdown=end.set,
-            stalls=stalls,
-        )
+        services = await open_services(paths, end.set, stack)
         await _listen(services, port, stack)
         # What is there now stays for good: the collector need not look at it again.
         gc.freeze()
         await end.wait()
         _logger.info("ending")
+
+
+async def open_services(paths: Paths, shutdown: Callable[[], None], stack: AsyncExitStack) -> Services:
+    """Join the parts of an engine on a data directory; `stack` ends them. All but lock, signals and socket."""
+    settings = Settings(paths.settings)
+    database = await Database.open(settings.values.database_url or sqlite_url(paths.database), paths.copies)
+    stack.push_async_callback(database.close)
+    _, head = await database.events.bounds()
+    log = EventLog(database.journal, database.epoch, head)
+    stack.callback(log.close)
+    await mark_interrupted(database, log)
+    keys = KeyStore(paths.keys, os.environ)
+    models = ModelRouter(keys, Path(str(files("resources") / "tour")))
+    stack.push_async_callback(models.close)
+    grants = Grants(await database.grants.valid())
+    stalls = StallMeter()
+    group = await stack.enter_async_context(asyncio.TaskGroup())
+    assembly = Assembly(log, database, settings, AskDesk(log, database.asks), grants, paths, models.has_price)
+    runner = AgentTaskRunner(assembly, models, stalls, group)
+    stack.push_async_callback(runner.close)
+    return Services(
+        log=log,
+        database=database,
+        runner=runner,
+        models=models,
+        keys=keys,
+        settings=settings,
+        grants=grants,
+        paths=paths,
+        instance_id=new_id("engine"),
+        version=version("errand-desktop"),
+        started_at=datetime.now(UTC),
+        shutdown=shutdown,
+        stalls=stalls,
+    )
 
 
 async def _listen(services: Services, port: int, stack: AsyncExitStack) -> None:

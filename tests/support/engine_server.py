@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.engine.broadcast import EventLog
 from app.engine.models.router import ModelRouter
+from app.engine.permissions.grants import Grants
 from app.engine.secrets import KeyStore
 from app.engine.server.route import Served
 from app.engine.server.routes import ROUTES
@@ -71,6 +72,7 @@ async def engine_server(
         models=models,
         keys=keys,
         settings=Settings(paths.settings),
+        grants=Grants(),
         paths=paths,
         instance_id=instance_id,
         version="0",

@@ -1,6 +1,7 @@
 """Puts the parts of one task together."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,16 +46,22 @@ class Assembly:
     desk: AskDesk
     grants: Grants
     paths: Paths
+    has_price: Callable[[str], bool]
 
     def build(
-        self, task: Task, branch: Branch, personality: Personality, model: ChatModel, history: tuple[Message, ...]
+        self,
+        task: Task,
+        branch: Branch,
+        personality: Personality,
+        model: ChatModel,
+        history: tuple[Message, ...],
+        stored_prompts: int,
     ) -> TaskRun:
-        """A task ready to run. `history` is what the conversation holds before the prompt."""
+        """A task ready to run. `history` comes before its prompt, which is in the tree already if it is a new task."""
         live, cancel, completion = LiveTask(task, self.log), CancelSignal(), TaskComplete()
         journal = self.database.journal
         executions = Executions(task.id, journal)
-        # The prompt is in the tree before the task starts; one that is resumed has none.
-        recorder = Recorder(live, branch, self.log, journal, executions, skip=1)
+        recorder = Recorder(live, branch, self.log, journal, executions, self.has_price, stored_prompts)
         gate = Gate(live, self.settings.values.seconds_between_calls)
         tools = self._tools(task, personality, live, completion)
         approvals = Approvals(live, self.desk, self.grants, self.log, self.paths.home)

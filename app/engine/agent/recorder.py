@@ -1,6 +1,7 @@
 """Turns what an agent does into the record: nodes, plans, turns, tool executions, and what clients see meanwhile."""
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -34,13 +35,21 @@ class Recorder:
     """Listens to one agent for one task. Prompts are in the tree before it starts: `skip` counts them."""
 
     def __init__(
-        self, live: LiveTask, branch: Branch, log: EventLog, journal: Journal, executions: Executions, skip: int
+        self,
+        live: LiveTask,
+        branch: Branch,
+        log: EventLog,
+        journal: Journal,
+        executions: Executions,
+        has_price: Callable[[str], bool],
+        skip: int,
     ) -> None:
         self._live = live
         self._branch = branch
         self._log = log
         self._journal = journal
         self._executions = executions
+        self._has_price = has_price
         self._skip = skip
         self._reply = StreamingReply(live, branch, log, journal)
         self._call_started = time.monotonic()
@@ -133,7 +142,7 @@ class Recorder:
             output_tokens=used.output_tokens,
             cache_read_tokens=used.cache_read_tokens,
             cache_write_tokens=used.cache_write_tokens,
-            cost_usd=used.cost_usd,
+            cost_usd=used.cost_usd if self._has_price(self._live.task.model) else None,
             seconds=time.monotonic() - self._call_started,
         )
 

@@ -10,6 +10,7 @@ from app.engine.agent.branch import Branch
 from app.engine.agent.context import messages_of
 from app.engine.agent.opening import check, new_task, publish_opening
 from app.engine.agent.place import Place, find_place
+from app.engine.agent.prompting import text as prompt_text
 from app.engine.agent.task import ended, moved, words
 from app.engine.agent.task_run import TaskRun
 from app.engine.errors import AgentBusy, Busy, IllegalMove, InvalidParams, NotFound
@@ -51,7 +52,7 @@ class AgentTaskRunner:
             model = self._models.open(task.model, task.api_base, params.api_key)
             history = await self._history(place.agent)
             branch = publish_opening(task, place, self._assembly.log)
-            run = self._assembly.build(task, branch, place.personality, model, history)
+            run = self._assembly.build(task, branch, place.personality, model, history, stored_prompts=1)
         except BaseException:
             self._release(place.agent.id)
             raise
@@ -63,7 +64,7 @@ class AgentTaskRunner:
         """Begin to stop a task. An interrupted one is cancelled; one at its end is refused."""
         run = self._runs.get(task_id)
         if run is not None:
-            run.stop(by)
+            await run.stop(by)
             return run.task
         task = await self._stored(task_id)
         if task.status != "interrupted":
@@ -137,11 +138,12 @@ class AgentTaskRunner:
             model = self._models.open(task.model, task.api_base, None)
             history = await self._history(agent)
             task = msgspec.structs.replace(moved(task, "running"), activity="resumed")
-            run = self._assembly.build(task, Branch(agent, self._assembly.log), personality, model, history)
+            run = self._assembly.build(task, Branch(agent, self._assembly.log), personality, model, history, 0)
         except BaseException:
             self._release(agent.id)
             raise
-        self._launch(run, "")
+        # A model cannot go on from its own words: after a reply that was cut it is told to.
+        self._launch(run, prompt_text("resume") if history and history[-1].role == "assistant" else "")
         return run.task
 
     def _launch(self, run: TaskRun, prompt: str) -> None:

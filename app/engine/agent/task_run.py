@@ -18,7 +18,7 @@ from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
 from app.engine.errors import IllegalMove
 from app.engine.messages import AssistantMessage
-from app.engine.tools.processes import end_task
+from app.engine.tools.processes import end_task, names
 from app.protocol.blocks import NoticeKind
 from app.protocol.tasks import Task, TaskStatus, TaskStopReason
 
@@ -63,7 +63,7 @@ class TaskRun:
         self._agent = agent
         self._cancel = cancel
         self._interrupted = False
-        self._ended_processes: tuple[str, ...] = ()
+        self._processes: dict[str, None] = {}
         agent.subscribe(recorder.listen)
 
     @property
@@ -82,11 +82,13 @@ class TaskRun:
             end = _End("error", "error", ("error", f"The task failed: {error}"), str(error) or type(error).__name__)
         await self._conclude(end)
 
-    def stop(self, by: str) -> None:
-        """Begin to stop; a second call changes nothing."""
-        if not self._cancel.is_set:
-            self._live.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
-            self._cancel.set(f"Stopped by {by}")
+    async def stop(self, by: str) -> None:
+        """Begin to stop; a second call changes nothing. What runs is named first: tools end it at once then."""
+        if self.task.stopping or self._cancel.is_set:
+            return
+        self._live.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
+        self._remember(await names(self.task.id))
+        self._cancel.set(f"Stopped by {by}")
 
     def interrupt(self) -> None:
         """Stop because the engine ends; the task can be resumed."""
@@ -137,9 +139,13 @@ class TaskRun:
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
         """When the signal is set: end the processes, showing how many are left, then wait for the work to end."""
         await self._cancel.wait()
-        self._ended_processes = await end_task(self.task.id, self._show_left)
+        self._remember(await end_task(self.task.id, self._show_left))
         await asyncio.wait([work], timeout=_PATIENCE_S)
         work.cancel()
+
+    def _remember(self, ended: tuple[str, ...]) -> None:
+        """For the notice at the end; each once, though stop and tools see the same processes."""
+        self._processes |= dict.fromkeys(ended)
 
     def _show_left(self, count: int) -> None:
         if count:
@@ -159,11 +165,11 @@ class TaskRun:
 
     async def _conclude(self, end: _End) -> None:
         """Nothing of a task outlives it: processes first, then the record, then the news of the end."""
-        left = await end_task(self.task.id, self._show_left)
-        self._ended_processes += left
-        if end.notice is not None or self._ended_processes:
+        self._remember(await end_task(self.task.id, self._show_left))
+        if end.notice is not None or self._processes:
             kind, text = end.notice or ("info", "The task is over.")
-            self._recorder.notice(kind, text + _ended_words(self._ended_processes))
+            processes = f" Ended: {', '.join(self._processes)}." if self._processes else ""
+            self._recorder.notice(kind, text + processes)
         self.branch.move_head()
         if end.reason is None:
             task = msgspec.structs.replace(moved(self.task, end.status), stopping=False, current_tool=None, activity="")
@@ -177,7 +183,3 @@ class TaskRun:
             return self._completion.completed
         replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
         return next(replies, "")
-
-
-def _ended_words(names: tuple[str, ...]) -> str:
-    return f" Ended: {', '.join(names)}." if names else ""

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from app.engine.broadcast import EventLog
 from app.engine.models.router import ModelRouter
+from app.engine.permissions.grants import Grants
 from app.engine.secrets import KeyStore
 from app.engine.settings import Settings
 from app.engine.stall import StallMeter
@@ -40,6 +41,7 @@ class Services:
     models: ModelRouter
     keys: KeyStore
     settings: Settings
+    grants: Grants
     paths: Paths
     instance_id: str
     version: str

@@ -30,6 +30,12 @@ def running(of: tuple[Mark, ...]) -> tuple[str, ...]:
     return tuple(_named(entry) for entry in _table.find(of) if not entry.zombie) if of else ()
 
 
+async def names(task_id: str) -> tuple[str, ...]:
+    """The processes of the task that run now, by name; looked up in a thread."""
+    of = marks.marks_of(task_id)
+    return await asyncio.to_thread(running, of) if of else ()
+
+
 async def end_task(task_id: str, on_progress: Callable[[int], None]) -> tuple[str, ...]:
     """End every process the task started, wait until they are gone, and name them.
 

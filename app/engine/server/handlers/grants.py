@@ -24,6 +24,7 @@ async def revoke(services: Services, session: Session, params: GrantRevokeParams
         raise NotFound(f"There is no grant {params.grant_id!r}.")
     if grant.revoked_at is None:
         grant = msgspec.structs.replace(grant, revoked_at=datetime.now(UTC))
+        services.grants.add(grant)
         services.log.publish(GrantUpdate(grant=grant))
     return GrantRevokeResult(grant=grant)
 

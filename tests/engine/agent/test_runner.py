@@ -1,0 +1,402 @@
+"""Tasks through the runner: real storage, real tools, a model over real HTTP."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from app.engine.errors import AgentBusy, ConfigurationError, IllegalMove, InvalidParams, NotFound
+from app.protocol.asks import AskAnswerParams
+from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.events import TaskUpdate, TextDelta
+from app.protocol.tasks import AgentPlan, PlannedCall, TaskStartParams
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import until
+
+DONE = Reply(calls=(Call("task_complete", {"summary": "all done"}),))
+
+
+def shell(command: str) -> Reply:
+    return Reply(text="Running.", calls=(Call("shell", {"command": command}),))
+
+
+def results(nodes: list[Node]) -> list[ToolResultBlock]:
+    return [block for node in nodes for block in node.blocks if isinstance(block, ToolResultBlock)]
+
+
+async def test_a_task_runs_tools_and_ends_with_its_summary(tmp_path: Path) -> None:
+    async with engine_parts(
+        tmp_path, ModelServer(turns=[shell("echo hello > made.txt; cat made.txt"), DONE])
+    ) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.status, task.stop_reason, task.summary) == ("completed", "completed", "all done")
+        assert (task.step_count, task.usage.input_tokens, task.usage.output_tokens) == (2, 200, 40)
+        assert (engine.workspace / "made.txt").read_text() == "hello\n"
+        nodes = engine.watcher.nodes()
+        assert [node.role for node in nodes] == ["user", "assistant", "tool_result", "assistant", "tool_result"]
+        assert [node.parent_id for node in nodes] == [None, *(node.id for node in nodes[:-1])]
+
+
+async def test_what_was_sent_as_events_is_what_is_stored(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        database = engine.services.database
+        assert await database.tasks.get(task.id) == task
+        (agent,) = await database.agents.list(task.conversation_id)
+        assert agent.head_id is not None
+        assert list(await database.nodes.path(agent.head_id)) == engine.watcher.nodes()
+        (execution,) = await database.executions.of_task(task.id)
+        assert execution.started.tool == "shell"
+        assert execution.finished is not None and not execution.finished.is_error
+        assert await database.turns.started(task.id) == ()
+
+
+async def test_each_turn_leaves_a_plan(tmp_path: Path) -> None:
+    ask = Reply(thinking="I do not know the colour.", calls=(Call("ask_user", {"question": "Which colour?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
+        started = await engine.start()
+        waiting = await engine.watcher.ask(started.id)
+        await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "me")
+        await engine.watcher.end(started.id)
+        assert await engine.services.database.turns.plans(started.id) == (
+            AgentPlan(
+                task_id=started.id,
+                turn=1,
+                reasoning="I do not know the colour.",
+                tool_calls=(PlannedCall(tool_name="ask_user", parameters={"question": "Which colour?"}),),
+                question="Which colour?",
+                is_complete=False,
+            ),
+            AgentPlan(
+                task_id=started.id,
+                turn=2,
+                reasoning="",
+                tool_calls=(PlannedCall(tool_name="task_complete", parameters={"summary": "all done"}),),
+                question=None,
+                is_complete=True,
+            ),
+        )
+
+
+async def test_a_question_waits_for_its_first_answer_and_the_model_reads_it(tmp_path: Path) -> None:
+    ask = Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices": ["red", "blue"]}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
+        started = await engine.start()
+        waiting = await engine.watcher.ask(started.id)
+        assert (waiting.kind, waiting.text, waiting.choices) == ("question", "Which colour?", ("red", "blue"))
+        status = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
+        assert status.ask_id == waiting.id
+        first, second = await asyncio.gather(
+            engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "window"),
+            engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="red"), "phone"),
+        )
+        assert (first.won, second.won) == (True, False)
+        assert second.ask == first.ask and second.ask.answered_by == "window"
+        await engine.watcher.end(started.id)
+        assert engine.model.requests[1].messages[-1]["content"] == "blue"
+
+
+async def test_an_empty_answer_to_a_question_is_refused_and_it_goes_on_waiting(tmp_path: Path) -> None:
+    ask = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
+        started = await engine.start()
+        waiting = await engine.watcher.ask(started.id)
+        with pytest.raises(InvalidParams):
+            await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text=" "), "me")
+        won = await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="this"), "me")
+        assert won.won
+        await engine.watcher.end(started.id)
+
+
+async def test_an_approval_shows_the_exact_command_and_a_denial_reaches_the_model(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made.txt"), DONE])) as engine:
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        assert ask.approval is not None
+        assert (ask.kind, ask.approval.command) == ("approval", "touch made.txt")
+        answer = AskAnswerParams(ask_id=ask.id, allow=False, text="not here")
+        await engine.services.runner.answer(answer, "me")
+        await engine.watcher.end(started.id)
+        (denied, _) = results(engine.watcher.nodes())
+        assert denied.is_error and "not here" in denied.text
+        assert not (engine.workspace / "made.txt").exists()
+        assert await engine.services.database.executions.of_task(started.id) == ()
+
+
+async def test_an_allowed_command_is_asked_again_unless_it_is_remembered(tmp_path: Path) -> None:
+    turns = [shell("touch made.txt"), shell("touch made.txt"), shell("touch made.txt"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        started = await engine.start(approve="ask")
+        first = await engine.watcher.ask(started.id)
+        await engine.services.runner.answer(AskAnswerParams(ask_id=first.id, allow=True), "me")
+        await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
+        second = await engine.watcher.ask(started.id)
+        remember = AskAnswerParams(ask_id=second.id, allow=True, remember="conversation")
+        await engine.services.runner.answer(remember, "me")
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        (grant,) = await engine.services.database.grants.valid()
+        assert (grant.exact, grant.scope, grant.ask_id) == ("touch made.txt", "conversation", second.id)
+
+
+async def test_with_nobody_to_ask_a_command_is_denied(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made.txt"), DONE])) as engine:
+        await engine.watcher.end((await engine.start(approve="never")).id)
+        assert results(engine.watcher.nodes())[0].is_error
+        assert not (engine.workspace / "made.txt").exists()
+
+
+async def test_stop_closes_the_model_request_and_says_so(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        request = await server.request(0)
+        await engine.watcher.until(lambda: any(node.status == "streaming" for node in engine.watcher.nodes()))
+        assert (await engine.services.runner.stop(started.id, "me")).stopping
+        task = await engine.watcher.end(started.id)
+        await asyncio.wait_for(request.gone.wait(), 5)
+        assert (task.status, task.stop_reason, task.stopping) == ("cancelled", "manual_stop", False)
+        reply, notice = engine.watcher.nodes()[-2:]
+        assert (reply.status, reply.blocks) == ("cut", (TextBlock(text="A long s"),))
+        assert (notice.role, notice.blocks) == ("system", (NoticeBlock(kind="stopped", text="Stopped by me."),))
+
+
+async def test_stop_ends_every_process_also_those_that_left_their_session(tmp_path: Path) -> None:
+    note = "echo $$ >> pids"
+    command = f"setsid sh -c '{note}; exec sleep 60' & (setsid sh -c '{note}; exec sleep 61' &); {note}; exec sleep 62"
+    async with engine_parts(tmp_path, ModelServer(turns=[shell(command)])) as engine:
+        started = await engine.start()
+        pids = await _lines(engine.workspace / "pids", 3)
+        await engine.services.runner.stop(started.id, "me")
+        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        assert not any(psutil.pid_exists(int(pid)) for pid in pids)
+        (notice,) = engine.watcher.nodes()[-1].blocks
+        assert isinstance(notice, NoticeBlock) and all(f"(pid {pid})" in notice.text for pid in pids)
+
+
+async def test_a_second_stop_changes_nothing_and_one_after_the_end_is_refused(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
+        started = await engine.start()
+        await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
+        await engine.services.runner.stop(started.id, "me")
+        await engine.services.runner.stop(started.id, "me too")
+        await engine.watcher.end(started.id)
+        with pytest.raises(IllegalMove):
+            await engine.services.runner.stop(started.id, "me")
+
+
+async def test_stop_while_a_question_waits_cancels_the_ask(tmp_path: Path) -> None:
+    ask = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[ask])) as engine:
+        started = await engine.start()
+        waiting = await engine.watcher.ask(started.id)
+        await engine.services.runner.stop(started.id, "me")
+        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        stored = await engine.services.database.asks.get(waiting.id)
+        assert stored is not None and stored.status == "cancelled"
+
+
+async def test_what_a_finished_command_left_running_ends_with_the_task(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 77 & echo $! > pid"), DONE])) as engine:
+        assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
+        (pid,) = await _lines(engine.workspace / "pid", 1)
+        assert not psutil.pid_exists(int(pid))
+        (notice,) = engine.watcher.nodes()[-1].blocks
+        assert isinstance(notice, NoticeBlock) and "sleep 77" in notice.text
+
+
+async def test_pause_holds_the_next_step_until_resume(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    server = ModelServer(replies=[Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate), DONE])
+    async with engine_parts(tmp_path, server) as engine:
+        runner = engine.services.runner
+        started = await engine.start()
+        await server.request(0)
+        await runner.pause(started.id)
+        with pytest.raises(IllegalMove):
+            await runner.pause(started.id)
+        gate.set()
+        await engine.watcher.task(started.id, lambda task: task.status == "paused")
+        assert len(server.requests) == 1
+        await runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+
+
+async def test_a_paused_task_can_be_stopped(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    server = ModelServer(replies=[Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate), DONE])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.services.runner.pause(started.id)
+        gate.set()
+        await engine.watcher.task(started.id, lambda task: task.status == "paused")
+        await engine.services.runner.stop(started.id, "me")
+        assert (await engine.watcher.end(started.id)).status == "cancelled"
+
+
+async def test_steering_opens_the_next_turn_and_a_follow_up_comes_after_the_work(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    update = Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate)
+    server = ModelServer(replies=[update, Reply(text="Steered."), Reply(text="Followed.")])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.services.runner.follow_up(started.id, "and then this")
+        await engine.services.runner.steer(started.id, "rather that")
+        gate.set()
+        assert (await engine.watcher.end(started.id)).summary == "Followed."
+        said = [node.blocks for node in engine.watcher.nodes() if node.role == "user"]
+        assert said == [(TextBlock(text=text),) for text in ("go", "rather that", "and then this")]
+        with pytest.raises(IllegalMove):
+            await engine.services.runner.steer(started.id, "too late")
+
+
+async def test_the_turn_limit_ends_a_task_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), shell("true"), DONE])) as engine:
+        task = await engine.watcher.end((await engine.start(max_turns=2)).id)
+        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 2)
+
+
+async def test_the_turn_limit_asks_and_a_yes_gives_as_much_again(tmp_path: Path) -> None:
+    update = Reply(calls=(Call("send_update", {"message": "hi"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[update, update, DONE])) as engine:
+        started = await engine.start(approve="ask", max_turns=2)
+        ask = await engine.watcher.ask(started.id)
+        assert ask.kind == "limit"
+        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        assert (await engine.watcher.end(started.id)).status == "completed"
+
+
+async def test_a_text_reply_ends_a_task_of_mode_auto_and_is_its_summary(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="It is 4.")])) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.status, task.summary) == ("completed", "It is 4.")
+
+
+async def test_a_task_of_mode_task_is_nudged_until_it_says_that_it_is_complete(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Thinking."), DONE])) as engine:
+        task = await engine.watcher.end((await engine.start(mode="task")).id)
+        assert (task.status, task.summary, task.step_count) == ("completed", "all done", 2)
+
+
+async def test_a_model_that_refuses_ends_the_task_with_its_error_and_keeps_the_message(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(status=401, error="no such key")])) as engine:
+        task = await engine.watcher.end((await engine.start("hello")).id)
+        assert (task.status, task.stop_reason) == ("error", "error")
+        assert task.error is not None and "key" in task.error
+        assert engine.watcher.nodes()[0].blocks == (TextBlock(text="hello"),)
+        assert engine.watcher.nodes()[1].status == "failed"
+
+
+async def test_a_second_task_of_the_conversation_reads_the_first(tmp_path: Path) -> None:
+    async with engine_parts(
+        tmp_path, ModelServer(replies=[Reply(text="Noted."), Reply(text="You said seven.")])
+    ) as engine:
+        first = await engine.watcher.end((await engine.start("Remember seven.")).id)
+        second = await engine.start("What did I say?", conversation_id=first.conversation_id)
+        await engine.watcher.end(second.id)
+        said = [message["content"] for message in engine.model.requests[1].messages if message["role"] != "system"]
+        assert said == ["Remember seven.", "Noted.", "What did I say?"]
+
+
+async def test_an_agent_runs_one_task_at_a_time(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
+        started = await engine.start()
+        with pytest.raises(AgentBusy):
+            await engine.start(conversation_id=started.conversation_id)
+        await engine.services.runner.stop(started.id, "me")
+        await engine.watcher.end(started.id)
+
+
+async def test_starting_the_same_id_again_gives_the_task_that_is_there(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Once.")])) as engine:
+        started = await engine.start(task_id="mine")
+        ended = await engine.watcher.end(started.id)
+        assert await engine.start(task_id="mine") == ended
+        assert len(engine.model.requests) == 1
+
+
+async def test_bad_input_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        runner, workspace = engine.services.runner, str(engine.workspace)
+        with pytest.raises(InvalidParams):
+            await runner.start(TaskStartParams(prompt="  ", workspace=workspace), "me")
+        with pytest.raises(InvalidParams):
+            await runner.start(TaskStartParams(prompt="go", workspace=workspace + "/none"), "me")
+        with pytest.raises(InvalidParams):
+            await runner.start(TaskStartParams(prompt="go", workspace=workspace, max_turns=0), "me")
+        with pytest.raises(NotFound):
+            await runner.start(TaskStartParams(prompt="go", conversation_id="none"), "me")
+        with pytest.raises(ConfigurationError):
+            await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="nowhere/x"), "me")
+        assert await engine.services.database.tasks.page() == ()
+        assert (await engine.services.database.conversations.page()).conversations == ()
+
+
+async def test_a_slow_reply_streams_and_its_pieces_fit_together(tmp_path: Path) -> None:
+    text = "A story that takes its time to be told, piece by piece."
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text=text, piece_delay_s=0.02)])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        reply = engine.watcher.nodes()[-1]
+        pieces = [delta for delta in engine.watcher.deltas if isinstance(delta, TextDelta)]
+        assert pieces and {piece.node_id for piece in pieces} == {reply.id}
+        assert all(text[piece.offset :].startswith(piece.text) for piece in pieces)
+        assert reply.blocks == (TextBlock(text=text),)
+
+
+async def test_fifty_tasks_work_at_once(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("echo $RANDOM > /dev/null"), DONE])) as engine:
+        started = await asyncio.gather(*(engine.start() for _ in range(50)))
+        ended = [await engine.watcher.end(task.id) for task in started]
+        assert {task.status for task in ended} == {"completed"}
+
+
+async def test_an_engine_that_ends_interrupts_its_tasks_and_the_next_one_resumes_them(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
+        started = await engine.start()
+        await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
+    async with engine_parts(tmp_path, ModelServer(turns=[DONE, DONE])) as engine:
+        await _point_to(engine, started.id)
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).summary == "all done"
+        assert [node.role for node in engine.watcher.nodes()] == ["assistant", "tool_result"]
+
+
+async def test_a_task_interrupted_in_the_middle_of_a_reply_is_told_to_go_on(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="A long story", stall_after=2)])) as engine:
+        started = await engine.start()
+        await engine.watcher.until(lambda: any(node.status == "streaming" for node in engine.watcher.nodes()))
+    async with engine_parts(tmp_path, ModelServer(turns=[DONE, DONE])) as engine:
+        await _point_to(engine, started.id)
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).summary == "all done"
+        assert [node.role for node in engine.watcher.nodes()] == ["user", "assistant", "tool_result"]
+
+
+async def _lines(file: Path, count: int) -> list[str]:
+    """The file's lines once there are so many of them."""
+
+    def read() -> list[str]:
+        return file.read_text().split() if file.exists() else []
+
+    await until(lambda: len(read()) >= count)
+    return read()
+
+
+async def _point_to(engine: EngineParts, task_id: str) -> None:
+    """Tell the interrupted task where the model server is now: each one of a test has a port of its own."""
+    stored = await engine.services.database.tasks.get(task_id)
+    assert stored is not None
+    engine.services.log.publish(TaskUpdate(task=msgspec.structs.replace(stored, api_base=engine.model.url)))
+    await engine.services.log.flush()
+
+
+async def test_only_tool_calls_that_were_asked_for_are_in_the_reply(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        calls = [block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, ToolCallBlock)]
+        assert [call.tool for call in calls] == ["shell", "task_complete"]

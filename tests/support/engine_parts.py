@@ -1,0 +1,118 @@
+"""A whole engine in this process, without its socket: for tests of the task runner."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.engine.broadcast import Frame
+from app.engine.main import open_services
+from app.engine.server.services import Services
+from app.paths import Paths
+from app.protocol.asks import Ask
+from app.protocol.conversations import Node
+from app.protocol.events import AskUpdate, Delta, Event, EventRecord, TaskMessage, TaskUpdate
+from app.protocol.tasks import ApproveMode, Task, TaskMode, TaskStartParams
+from tests.support.model_server import ModelServer
+
+LONGEST_S = 15.0
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Sees what a client would see, and waits for it."""
+
+    events: list[Event] = field(default_factory=list[Event])
+    deltas: list[Delta] = field(default_factory=list[Delta])
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def on_event(self, record: EventRecord, frame: Frame) -> None:
+        self.events.append(record.event)
+        self._news.set()
+
+    def on_delta(self, delta: Delta, frame: Frame) -> None:
+        self.deltas.append(delta)
+        self._news.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(LONGEST_S):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+    def tasks(self, task_id: str) -> list[Task]:
+        """All states of a task, oldest first."""
+        return [event.task for event in self.events if isinstance(event, TaskUpdate) and event.task.id == task_id]
+
+    def nodes(self) -> list[Node]:
+        """The newest state of each node, in the order they came."""
+        newest = {event.node.id: event.node for event in self.events if isinstance(event, TaskMessage)}
+        return list(newest.values())
+
+    async def task(self, task_id: str, condition: Callable[[Task], bool]) -> Task:
+        """The first state of a task from now on, or its newest, for which the condition holds."""
+        await self.until(lambda: bool(self.tasks(task_id)) and condition(self.tasks(task_id)[-1]))
+        return self.tasks(task_id)[-1]
+
+    async def end(self, task_id: str) -> Task:
+        return await self.task(task_id, lambda task: task.ended_at is not None)
+
+    async def ask(self, task_id: str) -> Ask:
+        """The ask that a task waits for."""
+        waiting: list[Ask] = []
+
+        def look() -> bool:
+            asks = {event.ask.id: event.ask for event in self.events if isinstance(event, AskUpdate)}
+            waiting[:] = [ask for ask in asks.values() if ask.task_id == task_id and ask.status == "waiting"]
+            return bool(waiting)
+
+        await self.until(look)
+        return waiting[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineParts:
+    services: Services
+    watcher: Watcher
+    model: ModelServer
+    workspace: Path
+
+    async def start(
+        self,
+        prompt: str = "go",
+        *,
+        approve: ApproveMode = "all",
+        mode: TaskMode = "auto",
+        max_turns: int | None = None,
+        conversation_id: str | None = None,
+        task_id: str | None = None,
+    ) -> Task:
+        """Start a task that talks to the model server."""
+        params = TaskStartParams(
+            prompt=prompt,
+            task_id=task_id,
+            conversation_id=conversation_id,
+            model="openai_compatible/test-model",
+            api_base=self.model.url,
+            api_key="sk-test-key-of-the-tests",
+            workspace=None if conversation_id else str(self.workspace),
+            approve=approve,
+            mode=mode,
+            max_turns=max_turns,
+        )
+        return await self.services.runner.start(params, "the test")
+
+
+@asynccontextmanager
+async def engine_parts(home: Path, model: ModelServer) -> AsyncGenerator[EngineParts]:
+    """Opened again on the same home it is the engine after a restart."""
+    paths = Paths(home / "data")
+    paths.prepare()
+    workspace = home / "workspace"
+    workspace.mkdir(exist_ok=True)
+    async with model, AsyncExitStack() as stack:
+        services = await open_services(paths, lambda: None, stack)
+        watcher = Watcher()
+        stack.callback(services.log.attach(watcher))
+        yield EngineParts(services, watcher, model, workspace)
