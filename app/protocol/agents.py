@@ -1,9 +1,8 @@
 """Agents and personalities."""
 
-from datetime import datetime
 from typing import Literal
 
-from app.protocol.struct import Wire
+from app.protocol.struct import Moment, Wire
 
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 
@@ -28,7 +27,7 @@ class Agent(Wire, frozen=True, kw_only=True):
     name: str
     head_id: str | None
     version: int
-    created_at: datetime
+    created_at: Moment
 
 
 class AgentListParams(Wire, frozen=True, kw_only=True):

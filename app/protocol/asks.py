@@ -1,9 +1,8 @@
 """Asks: what a person must settle. Durable; the first answer wins."""
 
-from datetime import datetime
 from typing import Literal
 
-from app.protocol.struct import Wire
+from app.protocol.struct import Moment, Wire
 
 AskKind = Literal["question", "approval", "limit"]
 AskStatus = Literal["waiting", "answered", "cancelled"]
@@ -38,7 +37,7 @@ class Ask(Wire, frozen=True, kw_only=True):
     conversation_id: str
     kind: AskKind
     text: str
-    created_at: datetime
+    created_at: Moment
     status: AskStatus = "waiting"
     choices: tuple[str, ...] = ()
     approval: Approval | None = None
@@ -46,7 +45,7 @@ class Ask(Wire, frozen=True, kw_only=True):
     allowed: bool | None = None
     remember: Remember = "once"
     answered_by: str | None = None
-    answered_at: datetime | None = None
+    answered_at: Moment | None = None
 
 
 class AskAnswerParams(Wire, frozen=True, kw_only=True):

@@ -1,10 +1,9 @@
 """Conversations and their nodes."""
 
-from datetime import datetime
 from typing import Literal
 
 from app.protocol.blocks import Block
-from app.protocol.struct import Wire
+from app.protocol.struct import Moment, Wire
 from app.protocol.usage import Usage
 
 Role = Literal["user", "assistant", "tool_result", "system"]
@@ -16,8 +15,8 @@ class Conversation(Wire, frozen=True, kw_only=True):
 
     id: str
     title: str
-    created_at: datetime
-    updated_at: datetime
+    created_at: Moment
+    updated_at: Moment
     workspace: str = ""
     owner: str = "local"
     archived: bool = False
@@ -38,7 +37,7 @@ class Node(Wire, frozen=True, kw_only=True):
     author: str
     blocks: tuple[Block, ...]
     status: NodeStatus
-    created_at: datetime
+    created_at: Moment
     task_id: str | None = None
     turn: int = 0
     model: str = ""
@@ -112,7 +111,7 @@ class SearchHit(Wire, frozen=True, kw_only=True):
     node_id: str
     role: Role
     snippet: str
-    created_at: datetime
+    created_at: Moment
 
 
 class ConversationSearchResult(Wire, frozen=True, kw_only=True):

@@ -1,13 +1,12 @@
 """The engine itself: handshake, subscription, state, shutdown."""
 
-from datetime import datetime
 from typing import Literal
 
 from app.protocol.agents import Agent
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, Node
 from app.protocol.grants import Grant
-from app.protocol.struct import Wire
+from app.protocol.struct import Moment, Wire
 from app.protocol.tasks import Task
 
 PROTOCOL_VERSION = 1
@@ -96,7 +95,7 @@ class EngineStatusResult(Wire, frozen=True, kw_only=True):
     pid: int
     instance_id: str
     version: str
-    started_at: datetime
+    started_at: Moment
     data_dir: str
     database: str
     memory_bytes: int

@@ -1,9 +1,8 @@
 """Grants: remembered permission decisions."""
 
-from datetime import datetime
 from typing import Literal
 
-from app.protocol.struct import Wire
+from app.protocol.struct import Moment, Wire
 
 GrantScope = Literal["conversation", "workspace"]
 
@@ -16,11 +15,11 @@ class Grant(Wire, frozen=True, kw_only=True):
     exact: str
     scope: GrantScope
     scope_id: str
-    created_at: datetime
+    created_at: Moment
     created_by: str
     ask_id: str
-    revoked_at: datetime | None = None
-    last_used_at: datetime | None = None
+    revoked_at: Moment | None = None
+    last_used_at: Moment | None = None
 
 
 class GrantListParams(Wire, frozen=True, kw_only=True):

@@ -1,11 +1,10 @@
 """Tasks: one run of an agent on one request."""
 
-from datetime import datetime
 from typing import Literal
 
 from app.protocol.agents import ThinkingLevel
 from app.protocol.json import JsonObject
-from app.protocol.struct import Wire
+from app.protocol.struct import Moment, Wire
 from app.protocol.usage import Usage
 
 TaskStatus = Literal[
@@ -38,7 +37,7 @@ class Task(Wire, frozen=True, kw_only=True):
     status: TaskStatus
     model: str
     workspace: str
-    started_at: datetime
+    started_at: Moment
     api_base: str | None = None
     mode: TaskMode = "auto"
     approve: ApproveMode = "ask"
@@ -54,7 +53,7 @@ class Task(Wire, frozen=True, kw_only=True):
     summary: str = ""
     error: str | None = None
     usage: Usage = Usage()
-    ended_at: datetime | None = None
+    ended_at: Moment | None = None
 
 
 class PlannedCall(Wire, frozen=True, kw_only=True):

@@ -1,0 +1,35 @@
+"""The documents of the protocol are current."""
+
+from pathlib import Path
+
+import msgspec
+
+from app.protocol.schema import documents, main, schema
+from app.protocol.wire import METHODS
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_documents_are_current() -> None:
+    for file, text in documents(DOCS).items():
+        assert file.read_text(encoding="utf-8") == text, "run python -m app.protocol.schema"
+
+
+def test_check_tells_a_document_that_is_not_current(tmp_path: Path) -> None:
+    (tmp_path / "protocol_intro.md").write_text("# The protocol\n", encoding="utf-8")
+    assert main(["--check"], tmp_path) == 1
+    assert main([], tmp_path) == 0
+    assert main(["--check"], tmp_path) == 0
+    (tmp_path / "protocol.json").write_text("{}", encoding="utf-8")
+    assert main(["--check"], tmp_path) == 1
+
+
+def test_the_schema_has_every_method_and_no_reference_to_nothing() -> None:
+    declared = schema()
+    methods, definitions = declared["methods"], declared["$defs"]
+    assert isinstance(methods, dict)
+    assert isinstance(definitions, dict)
+    assert list(methods) == [method.name for method in METHODS]
+    text = msgspec.json.encode(declared).decode()
+    used = {piece.partition('"')[0] for piece in text.split("#/$defs/")[1:]}
+    assert used <= set(definitions)
