@@ -1,6 +1,7 @@
 """The command line as declared: every command, its options and their help; runs nothing."""
 
 import argparse
+import sys
 from typing import NoReturn
 
 ABOUT = "Errand hands work to AI agents that use real tools on your machine."
@@ -120,4 +121,5 @@ class _Version(argparse.Action):
     ) -> None:
         from importlib.metadata import version
 
-        parser.exit(0, f"errand {version('errand-desktop')}\n")
+        sys.stdout.write(f"errand {version('errand-desktop')}\n")
+        parser.exit(0)

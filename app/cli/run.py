@@ -11,7 +11,7 @@ from app.cli.answers import Answers, NobodyAnswers, PersonAnswers
 from app.cli.interrupts import Interrupts
 from app.cli.options import Options
 from app.cli.render import task_line
-from app.cli.screen import JsonScreen, PeopleScreen
+from app.cli.screen import JsonScreen, PeopleScreen, Screen
 from app.cli.stopping import Stopper
 from app.cli.terminal import Terminal
 from app.cli.watch import Watch
@@ -72,29 +72,43 @@ def read_prompt(argument: str) -> str:
 
 
 async def _follow(connection: Connection, params: TaskStartParams, as_json: bool, terminal: Terminal) -> int:
-    start = connection.welcome
-    task = (await connection.call(TASK_START, params)).task
     stopper = Stopper(connection, terminal)
-    stopper.add(task.id)
     with Interrupts(stopper.stop) as interrupts:
         answers: Answers = NobodyAnswers(terminal)
         if terminal.interactive and not as_json:
             answers = PersonAnswers(terminal, interrupts)
-        watch = Watch(connection, _screen(terminal, task, as_json), answers)
         try:
-            await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
-            await watch.until_ended([task.id])
+            task = await _start(connection, params, stopper)
+            task = await _watch(connection, task, _screen(terminal, task, as_json), answers)
         except asyncio.CancelledError:
             if interrupts.count < 2:
                 raise
+            await stopper.delivered()
             return EXIT_STOPPED
         finally:
-            watch.close()
             terminal.clear_status()
-    return _finish(watch.tasks[task.id], as_json, terminal)
+    return _finish(task, as_json, terminal)
 
 
-def _screen(terminal: Terminal, task: Task, as_json: bool) -> JsonScreen | PeopleScreen:
+async def _start(connection: Connection, params: TaskStartParams, stopper: Stopper) -> Task:
+    task = (await connection.call(TASK_START, params)).task
+    stopper.add(task.id)
+    return task
+
+
+async def _watch(connection: Connection, task: Task, screen: Screen, answers: Answers) -> Task:
+    """Follow the task from its first event to its end."""
+    start = connection.welcome
+    watch = Watch(connection, screen, answers)
+    try:
+        await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
+        await watch.until_ended([task.id])
+    finally:
+        watch.close()
+    return watch.tasks[task.id]
+
+
+def _screen(terminal: Terminal, task: Task, as_json: bool) -> Screen:
     if as_json:
         return JsonScreen(terminal)
     screen = PeopleScreen(terminal)

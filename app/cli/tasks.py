@@ -19,7 +19,7 @@ from app.paths import Paths
 from app.protocol.tasks import Task, TaskIdParams, TaskListParams
 from app.protocol.wire import TASK_LIST, TASK_STOP
 
-MOST_SEARCHED = 1_000
+MOST_SEARCHED = 500  # the longest page the engine gives
 
 
 async def list_tasks(options: Options, paths: Paths, terminal: Terminal) -> int:
@@ -43,7 +43,7 @@ async def stop_task(options: Options, paths: Paths, terminal: Terminal) -> int:
     """Stop one task and wait until everything it started has ended."""
     connection = await connect(paths, "errand stop")
     try:
-        task = _chosen(await _tasks(connection, False, MOST_SEARCHED), options.task_id)
+        task = await _find(connection, options.task_id)
         if task.ended_at is not None:
             terminal.line(f"Task {short_id(task.id)} had ended already: {status_words(task)}.")
             return 0
@@ -85,12 +85,24 @@ async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task
     return (await connection.call(TASK_LIST, TaskListParams(active=active, limit=limit))).tasks
 
 
+async def _find(connection: Connection, part: str) -> Task:
+    """Among the tasks under way first, then among the newest; raises `UsageError`."""
+    active = await _tasks(connection, True, MOST_SEARCHED)
+    if any(_matches(task, part) for task in active):
+        return _chosen(active, part)
+    return _chosen(await _tasks(connection, False, MOST_SEARCHED), part)
+
+
+def _matches(task: Task, part: str) -> bool:
+    return bool(part) and (task.id.startswith(part) or task.id.endswith(part))
+
+
 def _chosen(tasks: tuple[Task, ...], part: str) -> Task:
     """The task whose id is, starts or ends with `part`; raises `UsageError` for none and for several."""
     for task in tasks:
         if task.id == part:
             return task
-    found = [task for task in tasks if task.id.startswith(part) or task.id.endswith(part)]
+    found = [task for task in tasks if _matches(task, part)]
     if len(found) == 1:
         return found[0]
     if not found:

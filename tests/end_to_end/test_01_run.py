@@ -29,19 +29,13 @@ async def test_02_json_output_is_one_object_a_line_and_ends_with_the_result(erra
     async with ModelServer(replies=[Reply(text="Good day.")]) as server:
         done = await errand.run("run", "--json", *MODEL, server.url, "greet me")
     *events, result = done.lines
-    nodes = [event for event in events if '"text": "Good day."' in str(event).replace("'", '"')]
     assert done.code == 0
-    assert {event["method"] for event in events} <= {"event", "delta"}
-    assert nodes
+    assert {str(event["method"]) for event in events} <= {"event", "delta"}
+    assert any("Good day." in str(event["params"]) for event in events if event["method"] == "event")
     assert (result["type"], result["stopReason"], result["exitCode"], result["turns"]) == ("result", "completed", 0, 1)
-    assert result["usage"] == {
-        "inputTokens": 100,
-        "outputTokens": 20,
-        "cacheReadTokens": 0,
-        "cacheWriteTokens": 0,
-        "costUsd": None,
-        "seconds": result["usage"]["seconds"] if isinstance(result["usage"], dict) else None,
-    }
+    usage = result["usage"]
+    assert isinstance(usage, dict)
+    assert (usage["inputTokens"], usage["outputTokens"]) == (100, 20)
 
 
 async def test_03_the_prompt_can_come_from_standard_input(errand: Errand) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,26 +47,28 @@ class Errand:
         for name in ("DISPLAY", "WAYLAND_DISPLAY"):
             self.environment.pop(name, None)
 
-    async def run(self, *arguments: str, typed: str = "", **variables: str) -> Finished:
+    async def run(self, *arguments: str, typed: str = "", variables: Mapping[str, str] = {}) -> Finished:
         """Run a command to its end."""
-        process = await self.start(*arguments, **variables)
+        process = await self.start(*arguments, variables=variables)
         async with asyncio.timeout(LONGEST_S):
             out, err = await process.communicate(typed.encode())
         assert process.returncode is not None
         return Finished(process.returncode, out.decode(), err.decode())
 
-    async def start(self, *arguments: str, **variables: str) -> asyncio.subprocess.Process:
-        """Start a command with pipes for all three streams."""
+    async def start(
+        self, *arguments: str, out: int = asyncio.subprocess.PIPE, variables: Mapping[str, str] = {}
+    ) -> asyncio.subprocess.Process:
+        """Start a command with pipes for all three streams; `out` may be a descriptor to write to."""
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "app",
             *arguments,
             stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=out,
             stderr=asyncio.subprocess.PIPE,
             cwd=self.folder,
-            env=self.environment | variables,
+            env=self.environment | dict(variables),
         )
 
     async def close(self) -> None:
@@ -88,14 +91,4 @@ async def rest(process: asyncio.subprocess.Process) -> Finished:
     async with asyncio.timeout(LONGEST_S):
         out, err = await process.communicate()
     assert process.returncode is not None
-    return Finished(process.returncode, out.decode(), err.decode())
-
-
-async def next_event(process: asyncio.subprocess.Process, kind: str, holding: str = "") -> JsonObject:
-    """The next event of a kind (`taskUpdate` …) whose line holds a text, of a running `errand run --json`."""
-    assert process.stdout is not None
-    async with asyncio.timeout(LONGEST_S):
-        async for line in process.stdout:
-            if f'"type":"{kind}"'.encode() in line and holding.encode() in line:
-                return msgspec.json.decode(line, type=JsonObject)
-    raise AssertionError(f"The output ended without an event {kind} that holds {holding!r}.")
+    return Finished(process.returncode, (out or b"").decode(), err.decode())
