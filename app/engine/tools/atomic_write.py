@@ -26,7 +26,6 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
-    _sync_folder(path.parent)
 
 
 def _keep_rights(descriptor: int, old: os.stat_result) -> None:
@@ -37,14 +36,3 @@ def _keep_rights(descriptor: int, old: os.stat_result) -> None:
         except PermissionError:
             return  # another's file: the rights meant for its owner must not be handed to us
     os.chmod(descriptor, stat.S_IMODE(old.st_mode))
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable too."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

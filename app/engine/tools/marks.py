@@ -58,13 +58,17 @@ def forget(mark: Mark) -> None:
 if sys.platform == "linux":
     import resource
 
+    _hard = resource.getrlimit(resource.RLIMIT_MSGQUEUE)[1]
+    # False where this limit may not be as high as our numbers; then the variables are all there is.
+    STAMPED = _hard == resource.RLIM_INFINITY or _hard >= _HIGHEST
+
     @contextmanager
     def stamped(mark: Mark) -> Generator[None]:
         """Children started inside carry the mark's number. Without await inside: it is the engine's own limit too."""
-        soft, hard = resource.getrlimit(resource.RLIMIT_MSGQUEUE)
-        if hard != resource.RLIM_INFINITY and hard < _HIGHEST:
+        if not STAMPED:
             yield
             return
+        soft, hard = resource.getrlimit(resource.RLIMIT_MSGQUEUE)
         resource.setrlimit(resource.RLIMIT_MSGQUEUE, (mark.number, hard))
         try:
             yield
@@ -80,6 +84,7 @@ if sys.platform == "linux":
         return number if number in _numbers else None
 
 else:
+    STAMPED = False
 
     @contextmanager
     def stamped(mark: Mark) -> Generator[None]:

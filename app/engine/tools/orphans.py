@@ -13,6 +13,7 @@ from app.engine.tools.process_table import Entry, children_of, entry_of, has_pro
 from app.engine.tools.spawn import is_watched
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_PAUSE_S = 0.05
 
 
 @cache
@@ -32,17 +33,29 @@ def reap_orphans(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
     if not has_proc():
         return lambda: None
 
+    timer: asyncio.TimerHandle | None = None
+
     def sweep() -> None:
+        nonlocal timer
+        timer = None
         for pid in children_of(os.getpid()):
-            entry = entry_of(pid) if stamp_of(pid) is not None else None
+            entry = entry_of(pid) if not is_watched(pid) and stamp_of(pid) is not None else None
             if entry:
                 reap(entry)
 
-    loop.add_signal_handler(signal.SIGCHLD, sweep)
+    def on_child_ended() -> None:
+        # Not at once: when fifty tasks stop, hundreds end within milliseconds, and each look goes over all of them.
+        nonlocal timer
+        timer = timer or loop.call_later(_PAUSE_S, sweep)
 
     def stop() -> None:
         loop.remove_signal_handler(signal.SIGCHLD)
+        if timer:
+            timer.cancel()
 
+    loop.add_signal_handler(signal.SIGCHLD, on_child_ended)
+    # A burst may fill the pipe that wakes the loop; one byte in it is enough, so the rest need no warning.
+    signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
     return stop
 
 

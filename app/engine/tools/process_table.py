@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from app.engine.tools.marks import Mark, stamp_of
+from app.engine.tools.marks import STAMPED, Mark, stamp_of
 
 _NAME_LENGTH = 120
 
@@ -43,7 +43,7 @@ def plain_name(arguments: list[str]) -> str:
 
 
 class ProcTable:
-    """Walks down from this process, so it costs what its descendants cost, however many others the machine runs."""
+    """Walks down from this process, so it costs what a task has started, however many others the machine runs."""
 
     def find(self, marks: tuple[Mark, ...]) -> list[Entry]:
         numbers = {mark.number for mark in marks}
@@ -53,6 +53,8 @@ class ProcTable:
         while rest:
             pid, inherited = rest.pop()
             belongs = inherited or _carries(pid, numbers, variables)
+            if STAMPED and not belongs:
+                continue  # then nothing below it carries our mark either
             entry = entry_of(pid) if belongs else None
             if entry:
                 found.append(entry)
@@ -75,8 +77,7 @@ def has_proc() -> bool:
 
 
 def _carries(pid: int, numbers: set[int], variables: set[bytes]) -> bool:
-    stamp = stamp_of(pid)
-    return not variables.isdisjoint(_environment(pid)) if stamp is None else stamp in numbers
+    return stamp_of(pid) in numbers if STAMPED else not variables.isdisjoint(_environment(pid))
 
 
 def _read(path: str) -> bytes:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,6 +17,10 @@ from app.engine.tools.process_table import Entry, ProcessTable, ProcTable, has_p
 GRACE_S = 0.1
 # What survives SIGKILL this long hangs in the kernel (a dead network disk) and is reported instead.
 PATIENCE_S = 10.0
+
+_SHORTEST_PAUSE_S = 0.001
+# Fifty tasks stopped at once must not fight the event loop for the interpreter with as many threads.
+_one_at_a_time = threading.Lock()
 
 _table: ProcessTable = ProcTable() if has_proc() else PortableTable()
 
@@ -73,10 +78,13 @@ class _Ending:
     async def run(self) -> tuple[str, ...]:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        empty, shown, pause, left = 0, 0, 0.001, list[Entry]()
+        empty, shown, pause, left = 0, 0, _SHORTEST_PAUSE_S, list[Entry]()
+        forced = False
         while empty < 2:
             age = loop.time() - started
-            left = await asyncio.to_thread(self._sweep, age >= GRACE_S)
+            if age >= GRACE_S and not forced:
+                forced, pause = True, _SHORTEST_PAUSE_S
+            left = await asyncio.to_thread(self._sweep, forced)
             count = sum(not entry.zombie for entry in left)
             if count != shown:
                 self.on_progress(shown := count)
@@ -90,7 +98,8 @@ class _Ending:
         return tuple(f"{name}, still there" if key in stuck else name for key, name in self.seen.items())
 
     def _sweep(self, force: bool) -> list[Entry]:
-        left = [entry for entry in self.find() if not reap(entry)]
+        with _one_at_a_time:
+            left = [entry for entry in self.find() if not reap(entry)]
         for entry in left:
             key = (entry.pid, entry.started)
             first = key not in self.seen
