@@ -25,7 +25,7 @@ P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
 
 _FIRST_DELAY_S = 0.05
-_LONGEST_DELAY_S = 5.0
+_LONGEST_DELAY_S = 2.0
 _PATIENCE_S = 15.0
 _MOST_BYTES = 1024 * 1024
 
@@ -261,7 +261,7 @@ class Connection:
                     self._give_up(f"The engine does not answer: {error}")
                     self._tell(Lost(str(error), gave_up=True))
                 await asyncio.sleep(delay)
-                delay = min(2 * delay, _LONGEST_DELAY_S)
+                delay = min(1.5 * delay, _LONGEST_DELAY_S)
             else:
                 self._down = ""
                 return socket

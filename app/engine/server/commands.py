@@ -49,9 +49,15 @@ class Commands:
             raise Conflict(f"The id {command.request_id!r} was used for {known.method}; choose a new id.")
         return await asyncio.shield(known.task)
 
-    async def settle(self) -> None:
-        """Wait for what is under way."""
-        await asyncio.gather(*(one.task for one in self._done.values()), return_exceptions=True)
+    async def settle(self, seconds: float) -> None:
+        """Let what is under way end, for at most so long."""
+        under_way = [one.task for one in self._done.values() if not one.task.done()]
+        if not under_way:
+            return
+        _, late = await asyncio.wait(under_way, timeout=seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
     def _begin(self, key: tuple[str, str], command: Command, work: Callable[[], Awaitable[bytes]]) -> _Done:
         while len(self._done) >= _MOST_KEPT and next(iter(self._done.values())).task.done():

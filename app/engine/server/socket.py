@@ -22,6 +22,7 @@ from app.engine.server.session import Session
 # A client that neither answers a ping nor takes what is sent is closed after 45 s.
 _HEARTBEAT_S = 30.0
 _CLOSE_S = 2.0
+_SETTLE_S = 5.0
 
 
 class Server:
@@ -52,7 +53,7 @@ class Server:
 
     async def close(self) -> None:
         """Let commands under way end, send what waits, then part from every client."""
-        await self._commands.settle()
+        await self._commands.settle(_SETTLE_S)
         await asyncio.gather(*(line.part(_CLOSE_S) for line in self._lines))
         if self._runner is not None:
             await self._runner.cleanup()

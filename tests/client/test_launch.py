@@ -1,0 +1,143 @@
+"""Finding the engine of a data directory, or starting one that outlives the client."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.client.errors import ConnectionLost, LaunchError, NoEngine
+from app.client.launch import connect, read_endpoint
+from app.paths import Paths
+from app.protocol.engine import EmptyParams
+from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Generator[Paths]:
+    """A data directory whose engine, if one was started, is gone after the test."""
+    paths = Paths(tmp_path / "home")
+    yield paths
+    try:
+        engine = psutil.Process(read_endpoint(paths).pid)
+    except (NoEngine, psutil.NoSuchProcess):
+        return
+    engine.kill()
+    engine.wait(10)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 -- another process does it: there is no event
+            await asyncio.sleep(0.01)
+
+
+async def shut_down(paths: Paths) -> None:
+    connection = await connect(paths, "test", start=False)
+    await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+    await connection.close()
+    await until(lambda: not paths.endpoint.exists())
+
+
+async def test_clients_that_start_at_once_share_one_engine_that_then_ends_in_order(paths: Paths) -> None:
+    one, two, three = await asyncio.gather(*(connect(paths, f"client {number}") for number in range(3)))
+    assert one.instance_id == two.instance_id == three.instance_id
+    assert (await one.call(ENGINE_STATUS, EmptyParams())).clients == 3
+    mode = paths.endpoint.stat().st_mode & 0o777
+    assert mode == 0o600
+    for connection in (one, two, three):
+        await connection.close()
+    await shut_down(paths)
+    with pytest.raises(NoEngine):
+        await connect(paths, "test", start=False)
+
+
+async def test_the_engine_outlives_the_client_that_started_it(paths: Paths) -> None:
+    script = (
+        "import asyncio, pathlib, sys\n"
+        "from app.client.launch import connect\n"
+        "from app.paths import Paths\n"
+        "async def main():\n"
+        "    connection = await connect(Paths(pathlib.Path(sys.argv[1])), 'short')\n"
+        "    sys.stdout.write(connection.instance_id)\n"
+        "    await connection.close()\n"
+        "asyncio.run(main())\n"
+    )
+    client = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "error", "-c", script, str(paths.home), cwd=ROOT, stdout=subprocess.PIPE
+    )
+    told, _ = await client.communicate()
+    assert client.returncode == 0
+    connection = await connect(paths, "test", start=False)
+    assert connection.instance_id == told.decode()
+    await connection.close()
+    await shut_down(paths)
+
+
+async def test_an_engine_that_was_killed_is_replaced_by_the_next_client(paths: Paths) -> None:
+    first = await connect(paths, "first")
+    killed = first.instance_id
+    os.kill(read_endpoint(paths).pid, signal.SIGKILL)
+    second = await connect(paths, "second")
+    assert second.instance_id != killed
+    # The first client finds the new one by itself.
+    await until(lambda: first.instance_id == second.instance_id)
+    await first.close()
+    await second.close()
+    await shut_down(paths)
+
+
+@pytest.mark.parametrize("content", ["", "garbage", '{"url": 1}'])
+async def test_a_broken_endpoint_file_means_no_engine(paths: Paths, content: str) -> None:
+    paths.prepare()
+    paths.endpoint.write_text(content, encoding="utf-8")
+    with pytest.raises(NoEngine):
+        await connect(paths, "test", start=False)
+
+
+async def test_an_endpoint_file_left_behind_by_an_engine_whose_pid_is_taken_again_is_seen_through(paths: Paths) -> None:
+    paths.prepare()
+    stale = {"url": "ws://127.0.0.1:9/rpc", "port": 9, "pid": os.getpid(), "token": "t"}
+    stale |= {"instanceId": "gone", "protocolVersion": 1}
+    paths.endpoint.write_text(json.dumps(stale), encoding="utf-8")
+    connection = await connect(paths, "test")
+    assert connection.instance_id != "gone"
+    await connection.close()
+    await shut_down(paths)
+
+
+async def test_an_engine_that_cannot_start_is_told_with_its_last_words(paths: Paths) -> None:
+    paths.prepare()
+    paths.settings.write_text("{ not JSON", encoding="utf-8")
+    with pytest.raises(LaunchError, match="settings"):
+        await connect(paths, "test")
+
+
+async def test_a_second_engine_names_the_process_that_has_the_directory(paths: Paths) -> None:
+    connection = await connect(paths, "test")
+    second = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "app", "engine", cwd=ROOT, env=os.environ | {"ERRAND_HOME": str(paths.home)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    _, told = await second.communicate()
+    assert second.returncode == 1
+    assert str(read_endpoint(paths).pid) in told.decode()
+    assert (await connection.call(ENGINE_STATUS, EmptyParams())).clients == 1
+    await connection.close()
+    await shut_down(paths)
+
+
+async def test_an_engine_that_ends_parts_from_its_clients(paths: Paths) -> None:
+    connection = await connect(paths, "test")
+    await shut_down(paths)
+    await connection.close()
+    with pytest.raises(ConnectionLost):
+        await connection.call(ENGINE_STATUS, EmptyParams())
