@@ -17,7 +17,7 @@ from app.engine.tools.orphans import adopt_orphans
 
 End = Literal["exited", "timeout", "cancelled"]
 # Writers other than the command itself, such as a `>(tee log)`, have this long to finish after it.
-_LAST_WORDS_S = 0.05
+_LAST_WORDS_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)

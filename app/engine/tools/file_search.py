@@ -16,7 +16,7 @@ MOST_HITS = 200
 _LONGEST_LINE = 300
 _LARGEST = 5_000_000
 _LARGEST_ASKED = 250_000_000  # a file that was named itself, such as a long output
-_PATIENCE_S = 20.0
+_PATIENCE_S = 10.0
 
 
 @dataclass(slots=True)
