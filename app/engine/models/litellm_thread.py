@@ -16,7 +16,9 @@ from app.protocol.json import JsonObject
 
 _PREFIXES = re.compile(r"^(litellm\.)?\w*(Error|Exception)(: | - )")
 _READ_LIMIT_S = 600  # ours end earlier
+_IMPORT_LIMIT_S = 120
 _CLOSE_LIMIT_S = 5
+_importing = threading.Lock()  # two threads that import it at once see half of it
 
 
 class LibraryFailure(Exception):
@@ -44,7 +46,7 @@ class LibraryThread:
 
         Raises `LibraryFailure`, and what the watch raises; the request is closed whenever the generator is left.
         """
-        watch.check()
+        await watch.of(self._load(), _IMPORT_LIMIT_S)
         engine_loop = asyncio.get_running_loop()
         # As long as one reply at most: the library has no way to be held back.
         inbox: asyncio.Queue[bytes | concurrent.futures.Future[None]] = asyncio.Queue()
@@ -70,10 +72,12 @@ class LibraryThread:
         self._loop = self._thread = None
         if loop is None or thread is None:
             return
-        async with asyncio.timeout(_CLOSE_LIMIT_S):
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_close_library(), loop))
-            loop.call_soon_threadsafe(loop.stop)
-            await asyncio.to_thread(thread.join)
+        closing = asyncio.run_coroutine_threadsafe(_close_library(), loop)
+        closing.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+        await asyncio.to_thread(thread.join, _CLOSE_LIMIT_S)
+
+    async def _load(self) -> None:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_import(), self._running_loop()))
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -93,12 +97,17 @@ def _library() -> Any:
     """litellm, imported at the first use: without a look at the network, without telemetry."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # counting tokens of some names would ask the hub for 24 s
-    library = cast(Any, importlib.import_module("litellm"))
+    with _importing:
+        library = cast(Any, importlib.import_module("litellm"))
     library.suppress_debug_info = True
     library.telemetry = False
     library.drop_params = True  # what a model does not take is left out
     library.modify_params = True  # thinking is left out where the reasoning of an earlier call is gone
     return library
+
+
+async def _import() -> None:
+    _library()
 
 
 async def _complete(arguments: JsonObject, put: Callable[[bytes], None]) -> None:

@@ -1,0 +1,244 @@
+"""Servers that misbehave: each ends as a message that says what to do, and the next reply comes through."""
+
+import asyncio
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from app.engine.cancel import CancelSignal
+from app.engine.messages import AssistantMessage, ToolCall
+from app.engine.models.base import ReplyEnd, Retry
+from app.engine.models.connections import Connections
+from app.engine.models.endpoint import Endpoint, Timeouts
+from app.engine.models.openai_compatible import OpenAICompatible
+from app.engine.models.retry import RetryPolicy
+from tests.engine.models.ways import FAST, ONCE, PATIENT, QUICK, OpenWay, fast, library, stored_key
+from tests.support.model_server import Call, Reply
+from tests.support.replies import collect, final, request_for
+
+pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
+
+KEY = "sk-secret-key-123456"
+
+
+@pytest.fixture(params=[fast, library], ids=["openai_compatible", "litellm"])
+def open_way(request: pytest.FixtureRequest) -> OpenWay:
+    return request.param
+
+
+async def bad_then_good(open_way: OpenWay, folder: Path, bad: Reply, timeouts: Timeouts = PATIENT) -> str:
+    """The error of a bad reply; the reply after it must be whole."""
+    async with open_way([bad, Reply(text="fine")], folder, ONCE, timeouts) as way:
+        failed = await final(way.model, request_for(way.model_id))
+        good = await final(way.model, request_for(way.model_id))
+    assert failed.stop_reason == "error"
+    assert (good.text, good.error) == ("fine", None)
+    assert KEY not in (failed.error or "")
+    return failed.error or ""
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (Reply(status=401, error=f"Incorrect API key provided: {KEY}"), "Check the"),
+        (Reply(status=403, error=f"no access with {KEY}"), "does not allow this"),
+        (Reply(status=404, error="model not found"), "Check the model's name"),
+        (Reply(status=429, error="slow down"), "limits how much can be asked"),
+        (Reply(status=500, error="boom"), "Try again later"),
+        (Reply(status=503, body="<html>overloaded</html>"), "Try again later"),
+    ],
+    ids=["401", "403", "404", "429", "500", "503 with a web page"],
+)
+async def test_a_refusal_says_what_to_do_and_never_the_key(
+    open_way: OpenWay, tmp_path: Path, bad: Reply, says: str
+) -> None:
+    assert says in await bad_then_good(open_way, tmp_path, bad)
+
+
+async def test_a_conversation_that_is_too_long_is_called_that(open_way: OpenWay, tmp_path: Path) -> None:
+    body = '{"error": {"message": "maximum context length is 8192 tokens", "code": "context_length_exceeded"}}'
+    error = await bad_then_good(open_way, tmp_path, Reply(status=400, body=body))
+    assert "Start a new conversation" in error
+
+
+async def test_a_cut_stream_is_an_error_that_keeps_what_came(open_way: OpenWay, tmp_path: Path) -> None:
+    async with open_way([Reply(text="abcdefgh" * 9, cut_after=4)], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert message.stop_reason == "error"
+    assert "broke off" in (message.error or "")
+    assert message.text == "abcdefgh" * 3
+
+
+async def test_an_empty_reply_is_an_error(open_way: OpenWay, tmp_path: Path) -> None:
+    assert "empty reply" in await bad_then_good(open_way, tmp_path, Reply(text=""))
+
+
+async def test_an_empty_body_is_an_error(open_way: OpenWay, tmp_path: Path) -> None:
+    assert "empty reply" in await bad_then_good(open_way, tmp_path, Reply(raw=()))
+
+
+async def test_a_stall_before_the_reply_is_an_error(open_way: OpenWay, tmp_path: Path) -> None:
+    error = await bad_then_good(open_way, tmp_path, Reply(text="x", stall_after=0), Timeouts(0.3, 0.3))
+    assert "sent nothing for" in error
+
+
+async def test_a_stall_in_the_middle_is_an_error(open_way: OpenWay, tmp_path: Path) -> None:
+    error = await bad_then_good(open_way, tmp_path, Reply(text="x" * 50, stall_after=3), Timeouts(5, 0.3))
+    assert "sent nothing for" in error
+
+
+async def test_arguments_that_are_no_json_object_are_marked(open_way: OpenWay, tmp_path: Path) -> None:
+    bad = (Call("shell", '{"command": "ls'), Call("shell", "[1]"), Call("shell", ""))
+    async with open_way([Reply(calls=bad)], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert message.tool_calls == (
+        ToolCall("call_0", "shell", {}, '{"command": "ls'),
+        ToolCall("call_1", "shell", {}, "[1]"),
+        ToolCall("call_2", "shell", {}),
+    )
+
+
+async def test_two_calls_under_one_index_stay_two(open_way: OpenWay, tmp_path: Path) -> None:
+    calls = (Call("shell", {"command": "a"}, index=0, id="one"), Call("shell", {"command": "b"}, index=0, id="two"))
+    async with open_way([Reply(calls=calls)], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert message.tool_calls == (
+        ToolCall("one", "shell", {"command": "a"}),
+        ToolCall("two", "shell", {"command": "b"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        ((b"<html><body>Welcome to nginx</body></html>",), "no model server"),
+        ((b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n', b"data: {bad\n\n"), "not a model reply"),
+        ((b'data: {"choices": 7}\n\n',), "not a model reply"),
+        ((b"\x00\xff\xfe\x80" * 100,), "no model server"),
+        ((b'data: {"choices":[{"delta":{"content":"cut"}}]}\n\n',), "broke off"),
+        ((b"data: " + b"[" * 100_000 + b"\n\n",), "not a model reply"),
+        ((b'data: {"error": {"message": "provider fell over", "code": 502}}\n\n',), "provider fell over"),
+        ((b'data: {"choices":[{"delta":{},"finish_reason":"content_filter"}]}\n\n',), "content filter"),
+    ],
+    ids=["web page", "bad json", "bad shape", "bytes", "cut", "deep", "error inside", "filtered"],
+)
+async def test_garbage_is_an_error_in_plain_words(tmp_path: Path, raw: tuple[bytes, ...], says: str) -> None:
+    assert says in await bad_then_good(fast, tmp_path, Reply(raw=raw))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7])
+async def test_a_reply_survives_being_cut_anywhere_in_its_bytes(tmp_path: Path, length: int) -> None:
+    body = (
+        ': ping\r\n\r\nevent: message\r\ndata: {"choices":[{"delta":{"content":"één 🙂 "}}]}\r\n\r\n'
+        'data:{"choices":[{"delta":{"content":"deux"}}]}\n\ndata: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
+        "data: [DONE]"
+    ).encode()
+    raw = tuple(body[at : at + length] for at in range(0, len(body), length))
+    async with fast([Reply(raw=raw)], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert (message.text, message.stop_reason, message.error) == ("één 🙂 deux", "stop", None)
+
+
+async def test_a_server_that_does_not_stream_is_understood(tmp_path: Path) -> None:
+    body = b'{\n "choices": [{"message": {"role": "assistant", "content": "whole"}, "finish_reason": "stop"}]\n}'
+    async with fast([Reply(raw=(body,))], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert (message.text, message.stop_reason) == ("whole", "stop")
+
+
+async def test_a_reply_without_done_is_whole_if_it_has_a_finish_reason(tmp_path: Path) -> None:
+    async with fast([Reply(text="whole", done=False)], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert (message.text, message.stop_reason) == ("whole", "stop")
+
+
+async def test_a_length_stop_is_told(tmp_path: Path) -> None:
+    async with fast([Reply(text="and so", finish="length")], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert (message.text, message.stop_reason) == ("and so", "length")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Reply(status=429, error="slow down", headers={"Retry-After": "0"}),
+        Reply(status=500, error="boom"),
+        Reply(status=529, error="overloaded"),
+        Reply(text="abcdefgh" * 5, cut_after=3),
+        Reply(text=""),
+    ],
+    ids=["429", "500", "529", "cut", "empty"],
+)
+async def test_what_may_pass_is_tried_again_and_shown(open_way: OpenWay, tmp_path: Path, bad: Reply) -> None:
+    async with open_way([bad, Reply(text="fine")], tmp_path, QUICK) as way:
+        events = await collect(way.model, request_for(way.model_id))
+        message = _last(events[-1])
+    retries = [event for event in events if isinstance(event, Retry)]
+    assert [(retry.attempt, retry.max_attempts) for retry in retries] == [(1, 3)]
+    assert (message.text, message.stop_reason) == ("fine", "stop")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+async def test_what_will_not_pass_is_asked_once(open_way: OpenWay, tmp_path: Path, status: int) -> None:
+    async with open_way([Reply(status=status, error="no")] * 3, tmp_path, QUICK) as way:
+        await final(way.model, request_for(way.model_id))
+        assert way.server is not None
+        assert len(way.server.requests) == 1
+
+
+async def test_an_account_without_credit_is_asked_once(tmp_path: Path) -> None:
+    body = '{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}'
+    async with fast([Reply(status=429, body=body)] * 3, tmp_path, QUICK) as way:
+        message = await final(way.model, request_for(way.model_id))
+        assert way.server is not None
+        assert len(way.server.requests) == 1
+    assert "no credit left" in (message.error or "")
+
+
+async def test_a_server_that_is_not_there_is_named_and_tried_again(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        base = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        connections = Connections()
+        model = OpenAICompatible(Endpoint(FAST, base, stored_key), connections, retry=QUICK)
+        events = await collect(model, request_for("openai_compatible/x"))
+        await connections.close()
+    message = _last(events[-1])
+    assert [event.attempt for event in events if isinstance(event, Retry)] == [1, 2]
+    assert f"Cannot reach Test server at {base}" in (message.error or "")
+    assert "(Tried 3 times.)" in (message.error or "")
+
+
+async def test_cancel_closes_the_socket_within_a_few_milliseconds(tmp_path: Path) -> None:
+    cancel = CancelSignal()
+    async with fast([Reply(text="x", stall_after=0)], tmp_path) as way:
+        assert way.server is not None
+        asking = asyncio.create_task(final(way.model, request_for(way.model_id), cancel))
+        received = await way.server.request(0)
+        begun = time.perf_counter()
+        cancel.set()
+        async with asyncio.timeout(2):
+            await received.gone.wait()
+        assert time.perf_counter() - begun < 1
+        assert (await asking).stop_reason == "aborted"
+
+
+async def test_cancel_ends_the_wait_between_attempts(tmp_path: Path) -> None:
+    cancel = CancelSignal()
+    patient = RetryPolicy(attempts=3, first_delay_s=60)
+    async with fast([Reply(status=500, error="boom")], tmp_path, patient) as way:
+        message = AssistantMessage()
+        async with asyncio.timeout(5):
+            async for event in way.model.stream(request_for(way.model_id), cancel):
+                if isinstance(event, Retry):
+                    cancel.set()
+                else:
+                    message = _last(event)
+    assert message.stop_reason == "aborted"
+
+
+def _last(event: object) -> AssistantMessage:
+    assert isinstance(event, ReplyEnd)
+    return event.message
