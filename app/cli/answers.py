@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from app.cli.asks import Problem, hint, read_reply
+from app.cli.asks import Problem, hint, read_reply, short_hint
 from app.cli.interrupts import Interrupts
 from app.cli.terminal import Terminal
 from app.protocol.asks import Ask, AskAnswerParams
@@ -30,7 +30,7 @@ class PersonAnswers:
         self._terminal.line(self._terminal.style.dim(f"  {hint(ask)}"))
         while True:
             try:
-                line = await self._terminal.ask("> ")
+                line = await self._terminal.ask(short_hint(ask))
             except KeyboardInterrupt:
                 self._interrupts.press()
                 await asyncio.Event().wait()  # the stop cancels the ask, and that cancels this

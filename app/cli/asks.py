@@ -41,6 +41,13 @@ def hint(ask: Ask) -> str:
     return "a number, or an answer of your own" if ask.choices else "type your answer"
 
 
+def short_hint(ask: Ask) -> str:
+    """What stands before the place where one types, for when the hint has scrolled away."""
+    if ask.approval is not None:
+        return "allow? a c w d r > " if ask.approval.remembered else "allow? a d r > "
+    return "go on? y n > " if ask.kind == "limit" else "answer > "
+
+
 def read_reply(ask: Ask, line: str) -> Reply:
     """The answer that a typed line means, or what is wrong with it."""
     text = line.strip()
@@ -79,7 +86,8 @@ def _approval_lines(approval: Approval, width: int, style: Style) -> list[str]:
         lines.append(f"  do     {style.bold(_indented(exact(approval.text)))}")
     if approval.working_dir:
         lines.append(f"  in     {exact(short_path(approval.working_dir))}")
-    lines += _path_lines("reads", approval.reads) + _path_lines("writes", approval.writes)
+    reads = tuple(path for path in approval.reads if path != approval.working_dir)
+    lines += _path_lines("reads", reads) + _path_lines("writes", approval.writes)
     lines.append(f"  why    {style.dim(plain(approval.rule))}")
     return lines + diff_lines(approval.preview, width, style)
 

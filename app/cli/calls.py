@@ -59,12 +59,14 @@ def result_line(call: ToolCallBlock | None, result: ToolResultBlock, width: int,
     words = words_of(result.tool, call.arguments if call else {})
     sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
     time = "" if result.summary.endswith(" s") else _time(result.details)
+    was_run = not result.is_error or result.details is not None
+    verb = words.done if was_run else words.doing  # what was refused or could not begin was not done
     outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
-    head = words.line(words.done, width - len(words.done) - len(outcome) - len(time) - 12, style)
+    head = words.line(verb, width - len(verb) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
     line = style.join(f"{sign} {head}", tail, style.dim(time))
     below = diff_lines(_text(result.details or {}, "diff"), width, style)
-    if result.is_error and result.tool == "shell":
+    if result.is_error and was_run and result.tool == "shell":
         below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text)]
     return "\n".join([line, *below])
 

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from app.cli.answers import Answers
-from app.cli.asks import Problem, hint, read_reply
+from app.cli.asks import Problem, hint, read_reply, short_hint
 from app.cli.live_prompt import How, LivePrompt
 from app.cli.options import Options
 from app.cli.run import UsageError, start_params
@@ -38,7 +38,8 @@ class TypedAnswers:
 
     async def answer(self, ask: Ask) -> AskAnswerParams:
         self.ask, self._reply = ask, asyncio.get_running_loop().create_future()
-        self._prompt.hint(f"{hint(ask)} ")
+        self._prompt.note(f"  {hint(ask)}")
+        self._prompt.hint(short_hint(ask).removesuffix("> "))
         try:
             return await self._reply
         finally:

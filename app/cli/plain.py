@@ -37,6 +37,26 @@ def cut(text: str, width: int) -> str:
     return text[:end].rstrip() + "…"
 
 
+def wrapped(text: str, width: int) -> str:
+    """The text with lines longer than `width` broken at blanks; a word that is longer still stays whole."""
+    return "".join(_wrapped_line(line, width) for line in text.splitlines(keepends=True))
+
+
+def _wrapped_line(line: str, width: int) -> str:
+    if columns(line.rstrip("\n")) <= width:
+        return line
+    lines, used = [""], 0
+    for word in line.rstrip("\n").split(" "):
+        size = columns(word)
+        if used and used + 1 + size > width:
+            lines.append(word)
+            used = size
+        else:
+            lines[-1] += f" {word}" if used else word
+            used += size + (1 if used else 0)
+    return "\n".join(lines) + line[len(line.rstrip("\n")) :]
+
+
 def columns(text: str) -> int:
     """How many terminal columns a text takes: wide East Asian characters and emoji take two, marks none."""
     if text.isascii():

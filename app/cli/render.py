@@ -5,7 +5,7 @@ from typing import assert_never
 from app.cli.asks import ask_lines, outcome
 from app.cli.calls import CONTROL_TOOLS, result_line, running_line
 from app.cli.figures import account
-from app.cli.plain import cut, one_line, plain
+from app.cli.plain import cut, one_line, plain, wrapped
 from app.cli.style import Style
 from app.protocol.asks import Ask
 from app.protocol.blocks import Block, ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
@@ -93,7 +93,7 @@ class Transcript:
         if task.ended_at is None or task.id in self._ended:
             return ""
         self._ended.add(task.id)
-        return self._closed() + badge(task, self._last_text, self.style, self.width)
+        return self._closed() + self._wrapped(badge(task, self._last_text, self.style))
 
     def _node(self, node: Node) -> str:
         if node.id in self._nodes or node.status == "streaming":
@@ -128,7 +128,7 @@ class Transcript:
         self._last_text = text
         if shown and text.startswith(shown):
             return self._opened(plain(text[len(shown) :])) + self._closed()
-        return self._closed() + (plain(text).strip("\n") + "\n" if text.strip() else "")
+        return self._closed() + (self._wrapped(plain(text).strip("\n")) + "\n" if text.strip() else "")
 
     def _result(self, result: ToolResultBlock) -> str:
         call = self._calls.pop(result.call_id, None)
@@ -136,7 +136,7 @@ class Transcript:
             self._running.remove(result.call_id)
         if result.tool == "send_update" and call is not None:
             return plain(str(call.arguments.get("message", ""))).strip() + "\n"
-        if result.tool in CONTROL_TOOLS and not result.is_error:
+        if result.tool in CONTROL_TOOLS and (result.tool == "ask_user" or not result.is_error):
             return ""
         return result_line(call, result, self.width, self.style) + "\n"
 
@@ -152,6 +152,10 @@ class Transcript:
             return self._closed() + "\n".join(ask_lines(ask, self.width, self.style)) + "\n"
         return self._closed() + self.style.dim(f"  {self.style.sign('arrow')} {outcome(ask)}") + "\n"
 
+    def _wrapped(self, text: str) -> str:
+        """Text shown whole is broken at blanks; streamed text is left to the terminal."""
+        return text if self._streams else wrapped(text, self.width)
+
     def _opened(self, text: str) -> str:
         if text:
             self.is_open = not text.endswith("\n")
@@ -163,7 +167,7 @@ class Transcript:
         return "\n" if was_open else ""
 
 
-def badge(task: Task, last_text: str, style: Style, width: int) -> str:
+def badge(task: Task, last_text: str, style: Style) -> str:
     """The last lines of a task: how it ended, its summary unless that was just said, and what it took."""
     lines = [style.join(_ending(task, style), style.dim(account(task, style)))]
     if task.summary and task.summary.strip() not in last_text:

@@ -53,6 +53,9 @@ class Terminal:
     def note(self, text: str) -> None:
         """One line for the person on standard error: what is not part of the output."""
         self.clear_status()
+        if self._prompting:
+            self.line(text)
+            return
         try:
             self._errors.write(text + "\n")
             self._errors.flush()

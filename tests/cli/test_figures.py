@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.figures import count, duration, money
-from app.cli.plain import columns, cut, one_line, plain, short_path
+from app.cli.plain import columns, cut, one_line, plain, short_path, wrapped
 from app.cli.style import style_for
 from app.protocol.usage import Usage
 
@@ -32,6 +32,11 @@ def test_wide_characters_count_two_columns_and_marks_none() -> None:
 
 def test_text_is_cut_to_columns_and_not_to_characters() -> None:
     assert (cut("漢字漢字", 5), cut("abcdef", 4), cut("abc", 3)) == ("漢字…", "abc…", "abc")
+
+
+def test_long_lines_are_broken_at_blanks_and_short_ones_stay() -> None:
+    assert wrapped("aaa bbb ccc\nshort\n", 7) == "aaa bbb\nccc\nshort\n"
+    assert wrapped("abcdefgh ij", 4) == "abcdefgh\nij"
 
 
 def test_lines_become_one_line() -> None:

@@ -92,9 +92,15 @@ def test_a_command_is_one_line_with_its_outcome_and_time() -> None:
 def test_a_failed_command_says_so_with_the_end_of_its_output() -> None:
     shown = transcript()
     shown.event(call("shell", {"command": "pytest -q"}))
-    assert shown.event(result("shell", "exit 1", is_error=True)) == (
+    assert shown.event(result("shell", "exit 1", {"exit_code": 1}, is_error=True)) == (
         "✗ ran `pytest -q` · exit 1\n    text for the model\n"
     )
+
+
+def test_a_call_that_was_refused_is_not_said_to_have_run() -> None:
+    shown = transcript()
+    shown.event(call("shell", {"command": "rm -r build"}))
+    assert shown.event(result("shell", "denied", is_error=True)) == "✗ running `rm -r build` · denied\n"
 
 
 def test_a_change_of_a_file_shows_its_diff() -> None:

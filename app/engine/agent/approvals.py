@@ -87,6 +87,7 @@ def _approval(tool: str, call_id: str, access: Access, decision: Decision) -> Ap
         rule=decision.rule,
         risk=decision.risk,
         command=access.command,
+        working_dir=str(access.reads[0]) if access.command is not None and access.reads else None,
         reads=tuple(str(path) for path in access.reads),
         writes=tuple(str(path) for path in access.writes),
         preview=access.preview,
