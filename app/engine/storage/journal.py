@@ -163,6 +163,8 @@ class Journal:
                         self._loop.call_soon(write.on_commit)
             case _Mark(done):
                 self._answer(done)
+                # Each waiter goes on in a turn of the loop of its own: what fifty do next would hold up all others.
+                await asyncio.sleep(0)
             case _Turn(granted, over):
                 if not granted.done():
                     granted.set_result(None)
