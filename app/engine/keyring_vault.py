@@ -3,7 +3,11 @@
 import importlib
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, Protocol, cast
+
+from app.engine.errors import ConfigurationError
 
 _SERVICE = "errand"
 _PROBE = "round-trip"
@@ -26,32 +30,45 @@ class _Backend(Protocol):
 
 
 class KeyringVault:
-    """A backend of the keyring library as a `Vault`."""
+    """A backend of the keyring library as a `Vault`; raises `ConfigurationError` where it fails."""
 
     def __init__(self, backend: _Backend) -> None:
         self._backend = backend
 
     def get(self, provider: str) -> str | None:
-        return self._backend.get_password(_SERVICE, provider)
+        with _failures():
+            return self._backend.get_password(_SERVICE, provider)
 
     def set(self, provider: str, value: str) -> None:
-        self._backend.set_password(_SERVICE, provider, value)
+        with _failures():
+            self._backend.set_password(_SERVICE, provider, value)
 
     def remove(self, provider: str) -> None:
-        if self._backend.get_password(_SERVICE, provider) is not None:
-            self._backend.delete_password(_SERVICE, provider)
+        with _failures():
+            if self._backend.get_password(_SERVICE, provider) is not None:
+                self._backend.delete_password(_SERVICE, provider)
 
     def works(self) -> bool:
         """Whether a value written is read back."""
-        from keyring.errors import KeyringError
-
         try:
             self.set(_PROBE, "works")
             found = self.get(_PROBE) == "works"
             self.remove(_PROBE)
-        except (KeyringError, OSError):
+        except ConfigurationError:
             return False
         return found
+
+
+@contextmanager
+def _failures() -> Generator[None]:
+    from keyring.errors import KeyringError
+
+    try:
+        yield
+    except (KeyringError, OSError) as error:
+        raise ConfigurationError(
+            f"The system's keyring failed: {error}. Unlock it, or set the key's variable."
+        ) from error
 
 
 def system_vault() -> KeyringVault | None:
