@@ -44,6 +44,7 @@ class Transcript:
         self._asks: dict[str, str] = {}
         self._ended: set[str] = set()
         self._last_text = ""
+        self._errors: set[str] = set()
 
     def event(self, event: Event) -> str:
         """The text that an event adds."""
@@ -93,7 +94,7 @@ class Transcript:
         if task.ended_at is None or task.id in self._ended:
             return ""
         self._ended.add(task.id)
-        return self._closed() + self._wrapped(badge(task, self._last_text, self.style))
+        return self._closed() + self._wrapped(self._badge(task))
 
     def _node(self, node: Node) -> str:
         if node.id in self._nodes or node.status == "streaming":
@@ -102,7 +103,8 @@ class Transcript:
         text = "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
         if node.status in ("failed", "cut"):
             word = "failed" if node.status == "failed" else "cut off"
-            reason = f": {one_line(node.error, 200)}" if node.error else ""
+            reason = f": {one_line(node.error, 500)}" if node.error else ""
+            self._errors.add(node.error or "")
             text += self._closed() + self.style.red(f"{self.style.sign('cross')} reply {word}{reason}") + "\n"
         return text
 
@@ -141,6 +143,9 @@ class Transcript:
         return result_line(call, result, self.width, self.style) + "\n"
 
     def _notice(self, notice: NoticeBlock) -> str:
+        if notice.kind == "error" and notice.text in self._errors:
+            return ""
+        self._errors.add(notice.text)
         paint = self.style.red if notice.kind == "error" else self.style.amber
         return paint(f"{self.style.sign('warn')} {plain(notice.text)}") + "\n"
 
@@ -151,6 +156,15 @@ class Transcript:
         if ask.status == "waiting":
             return self._closed() + "\n".join(ask_lines(ask, self.width, self.style)) + "\n"
         return self._closed() + self.style.dim(f"  {self.style.sign('arrow')} {outcome(ask)}") + "\n"
+
+    def _badge(self, task: Task) -> str:
+        """The last lines of a task: how it ended and what it took, its summary and error unless just said."""
+        lines = [self.style.join(_ending(task, self.style), self.style.dim(account(task, self.style)))]
+        if task.summary and task.summary.strip() not in self._last_text:
+            lines.insert(0, plain(task.summary).strip())
+        if task.error and task.error not in self._errors:
+            lines.append(self.style.red(f"  {plain(task.error)}"))
+        return "\n".join(lines) + "\n"
 
     def _wrapped(self, text: str) -> str:
         """Text shown whole is broken at blanks; streamed text is left to the terminal."""
@@ -165,16 +179,6 @@ class Transcript:
         """A newline if a streamed reply stands open."""
         was_open, self.is_open = self.is_open, False
         return "\n" if was_open else ""
-
-
-def badge(task: Task, last_text: str, style: Style) -> str:
-    """The last lines of a task: how it ended, its summary unless that was just said, and what it took."""
-    lines = [style.join(_ending(task, style), style.dim(account(task, style)))]
-    if task.summary and task.summary.strip() not in last_text:
-        lines.insert(0, plain(task.summary).strip())
-    if task.error:
-        lines.append(style.red(f"  {plain(task.error)}"))
-    return "\n".join(lines) + "\n"
 
 
 def _ending(task: Task, style: Style) -> str:

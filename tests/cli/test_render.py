@@ -206,6 +206,18 @@ def test_the_other_ends_of_a_task_each_have_their_words() -> None:
     assert "  401: check OPENAI_API_KEY" in transcript().event(TaskUpdate(task=ends["error"]))
 
 
+def test_one_error_is_said_once() -> None:
+    shown = transcript()
+    failed = node("assistant", status="failed", error="no key")
+    notice = node("system", NoticeBlock(kind="error", text="no key"), identifier="node_2")
+    events = (
+        TaskMessage(node=failed),
+        TaskMessage(node=notice),
+        TaskUpdate(task=task("error", stop_reason="error", error="no key")),
+    )
+    assert "".join(shown.event(event) for event in events).count("no key") == 1
+
+
 def test_the_status_line_says_what_the_task_does_now() -> None:
     shown = transcript()
     shown.event(TaskUpdate(task=task("thinking")))
