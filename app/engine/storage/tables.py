@@ -14,6 +14,7 @@ from sqlalchemy import (
     text,
 )
 
+# Partial indexes are SQLite's alone: naming another database here would import its dialect at every start (30 ms).
 metadata = MetaData()
 
 # SQLite gives a row number by itself to a column of the type INTEGER alone.
@@ -49,7 +50,6 @@ nodes = Table(
         "nodes_streaming",
         "status",
         sqlite_where=text("status = 'streaming'"),
-        postgresql_where=text("status = 'streaming'"),
     ),
 )
 
@@ -83,9 +83,7 @@ tasks = Table(
     Column("body", Text, nullable=False),
     Index("tasks_by_start", "started_at", "id"),
     Index("tasks_by_conversation", "conversation_id", "started_at"),
-    Index(
-        "tasks_active", "started_at", sqlite_where=text("ended_at IS NULL"), postgresql_where=text("ended_at IS NULL")
-    ),
+    Index("tasks_active", "started_at", sqlite_where=text("ended_at IS NULL")),
 )
 
 # One row a model call: written as `started` before it, the rest after it.

@@ -56,7 +56,6 @@ def _conversations() -> None:
         "nodes",
         ["status"],
         sqlite_where=text("status = 'streaming'"),
-        postgresql_where=text("status = 'streaming'"),
     )
     op.create_table(
         "personalities",
@@ -92,7 +91,6 @@ def _tasks() -> None:
         "tasks",
         ["started_at"],
         sqlite_where=text("ended_at IS NULL"),
-        postgresql_where=text("ended_at IS NULL"),
     )
     op.create_table(
         "turns",
