@@ -1,0 +1,81 @@
+"""Anthropic through the library: signed reasoning goes back, the prompt is cached, and cached tokens are counted."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from app.engine.messages import Text, Thinking, ToolCall, ToolResultMessage
+from app.engine.models.base import ChatModel, ModelOptions, ModelRequest
+from app.engine.models.catalog import find
+from app.engine.models.endpoint import Endpoint
+from app.engine.models.litellm import LiteLLM
+from app.engine.models.litellm_thread import LibraryThread
+from tests.engine.models.ways import ONCE, stored_key
+from tests.support.anthropic_server import AnthropicServer
+from tests.support.replies import final, request_for
+
+pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
+NAME = "anthropic/claude-sonnet-4-5"
+
+
+@pytest.fixture
+async def server() -> AsyncGenerator[AnthropicServer]:
+    async with AnthropicServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def model(server: AnthropicServer) -> AsyncGenerator[ChatModel]:
+    row = find("anthropic")
+    assert row is not None
+    thread = LibraryThread()
+    yield LiteLLM(Endpoint(row, server.url, stored_key), thread, retry=ONCE)
+    await thread.close()
+
+
+def thinking_request() -> ModelRequest:
+    plain = request_for(NAME)
+    return ModelRequest(NAME, plain.system_prompt, plain.messages, plain.tools, ModelOptions(thinking_level="low"))
+
+
+async def test_a_signed_reply_arrives_whole_with_its_cost(model: ChatModel) -> None:
+    message = await final(model, thinking_request())
+    assert message.content == (
+        Thinking("hm", "PROOF=="),
+        Text("Listing."),
+        ToolCall("toolu_1", "shell", {"command": "ls"}),
+    )
+    usage = message.usage
+    assert (usage.input_tokens, usage.output_tokens) == (105, 20)
+    assert (usage.cache_read_tokens, usage.cache_write_tokens) == (90, 5)
+    assert usage.cost_usd == pytest.approx((10 * 3 + 90 * 0.3 + 5 * 3.75 + 20 * 15) / 1e6)
+
+
+async def test_the_next_turn_sends_the_proof_back_and_marks_the_prompt_for_the_cache(
+    server: AnthropicServer, model: ChatModel
+) -> None:
+    first = thinking_request()
+    reply = await final(model, first)
+    result = ToolResultMessage("toolu_1", "shell", (Text("a b"),))
+    await final(model, ModelRequest(NAME, "Be brief.", (*first.messages, reply, result), first.tools, first.options))
+    body = server.bodies[1]
+    mark = {"type": "ephemeral"}
+    assert body["system"] == [{"type": "text", "text": "Be brief.", "cache_control": mark}]
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    assert messages[1:] == [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "PROOF=="},
+                {"type": "text", "text": "Listing."},
+                {"type": "tool_use", "id": "toolu_1", "name": "shell", "input": {"command": "ls"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a b", "cache_control": mark},
+            ],
+        },
+    ]
