@@ -6,12 +6,20 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from tests.benchmarks import steps
 from tests.benchmarks.bench import Row
+from tests.benchmarks.bench_loop import loop_alone
+from tests.benchmarks.start import start
+from tests.benchmarks.steps import fifty_tasks, one_task
+from tests.benchmarks.stop import stop
+from tests.benchmarks.stored import stored
 
 BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
-    ("one_task", steps.one_task),
-    ("fifty_tasks", steps.fifty_tasks),
+    ("one_task", one_task),
+    ("start", start),
+    ("fifty_tasks", fifty_tasks),
+    ("stop", stop),
+    ("stored", stored),
+    ("loop", loop_alone),
 )
 
 
@@ -26,7 +34,9 @@ def _line(row: Row) -> str:
 
 
 async def _run(wanted: list[str]) -> None:
-    sys.stdout.write(f"{_machine()}\n\n| | measured | at most | against the bare loop | holds |\n|---|---|---|---|---|\n")
+    sys.stdout.write(
+        f"{_machine()}\n\n| | measured | at most | against the bare loop | holds |\n|---|---|---|---|---|\n"
+    )
     for name, bench in BENCHES:
         if not wanted or any(word in name for word in wanted):
             for row in await bench():

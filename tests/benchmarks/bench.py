@@ -1,4 +1,4 @@
-"""What a row of the bench table is, and the parts that rows share: a model server and an engine, each its own process."""
+"""What a row of the bench table is, and the parts that rows share: a model server and an engine, each a process."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.engine import EmptyParams
 from app.protocol.events import EventRecord, TaskUpdate
-from app.protocol.tasks import TaskStartParams
+from app.protocol.tasks import Task, TaskStartParams
 from app.protocol.wire import ENGINE_SHUTDOWN, TASK_START
 
 
@@ -57,9 +57,9 @@ class ModelProcess:
 
 
 @contextmanager
-def model(steps: int) -> Iterator[ModelProcess]:
-    command = [sys.executable, "-m", "tests.benchmarks.model", str(steps)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+def model(steps: int, command: str = "echo step") -> Generator[ModelProcess]:
+    arguments = [sys.executable, "-m", "tests.benchmarks.model", str(steps), command]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield ModelProcess(process)
         finally:
@@ -67,7 +67,7 @@ def model(steps: int) -> Iterator[ModelProcess]:
 
 
 @contextmanager
-def home() -> Iterator[Path]:
+def home() -> Generator[Path]:
     """A fresh data directory, in the environment too, so that commands find it."""
     before = os.environ.get("ERRAND_HOME")
     with tempfile.TemporaryDirectory(prefix="errand-bench-") as folder:
@@ -94,7 +94,7 @@ async def end_engine(connection: Connection, folder: Path) -> None:
     await connection.call(ENGINE_SHUTDOWN, EmptyParams())
     await connection.close()
     async with asyncio.timeout(10):
-        while Paths(folder).endpoint.exists():
+        while Paths(folder).endpoint.exists():  # noqa: ASYNC110 - another process sets no event of ours
             await asyncio.sleep(0.01)
 
 
@@ -118,8 +118,9 @@ async def run_tasks(connection: Connection, url: str, count: int, workspace: Pat
     unsubscribe()
 
 
-async def start(connection: Connection, url: str, workspace: Path) -> None:
-    await connection.call(
+async def start(connection: Connection, url: str, workspace: Path) -> Task:
+    """Start one task that may do anything in `workspace`."""
+    started = await connection.call(
         TASK_START,
         TaskStartParams(
             prompt="go",
@@ -131,6 +132,7 @@ async def start(connection: Connection, url: str, workspace: Path) -> None:
             max_turns=1000,
         ),
     )
+    return started.task
 
 
 def p99(samples: Sequence[float]) -> float:

@@ -1,6 +1,6 @@
-"""The floor: a bare loop on aiohttp that does what a tool step needs and nothing else. `python -m tests.benchmarks.floor`.
+"""The floor: a bare loop on aiohttp that does what a tool step needs and nothing else.
 
-Prints one JSON line: wall seconds and CPU seconds for `tasks` × `steps`, and when the first request left.
+`python -m tests.benchmarks.floor URL TASKS` prints one JSON line: wall and CPU seconds for all of it.
 """
 
 import asyncio
@@ -42,11 +42,11 @@ async def _call(
 
 
 async def _run(url: str, tasks: int) -> None:
-    asyncio.get_running_loop()
     if sys.version_info < (3, 12):
         watcher = asyncio.PidfdChildWatcher()
         watcher.attach_loop(asyncio.get_running_loop())
-        asyncio.set_child_watcher(watcher)
+        # The default starts a thread for each child: the floor would be too high.
+        asyncio.set_child_watcher(watcher)  # pyright: ignore[reportDeprecated] - only where it is the way
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         started, cpu = time.perf_counter(), time.process_time()
         await asyncio.gather(*(_task(session, url) for _ in range(tasks)))

@@ -1,17 +1,17 @@
 """A model server for benches: fixed bytes over plain asyncio, so that what is measured is the client.
 
-Each conversation gets `steps` replies that call the shell, then one that ends the task. Prints its base URL, then a
-line with the time (`time.time()`) of the first request after each line it reads on stdin.
+Each conversation gets `steps` replies that run a command in the shell, then one that ends the task. Prints its base
+URL, then a line with the time (`time.time()`) of the first request after each line it reads on stdin.
 """
 
 import asyncio
 import sys
 import time
+from contextlib import suppress
 
 import msgspec
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-_COMMAND = "echo step"
 
 
 def _event(delta: dict[str, object], finish: str | None) -> bytes:
@@ -57,9 +57,9 @@ class _Connection(asyncio.Protocol):
 class BenchModel:
     """Chooses the reply by the assistant messages in the request, so any number of conversations may run at once."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, command: str) -> None:
         self._steps = steps
-        self._replies = [_call("shell", {"command": _COMMAND}, number) for number in range(steps)]
+        self._replies = [_call("shell", {"command": command}, number) for number in range(steps)]
         self._last = _call("task_complete", {"summary": "done"}, steps)
         self._armed = False
 
@@ -76,8 +76,8 @@ class BenchModel:
         return self._replies[turn] if turn < self._steps else self._last
 
 
-async def _serve(steps: int) -> None:
-    model = BenchModel(steps)
+async def _serve(steps: int, command: str) -> None:
+    model = BenchModel(steps, command)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Connection(model), "127.0.0.1", 0, backlog=512)
     port = server.sockets[0].getsockname()[1]
@@ -95,7 +95,5 @@ async def _serve(steps: int) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        asyncio.run(_serve(int(sys.argv[1])))
-    except RuntimeError:  # the loop was stopped: stdin is closed, the bench is over
-        pass
+    with suppress(RuntimeError):  # the loop was stopped: stdin is closed, the bench is over
+        asyncio.run(_serve(int(sys.argv[1]), sys.argv[2]))
