@@ -1,4 +1,4 @@
-"""Draws a terminal as SVG: `FORCE_COLOR=1 errand tour | python packaging/terminal_picture.py > docs/images/tour.svg`."""
+"""Draws a terminal as SVG: `FORCE_COLOR=1 errand tour | python packaging/terminal_picture.py > tour.svg`."""
 
 import re
 import sys
