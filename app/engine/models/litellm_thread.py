@@ -4,9 +4,11 @@ of a millisecond, none of which may stall the engine. Only bytes and our own err
 
 import asyncio
 import concurrent.futures
+import gc
 import importlib
 import os
 import re
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, cast
@@ -98,12 +100,22 @@ def _library() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # counting tokens of some names would ask the hub for 24 s
     with _importing:
-        library = cast(Any, importlib.import_module("litellm"))
+        library = cast(Any, sys.modules.get("litellm") or _import_without_collection())
     library.suppress_debug_info = True
     library.telemetry = False
     library.drop_params = True  # what a model does not take is left out
     library.modify_params = True  # thinking is left out where the reasoning of an earlier call is gone
     return library
+
+
+def _import_without_collection() -> Any:
+    """The library brings some 100,000 objects; looking through them for garbage stops all threads for 200 ms."""
+    gc.disable()
+    try:
+        return importlib.import_module("litellm")
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 async def _import() -> None:
