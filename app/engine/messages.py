@@ -64,7 +64,7 @@ class UserMessage:
     role: Literal["user"] = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class AssistantMessage:
     """A reply, whole or partial. `error` is set when `stop_reason` is error or aborted."""
 
@@ -84,7 +84,7 @@ class AssistantMessage:
         return tuple(block for block in self.content if isinstance(block, ToolCall))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ToolResultMessage:
     """The answer to one tool call. `details` is for people and the record; the model sees `content` only."""
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
 
 import msgspec
 
@@ -19,11 +18,12 @@ from app.engine.messages import (
 )
 from app.engine.models.base import ModelRequest, ToolDefinition
 from app.engine.models.catalog import Provider
+from app.engine.models.kept import Kept
 from app.protocol.json import JsonObject, JsonValue
 
 
-def chat_messages(request: ModelRequest, provider: Provider) -> list[JsonValue]:
-    """The conversation in the form of the API.
+def chat_messages(request: ModelRequest, provider: Provider, kept: Kept[list[JsonValue]]) -> list[JsonValue]:
+    """The conversation in the form of the API. `kept` holds what was made of messages sent before, for one provider.
 
     Calls a failed or aborted reply left without a result are dropped; others without one are answered, since strict
     providers refuse a call without a result.
@@ -41,9 +41,12 @@ def chat_messages(request: ModelRequest, provider: Provider) -> list[JsonValue]:
             case UserMessage():
                 messages.append({"role": "user", "content": _parts(message.content)})
             case AssistantMessage():
-                messages += _assistant(message, answered, provider)
+                if all(call.id in answered for call in message.tool_calls):
+                    messages += kept.of(message, lambda reply=message: _assistant(reply, answered, provider))
+                else:
+                    messages += _assistant(message, answered, provider)
             case ToolResultMessage():
-                messages.append(_result(message, provider))
+                messages += kept.of(message, lambda result=message: [_result(result, provider)])
                 pending += _pictures(message)
     return messages + pending
 
@@ -65,21 +68,23 @@ def encode(body: JsonObject) -> bytes:
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _assistant(message: AssistantMessage, answered: set[str], provider: Provider) -> Iterator[JsonValue]:
+def _assistant(message: AssistantMessage, answered: set[str], provider: Provider) -> list[JsonValue]:
     failed = message.stop_reason in ("error", "aborted")
     calls = [call for call in message.tool_calls if call.id in answered or not failed]
     text = message.text
     if not text and not calls:
-        return
+        return []
     entry: JsonObject = {"role": "assistant", "content": text or None}
     if calls:
         entry["tool_calls"] = [_call(call, provider) for call in calls]
         thoughts = [block for block in message.content if isinstance(block, Thinking)]
         entry.update(_reasoning(thoughts, provider))
-    yield entry
-    for call in calls:
-        if call.id not in answered:
-            yield {"role": "tool", "tool_call_id": _call_id(call.id, provider), "content": "(no result was recorded)"}
+    missing: list[JsonValue] = [
+        {"role": "tool", "tool_call_id": _call_id(call.id, provider), "content": "(no result was recorded)"}
+        for call in calls
+        if call.id not in answered
+    ]
+    return [entry, *missing]
 
 
 def _reasoning(thoughts: list[Thinking], provider: Provider) -> JsonObject:

@@ -13,6 +13,7 @@ from app.engine.models.chunks import ChunkReader
 from app.engine.models.convert import chat_messages, tool_definitions
 from app.engine.models.endpoint import Endpoint, Timeouts
 from app.engine.models.failure import Failed, Failure, Refused, cut, stalled
+from app.engine.models.kept import Kept
 from app.engine.models.litellm_thread import LibraryFailure, LibraryThread
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.refusals import refusal
@@ -83,7 +84,7 @@ class LiteLLM:
     def _arguments(self, request: ModelRequest, key: str | None) -> JsonObject:
         provider, options = self._endpoint.provider, request.options
         name = request.model.partition("/")[2]
-        messages = chat_messages(request, provider)
+        messages = chat_messages(request, provider, Kept())  # the marks below change entries
         arguments: JsonObject = {
             "model": f"{provider.price_prefix}/{name}",
             "messages": _with_cache_marks(messages) if provider.name == "anthropic" else messages,

@@ -17,6 +17,7 @@ from app.engine.models.convert import chat_messages, encode, tool_definitions
 from app.engine.models.effort import effort_fields
 from app.engine.models.endpoint import Endpoint, Timeouts
 from app.engine.models.failure import Failed, Failure, Refused, cut, stalled
+from app.engine.models.kept import Kept
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.prices import priced
 from app.engine.models.refusals import refusal
@@ -24,7 +25,7 @@ from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
 from app.engine.models.sse import LineTooLong
 from app.engine.models.streamed_reply import StreamedReply, read_start
 from app.engine.models.watch import Aborted, Stalled, Watch
-from app.protocol.json import JsonObject
+from app.protocol.json import JsonObject, JsonValue
 
 _TIMEOUTS = Timeouts()
 _RETRY = RetryPolicy()
@@ -45,6 +46,7 @@ class OpenAICompatible:
         self._timeouts = timeouts
         self._retry = retry
         self._streams = OpenStreams()
+        self._kept: Kept[list[JsonValue]] = Kept()
         self._base = endpoint.base_url.rstrip("/").removesuffix("/chat/completions")
         self._proxy = proxy_for(self._base)
 
@@ -117,7 +119,7 @@ class OpenAICompatible:
         provider, options = self._endpoint.provider, request.options
         body: JsonObject = {
             "model": request.model.partition("/")[2],
-            "messages": chat_messages(request, provider),
+            "messages": chat_messages(request, provider, self._kept),
             "stream": True,
         }
         if provider.asks_usage:

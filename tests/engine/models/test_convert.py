@@ -16,6 +16,7 @@ from app.engine.messages import (
 from app.engine.models import catalog
 from app.engine.models.base import ModelRequest
 from app.engine.models.convert import chat_messages, encode
+from app.engine.models.kept import Kept
 from app.protocol.json import JsonValue
 
 PICTURE = Image("image/png", "AAAA")
@@ -24,7 +25,7 @@ PICTURE = Image("image/png", "AAAA")
 def converted(*messages: ModelMessage, provider: str = "openai") -> list[JsonValue]:
     row = catalog.find(provider)
     assert row is not None
-    return chat_messages(ModelRequest(f"{provider}/x", "", messages), row)
+    return chat_messages(ModelRequest(f"{provider}/x", "", messages), row, Kept())
 
 
 def test_a_whole_turn_is_sent_as_it_was() -> None:
@@ -40,7 +41,7 @@ def test_a_whole_turn_is_sent_as_it_was() -> None:
     )
     row = catalog.find("openai")
     assert row is not None
-    assert chat_messages(request, row) == [
+    assert chat_messages(request, row, Kept()) == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "list"},
         {
@@ -131,3 +132,18 @@ def test_models_that_want_their_reasoning_back_get_it() -> None:
 
 def test_text_that_is_not_unicode_can_be_sent() -> None:
     assert encode({"text": "a\udcffb"}) == b'{"text": "a?b"}'
+
+
+def test_what_was_made_of_a_message_is_kept_while_it_lives() -> None:
+    row = catalog.find("openai")
+    assert row is not None
+    kept: Kept[list[JsonValue]] = Kept()
+    call = AssistantMessage((Text("I look."), ToolCall("1", "shell", {"command": "true"})), "tool_use")
+    result = ToolResultMessage("1", "shell", (Text("done"),))
+    unanswered = ModelRequest("openai/x", "", (user_text("go"), call))
+    whole = ModelRequest("openai/x", "", (user_text("go"), call, result))
+    first = chat_messages(unanswered, row, kept)
+    second = chat_messages(whole, row, kept)
+    assert second == chat_messages(whole, row, Kept())
+    assert second[1] is chat_messages(whole, row, kept)[1]
+    assert first[-1] != second[-1]
