@@ -11,14 +11,14 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.patch_stdout import StdoutProxy
 
-from app.cli.plain import columns
+from app.cli.plain import columns, cut
 from app.cli.style import Style
 
 How: TypeAlias = Literal["enter", "alt_enter", "interrupt", "end"]
 
 
 class LivePrompt:
-    """Output above, a status line below, one line of input between.
+    """Output above, then a status line while a task works, then the line that is typed.
 
     Text that has no newline yet stands right above the prompt, so that a reply can be read as it comes.
     """
@@ -33,7 +33,6 @@ class LivePrompt:
         self._out: StdoutProxy | None = None
         self._session: PromptSession[str] = PromptSession(
             message=self._message,
-            bottom_toolbar=lambda: self._status or None,
             history=FileHistory(str(history)),
             key_bindings=self._keys(),
         )
@@ -92,7 +91,9 @@ class LivePrompt:
 
     def _message(self) -> ANSI:
         tail = f"{self._tail}\n" if self._tail else ""
-        return ANSI(f"{tail}{self._hint}{self.style.bold('> ')}")
+        # Not prompt_toolkit's toolbar: it stays hidden in terminals that do not report the cursor's place.
+        status = self.style.dim(cut(self._status, self.width - 1)) + "\n" if self._status else ""
+        return ANSI(f"{tail}{status}{self._hint}{self.style.bold('> ')}")
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
