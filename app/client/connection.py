@@ -101,8 +101,9 @@ class Connection:
 
     async def open(self) -> None:
         """Connect for the first time. Raises `NoEngine`, `CallError` or DIAL_ERRORS."""
-        socket = await self._dial()
-        self._keeper = asyncio.get_running_loop().create_task(self._keep(socket), name="connection to the engine")
+        self._socket = await self._dial()
+        keeping = self._keep(self._socket)
+        self._keeper = asyncio.get_running_loop().create_task(keeping, name="connection to the engine")
 
     async def call(self, method: Method[P, R], params: P) -> R:
         """The engine's answer. Raises `CallError`, or `ConnectionLost` when the engine stays away.
@@ -163,6 +164,9 @@ class Connection:
         except asyncio.CancelledError:
             if not keeper.cancelled():
                 raise
+        if self._socket is not None:  # the keeper was ended before it began
+            await self._socket.close()
+            self._socket = None
 
     async def _dial(self) -> ClientConnection:
         socket, engine = await dial(self._find(), self._client_id, self._client_name)

@@ -1,6 +1,7 @@
 """The client's line: calls, events in order, and coming back after a loss."""
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -175,6 +176,14 @@ async def test_shutdown_is_answered_and_a_closed_connection_says_so(engine: Engi
         await connection.close()
         with pytest.raises(ConnectionLost, match="closed"):
             await connection.call(ENGINE_STATUS, EmptyParams())
+
+
+async def test_a_connection_closed_as_soon_as_it_is_open_leaves_nothing_behind(engine: EngineServer) -> None:
+    connection = Connection(engine.endpoint, "test")
+    await connection.open()
+    await connection.close()
+    # An open socket that nobody holds any more warns when it is collected, which fails this test.
+    gc.collect()
 
 
 async def test_without_an_engine_the_first_attempt_fails_at_once() -> None:
