@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from app.engine.deltas import DeltaBuffer
+from app.engine.storage import events
 from app.engine.storage.apply import writes_for
 from app.engine.storage.journal import Journal
 from app.protocol.events import Delta, Event, EventRecord, TaskMessage, TextDelta
@@ -18,6 +19,10 @@ from app.protocol.wire import Notice
 
 # Two frames of a 60 Hz screen: text looks continuous, and 20 streams of 100 tokens/s make 600 messages/s, not 2,000.
 _FLUSH_SECONDS = 0.033
+
+# Replay reaches this far back; older clients take a snapshot. The log holds every node a second time.
+_KEPT = 20_000
+_PRUNED_EACH = 1_000
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -69,6 +74,8 @@ class EventLog:
         writes = writes_for(record)
         self._journal.put(*writes[:-1], replace(writes[-1], on_commit=lambda: self._on_commit(record)))
         self.head = record.sequence
+        if self.head % _PRUNED_EACH == 0:
+            self._journal.put(events.prune(_KEPT))
         if isinstance(event, TaskMessage):
             self._deltas.finish(event.node)
         return record

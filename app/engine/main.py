@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -32,6 +32,7 @@ from app.engine.server.services import Services
 from app.engine.server.socket import Server
 from app.engine.settings import Settings
 from app.engine.stall import StallMeter
+from app.engine.storage import commands
 from app.engine.storage.database import Database
 from app.engine.storage.engines import sqlite_url
 from app.engine.tools.orphans import reap_orphans
@@ -40,6 +41,9 @@ from app.protocol.endpoint import Endpoint
 from app.protocol.engine import PROTOCOL_VERSION
 
 _logger = logging.getLogger(__name__)
+
+# A client that comes back after this long and sends a command again has it done again.
+_REMEMBERED = timedelta(days=7)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -85,6 +89,7 @@ async def open_services(paths: Paths, shutdown: Callable[[], None], stack: Async
     _, head = await database.events.bounds()
     log = EventLog(database.journal, database.epoch, head)
     stack.callback(log.close)
+    database.journal.put(commands.prune(datetime.now(UTC) - _REMEMBERED))
     await mark_interrupted(database, log)
     keys = KeyStore(paths.keys, os.environ)
     models = ModelRouter(keys, Path(str(files("resources") / "tour")))
