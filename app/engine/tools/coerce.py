@@ -35,8 +35,28 @@ def coerced(value: JsonValue, schema: JsonValue, root: JsonObject, depth: int = 
 def _members(value: JsonObject, schema: JsonObject, root: JsonObject, depth: int) -> JsonObject:
     declared = schema.get("properties")
     properties = declared if _is_object(declared) else {}
-    others = schema.get("additionalProperties")
-    return {name: coerced(item, properties.get(name, others), root, depth + 1) for name, item in value.items()}
+    others, required = schema.get("additionalProperties"), schema.get("required")
+    needed = required if isinstance(required, list) else []
+    return {
+        name: coerced(item, properties.get(name, others), root, depth + 1)
+        for name, item in value.items()
+        # Models send null for what they leave out.
+        if item is not None or name in needed or not _refuses_null(properties.get(name), root)
+    }
+
+
+def _refuses_null(schema: JsonValue, root: JsonObject) -> bool:
+    if not _is_object(schema):
+        return False
+    schema = _resolve(schema, root)
+    branches = [_resolve(branch, root) for branch in _schemas(schema.get("anyOf")) + _schemas(schema.get("oneOf"))]
+    return _is_of_others(schema) or (bool(branches) and all(_is_of_others(branch) for branch in branches))
+
+
+def _is_of_others(schema: JsonObject) -> bool:
+    """True where types are named and null is none of them."""
+    types = _types(schema)
+    return bool(types) and "null" not in types
 
 
 def _items(value: list[JsonValue], schema: JsonObject, root: JsonObject, depth: int) -> list[JsonValue]:
@@ -105,7 +125,7 @@ def _convert(value: JsonValue, name: str) -> JsonValue:
         case "integer" | "number":
             return _to_number(value)
         case "boolean":
-            return {"true": True, "false": False, "1": True, "0": False}.get(str(value).lower(), value)
+            return _to_boolean(value)
         case "string" if isinstance(value, bool):
             return "true" if value else "false"
         case "string" if isinstance(value, int | float):
@@ -114,6 +134,12 @@ def _convert(value: JsonValue, name: str) -> JsonValue:
             return None
         case _:
             return value
+
+
+def _to_boolean(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.lower(), value)
+    return bool(value) if isinstance(value, int) and value in (0, 1) else value
 
 
 def _to_number(value: JsonValue) -> JsonValue:

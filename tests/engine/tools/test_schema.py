@@ -26,6 +26,9 @@ def field(schema: JsonObject) -> JsonObject:
         ({"type": "number"}, "1e3", 1000),
         ({"type": "boolean"}, "true", True),
         ({"type": "boolean"}, 0, False),
+        ({"type": "boolean"}, "False", False),
+        ({"type": ["boolean", "integer"]}, "1", 1),
+        ({"oneOf": [{"type": "boolean"}, {"type": "number"}]}, "1", 1),
         ({"type": "string"}, 5, "5"),
         ({"type": "string"}, True, "true"),
         ({"type": "null"}, "null", None),
@@ -45,6 +48,30 @@ def test_values_of_the_wrong_type_are_converted_where_there_is_no_doubt(
 
     assert checked == {"x": used}
     assert type(checked["x"]) is type(used)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string"},
+        {"type": ["string", "integer"]},
+        {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+        {"$ref": "#/$defs/count"},
+    ],
+)
+def test_null_for_what_may_be_left_out_counts_as_left_out(schema: JsonObject) -> None:
+    optional: JsonObject = {"$defs": {"count": {"type": "integer"}}, **field(schema)}
+
+    assert check_arguments("t", optional, {"x": None, "extra": None}) == {"extra": None}
+    with pytest.raises(ToolError, match="x"):
+        check_arguments("t", {**optional, "required": ["x"]}, {"x": None})
+
+
+@pytest.mark.parametrize(
+    "schema", [{}, {"type": ["integer", "null"]}, {"anyOf": [{"type": "integer"}, {"enum": [None]}]}]
+)
+def test_null_stays_where_the_schema_takes_it(schema: JsonObject) -> None:
+    assert check_arguments("t", field(schema), {"x": None}) == {"x": None}
 
 
 def test_references_inside_the_schema_are_followed() -> None:
@@ -107,4 +134,4 @@ def test_whatever_is_sent_gives_checked_arguments_or_a_tool_error(value: JsonVal
         checked = check_arguments("t", field({"type": "integer"}), {"x": value})
     except ToolError:
         return
-    assert isinstance(checked["x"], int)
+    assert checked == {} if value is None else isinstance(checked["x"], int)
