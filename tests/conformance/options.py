@@ -77,10 +77,9 @@ class _ScriptedHooks:
     async def _convert(self, messages: Sequence[Message]) -> Sequence[ModelMessage]:
         spec = self._options.convert_to_llm
         assert spec is not None
-        kept = [message for message in messages if message.role not in spec.drop]
-        return await known_to_models(
-            [_as_user(message) if message.role in spec.as_user else message for message in kept]
-        )
+        drop, as_user = _roles(spec.drop), _roles(spec.as_user)
+        kept = [message for message in messages if message.role not in drop]
+        return await known_to_models([_as_user(message) if message.role in as_user else message for message in kept])
 
     async def _key(self, model: str) -> str | None:
         return f"key for {model}"
@@ -114,6 +113,11 @@ class _ScriptedHooks:
         self._turns_prepared += 1
         texts = answers[self._turns_prepared - 1] if self._turns_prepared <= len(answers) else None
         return NextTurn(add=tuple(user_text(text) for text in texts)) if texts is not None else None
+
+
+def _roles(names: Sequence[str]) -> set[str]:
+    """The files write the role of a result in either way."""
+    return {"tool_result" if name == "toolResult" else name for name in names}
 
 
 def _as_user(message: Message) -> Message:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from msgspec import UNSET
 
@@ -36,7 +35,11 @@ class ScriptedTool:
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         script = self._spec.by_call.get(call_id, self._spec.script)
-        return await self._play(script, arguments, cancel, on_update)
+        try:
+            return await self._play(script, arguments, cancel, on_update)
+        finally:
+            # A JavaScript promise settles after its work is done: calls beside this one get to run first.
+            await asyncio.sleep(0)
 
     async def _play(
         self, script: list[ScriptStep], arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
@@ -51,18 +54,26 @@ class ScriptedTool:
                 on_update(text_result(_filled(step.emit, arguments)))
             elif step.detach is not None:
                 self._detached.add(asyncio.create_task(self._play(step.detach, arguments, cancel, on_update)))
+                await asyncio.sleep(0)  # what it does at once, it does before this script goes on
             elif step.sleep is not UNSET and step.honour_abort:
                 await _sleep_until_aborted(step.sleep / 1000, cancel)
             else:
                 await self._act(step)
+                await asyncio.sleep(0)
         return text_result("")
 
 
 async def _sleep_until_aborted(seconds: float, cancel: CancelSignal) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(cancel.wait(), seconds)
-    if cancel.is_set:
-        raise ToolError("aborted by signal")
+    aborted = asyncio.Event()
+    unsubscribe = cancel.subscribe(aborted.set)  # so that calls side by side hear of it in the order they began to wait
+    try:
+        async with asyncio.timeout(seconds):
+            await aborted.wait()
+            raise ToolError("aborted by signal")
+    except TimeoutError:
+        pass
+    finally:
+        unsubscribe()
 
 
 def _filled(template: str, arguments: JsonObject) -> str:

@@ -52,6 +52,7 @@ class Recorder:
             if reaction.event == kind and reaction.nth == count:
                 for action in reaction.do:
                     await act(self._agent, action)
+                    await asyncio.sleep(0)
         if kind == "agent_start":
             # A run that was started and not awaited lets the steps after it go first, as the recordings do.
             await asyncio.sleep(0)

@@ -253,6 +253,6 @@ class Agent:
             case ToolExecutionEnd(call_id):
                 state.pending_tool_calls.discard(call_id)
             case TurnEnd(message):
-                state.error = message.error if message.stop_reason in ("error", "aborted") else state.error
+                state.error = message.error or state.error
             case _:
                 pass

@@ -22,6 +22,7 @@ class Updates:
         self._run = run
         self._waiting: deque[ToolExecutionUpdate] = deque(maxlen=_MOST_WAITING)
         self._delivery: asyncio.Task[None] | None = None
+        self._delivering = asyncio.Lock()
 
     def put(self, update: ToolExecutionUpdate) -> None:
         self._waiting.append(update)
@@ -30,8 +31,10 @@ class Updates:
             self._delivery = asyncio.create_task(self.flush())
 
     async def flush(self) -> None:
-        while self._waiting:
-            await self._run.emit(self._waiting.popleft())
+        """Return when all that was given so far has reached the listeners, whoever delivers it."""
+        async with self._delivering:
+            while self._waiting:
+                await self._run.emit(self._waiting.popleft())
 
     async def settle(self) -> None:
         """Wait until all are delivered; raises what a listener raised."""
