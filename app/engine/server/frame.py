@@ -1,6 +1,7 @@
 """The door: is this frame of a size, depth and form that may be decoded at all?"""
 
 import re
+from itertools import accumulate
 
 import msgspec
 
@@ -12,7 +13,7 @@ MOST_DEPTH = 64
 # A string up to its end, or to the end of the frame; possessive, so that no input makes it try twice.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_AS_SQUARE = bytes.maketrans(b"{}", b"[]")
+_AS_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level up, one down, read as signed bytes
 
 
 class BadFrame(Exception):
@@ -33,7 +34,7 @@ def read_request(frame: bytes) -> Request:
     if len(frame) > MOST_BYTES:
         raise BadFrame(-32600, f"A message of {len(frame):,} bytes; at most {MOST_BYTES:,} are taken.")
     if nests_too_deep(frame):
-        raise BadFrame(-32600, f"A message nested deeper than {MOST_DEPTH} levels, or with unbalanced brackets.")
+        raise BadFrame(-32600, f"A message nested deeper than {MOST_DEPTH} levels.")
     try:
         return msgspec.json.decode(frame, type=Request)
     except msgspec.ValidationError as error:
@@ -43,16 +44,11 @@ def read_request(frame: bytes) -> Request:
 
 
 def nests_too_deep(frame: bytes) -> bool:
-    """True for more than 64 levels, and for brackets that do not balance. Takes about 20 ms for the largest frame."""
+    """True for more than 64 levels. Takes about 30 ms for the largest frame, a few µs for a usual one."""
     if frame.count(b"[") + frame.count(b"{") <= MOST_DEPTH:
         return False
-    brackets = _STRING.sub(b"", frame).translate(_AS_SQUARE, _ALL_BUT_BRACKETS)
-    for _ in range(MOST_DEPTH):
-        # Each pass takes the innermost level away.
-        brackets = brackets.replace(b"[]", b"")
-        if not brackets:
-            return False
-    return True
+    steps = _STRING.sub(b"", frame).translate(_AS_STEPS, _ALL_BUT_BRACKETS)
+    return max(accumulate(memoryview(steps).cast("b")), default=0) > MOST_DEPTH
 
 
 def _hint(frame: bytes) -> str:
