@@ -1,7 +1,6 @@
 """The control tools of every task: `task_complete`, `ask_user`, `send_update`."""
 
 from collections.abc import Awaitable, Callable
-from typing import ClassVar
 
 import msgspec
 
@@ -24,7 +23,6 @@ class TaskComplete:
     label = "Task complete"
     description = "Call this when the task is finished, and only then, with a short summary of what was accomplished."
     execution_mode: ExecutionMode = "sequential"
-    read_only: ClassVar[bool] = True
     parameters = _TASK_COMPLETE
 
     def __init__(self) -> None:
@@ -34,7 +32,7 @@ class TaskComplete:
         return arguments
 
     def access(self, arguments: JsonObject) -> Access:
-        return Access("End the task.", harmless=True)
+        return Access("free", "End the task.")
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
@@ -68,7 +66,6 @@ class AskUser:
         "Give `choices` if the answer is one of a few."
     )
     execution_mode: ExecutionMode = "sequential"
-    read_only: ClassVar[bool] = True
     parameters = _ASK_USER
 
     def __init__(self, ask: Callable[[str, tuple[str, ...], CancelSignal], Awaitable[str | None]]) -> None:
@@ -78,7 +75,7 @@ class AskUser:
         return arguments
 
     def access(self, arguments: JsonObject) -> Access:
-        return Access("Ask you a question.", harmless=True)
+        return Access("free", "Ask you a question.")
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
@@ -104,14 +101,13 @@ class SendUpdate:
     label = "Update"
     description = "Tell the person about progress without stopping work."
     execution_mode: ExecutionMode = "parallel"
-    read_only: ClassVar[bool] = True
     parameters = _SEND_UPDATE
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         return arguments
 
     def access(self, arguments: JsonObject) -> Access:
-        return Access("Tell you about progress.", harmless=True)
+        return Access("free", "Tell you about progress.")
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate

@@ -68,7 +68,7 @@ class Steps:
         if refusal is not None:
             return Block(refusal)
         self._live.tool_started(call.id, call.name)
-        if not access.harmless:
+        if access.tier != "free":
             self._executions.started(call, self._live.task.step_count, self._branch.tip or "")
             await self._log.flush()
         return None

@@ -46,7 +46,9 @@ def decide(
     refusal = _refusal(access, workspace, private, home)
     if refusal:
         return Decision("deny", refusal, "high")
-    if access.harmless or _stays_inside(access, workspace, _blocked(private, home)):
+    if access.tier == "free":
+        return Decision("allow", "touches nothing outside the task")
+    if access.tier == "read" and _stays_inside(access, workspace, _blocked(private, home)):
         return Decision("allow", "reading inside the workspace")
     risk, rule = _judged(access, workspace)
     text = _text_to_remember(access, workspace, risk)
@@ -80,7 +82,7 @@ def _blocked(private: Path, home: Path) -> tuple[Path, ...]:
 
 
 def _stays_inside(access: Access, workspace: Path, blocked: tuple[Path, ...]) -> bool:
-    if access.command is not None or access.writes or not access.reads:
+    if not access.reads:
         return False
     # A workspace such as the home directory holds closed folders: a list or search of all of it is no plain read.
     holds_blocked = any(_is_inside(folder, path) for folder in blocked for path in access.reads)

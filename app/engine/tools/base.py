@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from app.engine.cancel import CancelSignal
 from app.engine.errors import EngineError
@@ -11,6 +11,8 @@ from app.engine.messages import Text, UserContent
 from app.protocol.json import JsonObject
 
 ExecutionMode = Literal["parallel", "sequential"]
+# The kind of permission a call needs, from nothing at all (`free`: it touches nothing outside its task) upwards.
+PermissionTier = Literal["free", "read", "write", "run"]
 OnUpdate: TypeAlias = Callable[["ToolResult"], None]
 
 
@@ -49,15 +51,19 @@ class Access:
     """What a call would touch, told to the policy before it runs.
 
     Paths are as the tool will use them: absolute, `..` resolved. `command` is the exact command line; `text` says in
-    plain words what will happen; `preview` shows it (the diff of a write). `harmless` calls touch nothing at all.
+    plain words what will happen; `preview` shows it (the diff of a write).
     """
 
+    tier: PermissionTier
     text: str
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
     command: str | None = None
     preview: str = ""
-    harmless: bool = False
+
+    def __post_init__(self) -> None:
+        assert (self.command is not None) == (self.tier == "run"), "a call that runs something says what"
+        assert not self.writes or self.tier in ("write", "run"), "a call that writes is no lower tier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +107,6 @@ class AgentTool(Protocol):
 
 class GuardedTool(AgentTool, Protocol):
     """A tool that tells the policy what it would touch."""
-
-    read_only: ClassVar[bool]
-    """True where running it twice does no harm: after a crash such a call is retried without asking."""
 
     def access(self, arguments: JsonObject) -> Access:
         """What a call with these validated arguments would touch; it only looks."""

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -63,7 +63,6 @@ class Code:
     parameters = schema_of(CodeArguments)
     # One after the other: a read that follows a write in the same reply must see it.
     execution_mode: ExecutionMode = "sequential"
-    read_only: ClassVar[bool] = False
 
     def __init__(self, workplace: Workplace) -> None:
         self._workplace = workplace
@@ -86,12 +85,13 @@ class Code:
             case "read" | "list" | "search":
                 # Long output of the task's own commands is its to read, wherever it is kept.
                 own = path.is_relative_to(os.path.realpath(self._workplace.output_dir))
-                return Access(f"{wanted.action.capitalize()} {name}", reads=() if own else (path,), harmless=own)
+                text = f"{wanted.action.capitalize()} {name}"
+                return Access("free", text) if own else Access("read", text, reads=(path,))
             case "create_dir":
-                return Access(f"Make the folder {name}", writes=(path,))
+                return Access("write", f"Make the folder {name}", writes=(path,))
             case "write" | "patch":
                 verb = "Write" if wanted.action == "write" else "Change"
-                return Access(f"{verb} {name}", writes=(path,), preview=self._preview(wanted, path))
+                return Access("write", f"{verb} {name}", writes=(path,), preview=self._preview(wanted, path))
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate

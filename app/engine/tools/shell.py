@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -36,7 +36,6 @@ class Shell:
     )
     parameters = schema_of(ShellArguments)
     execution_mode: ExecutionMode = "sequential"
-    read_only: ClassVar[bool] = False
 
     def __init__(self, workplace: Workplace) -> None:
         self._workplace = workplace
@@ -47,7 +46,7 @@ class Shell:
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, ShellArguments)
         folder = self._folder(wanted)
-        return Access(f"Run `{wanted.command}` in {folder}", reads=(folder,), command=wanted.command)
+        return Access("run", f"Run `{wanted.command}` in {folder}", reads=(folder,), command=wanted.command)
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate

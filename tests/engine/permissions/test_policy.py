@@ -23,7 +23,7 @@ class House:
         return decide(access, at or self.workspace, approve, frozenset(remembered), self.private, self.home)
 
     def command(self, line: str, approve: ApproveMode = "ask", remembered: tuple[str, ...] = ()) -> Decision:
-        return self.decide(Access(line, reads=(self.workspace,), command=line), approve, remembered)
+        return self.decide(Access("run", line, reads=(self.workspace,), command=line), approve, remembered)
 
 
 @pytest.fixture
@@ -32,29 +32,29 @@ def house(tmp_path: Path) -> House:
 
 
 def test_reads_inside_the_workspace_pass(house: House) -> None:
-    assert house.decide(Access("Read", reads=(house.workspace / "a",))).verdict == "allow"
-    assert house.decide(Access("Read", reads=(house.workspace,)), "never").verdict == "allow"
+    assert house.decide(Access("read", "Read", reads=(house.workspace / "a",))).verdict == "allow"
+    assert house.decide(Access("read", "Read", reads=(house.workspace,)), "never").verdict == "allow"
 
 
 def test_harmless_calls_pass(house: House) -> None:
-    assert house.decide(Access("Say", harmless=True), "never").verdict == "allow"
+    assert house.decide(Access("free", "Say"), "never").verdict == "allow"
 
 
 def test_a_call_that_tells_nothing_asks(house: House) -> None:
-    assert house.decide(Access("Something")).verdict == "ask"
+    assert house.decide(Access("read", "Something")).verdict == "ask"
 
 
 def test_reads_outside_and_names_that_only_begin_alike_ask(house: House) -> None:
     for path in (house.home / "notes", house.home / "project2" / "a"):
-        decision = house.decide(Access("Read", reads=(path,)))
+        decision = house.decide(Access("read", "Read", reads=(path,)))
         assert (decision.verdict, decision.rule) == ("ask", f"reads outside the workspace: {path}")
         assert decision.remembered == f"read {path}"
 
 
 def test_writes_ask_and_those_outside_are_high_risk(house: House) -> None:
-    inside = house.decide(Access("Write", writes=(house.workspace / "a",)))
+    inside = house.decide(Access("write", "Write", writes=(house.workspace / "a",)))
     assert (inside.verdict, inside.risk, inside.remembered) == ("ask", "low", f"write {house.workspace / 'a'}")
-    outside = house.decide(Access("Write", writes=(house.home / "a",)))
+    outside = house.decide(Access("write", "Write", writes=(house.home / "a",)))
     assert (outside.verdict, outside.risk, outside.remembered) == ("ask", "high", None)
 
 
@@ -62,32 +62,32 @@ def test_writes_ask_and_those_outside_are_high_risk(house: House) -> None:
 @pytest.mark.parametrize("place", ["/etc/passwd", "/proc/1/environ", "~/.ssh/id_rsa", "~/.aws", "~/errand-data/keys/x"])
 def test_closed_folders_are_closed_to_all(house: House, approve: ApproveMode, place: str) -> None:
     path = Path(place.replace("~", str(house.home)))
-    assert house.decide(Access("Read", reads=(path,)), approve).verdict == "deny"
-    assert house.decide(Access("Write", writes=(path,)), approve).verdict == "deny"
+    assert house.decide(Access("read", "Read", reads=(path,)), approve).verdict == "deny"
+    assert house.decide(Access("write", "Write", writes=(path,)), approve).verdict == "deny"
 
 
 def test_a_closed_folder_inside_the_workspace_stays_closed(house: House) -> None:
-    key = Access("Read", reads=(house.home / ".ssh" / "id",))
+    key = Access("read", "Read", reads=(house.home / ".ssh" / "id",))
     assert house.decide(key, "all", at=house.home).verdict == "deny"
-    assert house.decide(Access("Search", reads=(house.home,)), at=house.home).verdict == "ask"
-    assert house.decide(Access("Read", reads=(house.home / "notes",)), at=house.home).verdict == "allow"
+    assert house.decide(Access("read", "Search", reads=(house.home,)), at=house.home).verdict == "ask"
+    assert house.decide(Access("read", "Read", reads=(house.home / "notes",)), at=house.home).verdict == "allow"
 
 
 def test_a_workspace_in_the_apps_data_is_open_and_the_rest_of_it_is_not(house: House) -> None:
     scratch = house.private / "workspaces" / "tour"
-    assert house.decide(Access("Read", reads=(scratch / "a",)), at=scratch).verdict == "allow"
-    assert house.decide(Access("Read", reads=(house.private / "keys",)), at=scratch).verdict == "deny"
+    assert house.decide(Access("read", "Read", reads=(scratch / "a",)), at=scratch).verdict == "allow"
+    assert house.decide(Access("read", "Read", reads=(house.private / "keys",)), at=scratch).verdict == "deny"
 
 
 def test_a_workspace_named_by_a_link_is_its_real_folder(house: House) -> None:
     link = house.home / "link"
     link.symlink_to(house.workspace)
-    assert house.decide(Access("Read", reads=(house.workspace / "a",)), at=link).verdict == "allow"
+    assert house.decide(Access("read", "Read", reads=(house.workspace / "a",)), at=link).verdict == "allow"
 
 
 def test_commands_ask_and_show_what_a_grant_would_hold(house: House) -> None:
     assert house.command("make test") == Decision("ask", "runs a command", "medium", "make test")
-    elsewhere = Access("x", reads=(house.home / "other",), command="make test")
+    elsewhere = Access("run", "x", reads=(house.home / "other",), command="make test")
     assert house.decide(elsewhere).remembered == f"make test (in {house.home / 'other'})"
 
 
@@ -104,7 +104,7 @@ def test_nobody_to_ask_means_no(house: House) -> None:
 
 def test_allowing_all_allows_commands_and_writes(house: House) -> None:
     assert house.command("sudo make install", "all").verdict == "allow"
-    assert house.decide(Access("Write", writes=(house.home / "a",)), "all").verdict == "allow"
+    assert house.decide(Access("write", "Write", writes=(house.home / "a",)), "all").verdict == "allow"
 
 
 @pytest.mark.parametrize(

@@ -182,5 +182,6 @@ async def test_access_tells_real_paths_and_previews_the_change(workplace: Workpl
 
 async def test_the_tasks_own_long_output_is_harmless_to_read(workplace: Workplace, code: Tool) -> None:
     own = workplace.output_dir / "call_1-stdout.txt"
-    assert code.access({"action": "read", "path": str(own)}).harmless
-    assert not code.access({"action": "read", "path": str(workplace.output_dir.parent / "other")}).harmless
+    assert code.access({"action": "read", "path": str(own)}).tier == "free"
+    other = str(workplace.output_dir.parent / "other")
+    assert code.access({"action": "read", "path": other}).tier == "read"
