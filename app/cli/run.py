@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -120,12 +119,6 @@ def _screen(terminal: Terminal, task: Task, as_json: bool) -> Screen:
 
 def _finish(task: Task, as_json: bool, terminal: Terminal) -> int:
     code = exit_code(task)
-    variable = _key_set_here_only(task.error or "")
-    if variable:
-        terminal.note(
-            f"errand: {variable} is set here, but the running engine was started without it. "
-            f"Add --api-key-env {variable}, or run `errand engine --stop` first."
-        )
     if as_json:
         terminal.line(msgspec.json.encode(result_line(task, code)).decode())
     return code
@@ -156,12 +149,6 @@ def _key(variable: str | None) -> str | None:
     if not key:
         raise UsageError(f"The environment variable {variable} is not set, so there is no key to use.")
     return key
-
-
-def _key_set_here_only(error: str) -> str:
-    """The variable that an error asks for although this terminal has it: the engine keeps the environment it had."""
-    named = re.findall(r"\b[A-Z][A-Z0-9_]*_API_KEY\b", error)
-    return next((name for name in named if os.environ.get(name)), "")
 
 
 def _workspace(folder: str | None) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
@@ -16,7 +16,13 @@ from app.client.dial import DIAL_ERRORS, call_error, dial
 from app.client.errors import CallError, ConnectionLost, NoEngine
 from app.client.follows import Detail, Follows
 from app.protocol.endpoint import Endpoint
-from app.protocol.engine import InitializeResult, SubscribeParams, SubscribeResult, UnsubscribeParams
+from app.protocol.engine import (
+    InitializeParams,
+    InitializeResult,
+    SubscribeParams,
+    SubscribeResult,
+    UnsubscribeParams,
+)
 from app.protocol.events import Delta, EventRecord, Resync
 from app.protocol.struct import Wire
 from app.protocol.wire import SUBSCRIBE, UNSUBSCRIBE, Failure, Method, Request
@@ -28,6 +34,7 @@ _FIRST_DELAY_S = 0.05
 _LONGEST_DELAY_S = 2.0
 _PATIENCE_S = 15.0
 _MOST_BYTES = 1024 * 1024
+_NO_KEYS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +85,16 @@ _resync = msgspec.json.Decoder(Resync)
 class Connection:
     """Made by `open`. Listeners are called in the order of the events, must not wait and must not raise."""
 
-    def __init__(self, find: Callable[[], Endpoint], client_name: str, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(
+        self,
+        find: Callable[[], Endpoint],
+        client_name: str,
+        patience_s: float = _PATIENCE_S,
+        keys: Mapping[str, str] = _NO_KEYS,
+    ) -> None:
+        """`keys` are told to the engine, which may have been started without them."""
         self._find = find
-        self._client_id = secrets.token_hex(12)
-        self._client_name = client_name
+        self._introduction = InitializeParams(client_id=secrets.token_hex(12), client_name=client_name, keys=dict(keys))
         self._patience_s = patience_s
         self._ids = itertools.count(1)
         self._unanswered: dict[int, _Call] = {}
@@ -169,7 +182,7 @@ class Connection:
             self._socket = None
 
     async def _dial(self) -> ClientConnection:
-        socket, engine = await dial(self._find(), self._client_id, self._client_name)
+        socket, engine = await dial(self._find(), self._introduction)
         self.instance_id = engine.instance_id
         self._welcome = engine
         return socket

@@ -16,7 +16,7 @@ _OPEN_S = 5.0
 _CLOSE_S = 1.0
 
 
-async def dial(endpoint: Endpoint, client_id: str, client_name: str) -> tuple[ClientConnection, InitializeResult]:
+async def dial(endpoint: Endpoint, params: InitializeParams) -> tuple[ClientConnection, InitializeResult]:
     """An open socket that has said who it is. Raises DIAL_ERRORS, or `CallError` when the engine refuses the client."""
     socket = await connect(
         endpoint.url,
@@ -29,7 +29,7 @@ async def dial(endpoint: Endpoint, client_id: str, client_name: str) -> tuple[Cl
         close_timeout=_CLOSE_S,
     )
     try:
-        return socket, await _greet(socket, InitializeParams(client_id=client_id, client_name=client_name))
+        return socket, await _greet(socket, params)
     except BaseException:
         await socket.close()
         raise

@@ -9,6 +9,7 @@ import msgspec
 from app.client.connection import Connection
 from app.client.dial import DIAL_ERRORS
 from app.client.errors import LaunchError, NoEngine
+from app.client.keys import keys_in
 from app.client.process import EngineProcess
 from app.file_lock import FileLock
 from app.paths import Paths
@@ -25,7 +26,7 @@ async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Conn
     Raises `NoEngine` (only without `start`), `LaunchError` with the engine's last words, or `CallError` when the
     engine speaks another protocol.
     """
-    connection = Connection(lambda: read_endpoint(paths), client_name)
+    connection = Connection(lambda: read_endpoint(paths), client_name, keys=keys_in(os.environ))
     try:
         await connection.open()
     except (NoEngine, *DIAL_ERRORS) as error:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from app.engine.environments import Environments, Variable
 from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.key_file import KeyFile
 from app.engine.keyring_vault import Vault, system_vault
@@ -35,7 +36,7 @@ class KeyStore:
     def __init__(
         self, folder: Path, environment: Mapping[str, str], open_vault: Callable[[], Vault | None] = system_vault
     ) -> None:
-        self.environment = environment
+        self.environments = Environments(environment)
         self._folder = folder
         self._index = folder / "stored.json"
         self._file = KeyFile(folder)
@@ -45,12 +46,13 @@ class KeyStore:
         self._read: dict[str, Key] = {}
         self._lock = asyncio.Lock()
 
-    async def get(self, provider: str, variables: tuple[str, ...]) -> Key | None:
-        """The provider's key: from one of the environment `variables` first, then as it was stored."""
-        for name in variables:
-            value = self.environment.get(name, "").strip()
-            if value:
-                return Key(value, "environment")
+    async def get(self, provider: str, variables: tuple[str, ...], beside: Variable | None = None) -> Key | None:
+        """The provider's key: from one of the `variables` of an environment first, then as it was stored.
+
+        With `beside` only environments in which that variable has that value are asked.
+        """
+        for value in self.environments.values(variables, beside):
+            return Key(value, "environment")
         if provider in self._read:
             return self._read[provider]
         async with self._lock:

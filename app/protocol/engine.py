@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import msgspec
+
 from app.protocol.agents import Agent
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, Node
@@ -11,16 +13,31 @@ from app.protocol.tasks import Task
 
 PROTOCOL_VERSION = 1
 
+_KEY_ENDING = "_API_KEY"
+_ADDRESSES = frozenset({"OLLAMA_HOST", "OPENAI_BASE_URL"})
+
+
+def is_offered(variable: str) -> bool:
+    """True for the variables of a client's environment that the engine wants: keys, and addresses of model servers."""
+    return variable.endswith(_KEY_ENDING) or variable in _ADDRESSES
+
 
 class InitializeParams(Wire, frozen=True, kw_only=True):
     """First call of a connection.
 
-    `client_id` stays the same over reconnects: commands are told apart by it and their id.
+    `client_id` stays the same over reconnects: commands are told apart by it and their id. `keys` are the variables of
+    the client's environment that end in `_API_KEY`, and OLLAMA_HOST and OPENAI_BASE_URL: the engine may have been
+    started without them. It holds them in memory until it ends; the newest client's go before its own.
     """
 
     client_id: str
     client_name: str
     protocol_version: int = PROTOCOL_VERSION
+    keys: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+
+    def __repr__(self) -> str:
+        """Without the values of keys, so that no log or error can hold them."""
+        return f"InitializeParams({self.client_id!r}, {self.client_name!r}, keys={sorted(self.keys)})"
 
 
 class InitializeResult(Wire, frozen=True, kw_only=True):

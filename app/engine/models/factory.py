@@ -4,12 +4,13 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.engine.environments import Variable
 from app.engine.errors import ConfigurationError
 from app.engine.models.base import ChatModel
 from app.engine.models.catalog import Provider
 from app.engine.models.endpoint import Endpoint
 from app.engine.models.retry import RetryPolicy
-from app.engine.secrets import KeyStore
+from app.engine.secrets import Key, KeyStore
 
 if TYPE_CHECKING:
     from app.engine.models.connections import Connections
@@ -37,12 +38,15 @@ class ModelFactory:
             raise ConfigurationError(f"{provider.title}: its address is missing; give it with --api-base URL.")
         if base and not base.startswith(("http://", "https://")):
             raise ConfigurationError(f"{base!r} is not an address: it begins with http:// or https://.")
-        endpoint = Endpoint(provider, base, self._key_source(provider, api_key))
+        # An address that was given takes the newest key; one of an environment only the key beside it.
+        beside = None if api_base else self._moved_by(provider)
+        endpoint = Endpoint(provider, base, _KeySource(self._keys, provider, api_key, beside))
         return self._open_library(endpoint) if provider.kind == "litellm" else self._open_fast(endpoint)
 
     def base_url(self, provider: Provider) -> str:
         """The address of a provider, which the user may have moved by a variable (OLLAMA_HOST may lack the scheme)."""
-        base = self._keys.environment.get(provider.base_variable, "").strip() if provider.base_variable else ""
+        moved = self._moved_by(provider)
+        base = moved[1] if moved else ""
         if not base:
             return provider.base_url
         if not provider.is_local:
@@ -51,6 +55,10 @@ class ModelFactory:
         scheme, _, place = base.rstrip("/").partition("://")
         host, _, port = place.partition(":")
         return f"{scheme}://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port or provider.local_port}/v1"
+
+    async def key(self, provider: Provider) -> Key | None:
+        """The key that goes to the provider's `base_url`. `ConfigurationError` when it cannot be read now."""
+        return await self._keys.get(provider.name, provider.key_variables, self._moved_by(provider))
 
     @property
     def connections(self) -> "Connections":
@@ -83,22 +91,27 @@ class ModelFactory:
             self._library = LibraryThread()
         return LiteLLM(endpoint, self._library, retry=self._retry)
 
-    def _key_source(self, provider: Provider, api_key: str | None) -> "_KeySource":
-        return _KeySource(self._keys, provider, api_key)
+    def _moved_by(self, provider: Provider) -> Variable | None:
+        """The variable that moves the provider, as the newest environment has it that knows the provider."""
+        name = provider.base_variable
+        if not name:
+            return None
+        return name, self._keys.environments.value_beside(name, provider.key_variables)
 
 
 class _KeySource:
     """Looks the key up for each call, so that one stored or changed meanwhile is used."""
 
-    def __init__(self, keys: KeyStore, provider: Provider, given: str | None) -> None:
+    def __init__(self, keys: KeyStore, provider: Provider, given: str | None, beside: Variable | None) -> None:
         self._keys = keys
         self._provider = provider
         self._given = given
+        self._beside = beside
 
     async def __call__(self) -> str | None:
         if self._given:
             return self._given
         if not self._provider.key_variables:
             return None
-        found = await self._keys.get(self._provider.name, self._provider.key_variables)
+        found = await self._keys.get(self._provider.name, self._provider.key_variables, self._beside)
         return found.value if found else None

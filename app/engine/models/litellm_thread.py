@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, cast
 
 from app.engine.models.watch import Watch
-from app.protocol.json import JsonObject
+from app.protocol.json import JsonObject, JsonValue
 
 _PREFIXES = re.compile(r"^(litellm\.)?\w*(Error|Exception)(: | - )")
 _READ_LIMIT_S = 600  # ours end earlier
@@ -64,7 +64,7 @@ class LibraryThread:
                 yield item
             error = item.exception()
             if error is not None:
-                raise _failure(error) from error
+                raise _failure(error, arguments.get("api_key")) from error
         finally:
             call.cancel()
 
@@ -145,11 +145,13 @@ async def _close_library() -> None:
     library.in_memory_llm_clients_cache.flush_cache()
 
 
-def _failure(error: BaseException) -> LibraryFailure:
+def _failure(error: BaseException, key: JsonValue) -> LibraryFailure:
     raw = cast(Any, error)
     status = getattr(raw, "status_code", None)
     headers = cast("Mapping[str, str] | None", getattr(raw, "litellm_response_headers", None))
     text = str(error)
+    if isinstance(key, str) and key:
+        text = text.replace(key, "[key removed]")  # some providers quote the key that they refuse
     while (shorter := _PREFIXES.sub("", text)) != text:
         text = shorter
     return LibraryFailure(type(error).__name__, status if isinstance(status, int) else 0, text, dict(headers or {}))

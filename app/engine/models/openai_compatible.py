@@ -136,6 +136,10 @@ class OpenAICompatible:
 
     def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> Failure:
         title = self._endpoint.provider.title
+        # Some servers quote the key that they refuse.
+        sent = response.request_info.headers.get("Authorization", "").removeprefix("Bearer ")
+        if sent:
+            body = body.replace(sent.encode(), b"[key removed]")
         return refusal(title, response.status, response.headers, body, self._endpoint.key_help)
 
     def _failure(self, error: Exception) -> Failure:

@@ -27,11 +27,11 @@ class ModelRouter:
     """All ways to models of one engine. `scripts` is the folder of the scripted model."""
 
     def __init__(self, keys: KeyStore, scripts: Path, retry: RetryPolicy = _RETRY) -> None:
-        self._keys = keys
         self._factory = ModelFactory(keys, scripts, retry)
         self._shared: dict[tuple[str, str], ChatModel] = {}
         self._with_own_key: weakref.WeakSet[ChatModel] = weakref.WeakSet()
         self._servers: tuple[LocalServer, ...] | None = None
+        self._looked_at: dict[str, str] = {}
 
     def open(self, model_id: str, api_base: str | None = None, api_key: str | None = None) -> ChatModel:
         """The model behind an id `provider/model`; retries, key look-up for each call and cost are part of it.
@@ -43,7 +43,7 @@ class ModelRouter:
             model = self._factory.make(provider, api_base, api_key)
             self._with_own_key.add(model)
             return model
-        place = (provider.name, api_base or "")
+        place = (provider.name, api_base or self._factory.base_url(provider))
         if place not in self._shared:
             self._shared[place] = self._factory.make(provider, api_base, None)
         return self._shared[place]
@@ -87,11 +87,11 @@ class ModelRouter:
         await self._factory.close()
 
     async def _look(self, refresh: bool) -> None:
-        if refresh or self._servers is None:
+        bases = {row.name: self._factory.base_url(row) for row in PROVIDERS if row.is_local}
+        if refresh or self._servers is None or bases != self._looked_at:
             from app.engine.models.discover import local_servers
 
-            bases = {row.name: self._factory.base_url(row) for row in PROVIDERS if row.is_local}
-            self._servers = await local_servers(self._factory.connections.session, bases)
+            self._servers, self._looked_at = await local_servers(self._factory.connections.session, bases), bases
 
     def _server(self, name: str) -> "LocalServer | None":
         return next((server for server in self._servers or () if server.provider.name == name), None)
@@ -105,7 +105,7 @@ class ModelRouter:
         if not provider.key_variables:
             return None
         try:
-            return await self._keys.get(provider.name, provider.key_variables)
+            return await self._factory.key(provider)
         except ConfigurationError:
             return None
 

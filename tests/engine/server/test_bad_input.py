@@ -182,6 +182,8 @@ async def test_nothing_is_served_before_initialize_and_initialize_once(engine: E
             in error_of(await client.ask("initialize", clientId="a", clientName="a", protocolVersion=99))[2]
         )
         assert error_of(await client.ask("initialize", clientId="", clientName="a"))[1] == "invalid_params"
+        refused = error_of(await client.ask("initialize", clientId="a", clientName="a", keys={"HOME": "/secret"}))
+        assert (refused[1], "'HOME'" in refused[2], "/secret" in refused[2]) == ("invalid_params", True, False)
         assert "result" in await client.ask("initialize", clientId="a", clientName="a")
         assert error_of(await client.ask("initialize", clientId="b", clientName="a"))[1] == "conflict"
         await still_serves(client)

@@ -23,6 +23,7 @@ from app.protocol.engine import (
     SubscribeParams,
     SubscribeResult,
     UnsubscribeParams,
+    is_offered,
 )
 from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS, INITIALIZE, SUBSCRIBE, UNSUBSCRIBE
 
@@ -40,9 +41,13 @@ async def initialize(services: Services, session: Session, params: InitializePar
         )
     if not params.client_id or len(params.client_id) > 200:
         raise InvalidParams("clientId: a text of 1 to 200 characters that no other client uses.")
+    unwanted = sorted(name for name in params.keys if not is_offered(name))
+    if unwanted:
+        raise InvalidParams(f"keys: {unwanted[0][:100]!r} is neither a key nor the address of a model server.")
     if session.client_id:
         raise Conflict("This connection is initialized already.")
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
+    services.keys.environments.offer(params.keys)
     return InitializeResult(
         protocol_version=PROTOCOL_VERSION,
         instance_id=services.instance_id,
