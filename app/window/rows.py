@@ -1,0 +1,87 @@
+"""What the transcript shows, row by row: one row a block, made by the conversation store from nodes, tasks and asks."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from app.protocol.asks import Ask
+from app.protocol.blocks import ImageBlock, NoticeBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.tasks import Task
+
+
+@dataclass(frozen=True, slots=True)
+class UserRow:
+    """What a person said: the bubble on the right."""
+
+    key: str
+    node: Node
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """A piece of an agent's text in Markdown: whole paragraphs, one list, one table or one fenced block.
+
+    A reply is cut into pieces so that while it streams only the last one changes. `step` is the turn, shown at the
+    first piece of a reply, else 0.
+    """
+
+    key: str
+    node: Node
+    markdown: str
+    streaming: bool
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingRow:
+    key: str
+    node: Node
+    text: str
+    streaming: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    """A tool call with its result once there is one; `output` is what it printed so far."""
+
+    key: str
+    node: Node
+    call: ToolCallBlock
+    result: ToolResultBlock | None
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRow:
+    key: str
+    node: Node
+    image: ImageBlock
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeRow:
+    """A remark of the engine, or a reply that failed or was cut."""
+
+    key: str
+    node: Node
+    notice: NoticeBlock
+
+
+@dataclass(frozen=True, slots=True)
+class AskRow:
+    """A question, an approval or a reached limit, at its place in the conversation; settled ones stay."""
+
+    key: str
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class EndRow:
+    """The end of a task: complete with its summary, stopped, failed or at a limit."""
+
+    key: str
+    task: Task
+
+
+Row: TypeAlias = UserRow | TextRow | ThinkingRow | ToolRow | ImageRow | NoticeRow | AskRow | EndRow
