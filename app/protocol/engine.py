@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-import msgspec
-
 from app.protocol.agents import Agent
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, Node
@@ -33,7 +31,7 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     client_id: str
     client_name: str
     protocol_version: int = PROTOCOL_VERSION
-    keys: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    keys: dict[str, str] = {}  # noqa: RUF012 -- msgspec makes a new one for each
 
     def __repr__(self) -> str:
         """Without the values of keys, so that no log or error can hold them."""

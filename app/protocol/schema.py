@@ -3,6 +3,7 @@
 `python -m app.protocol.schema` writes both, with `--check` it says which are not current and exits 1.
 """
 
+import inspect
 import sys
 from pathlib import Path
 
@@ -22,6 +23,9 @@ def schema() -> JsonObject:
     roots = [method.params for method in METHODS] + [method.result for method in METHODS]
     types = [*roots, Event, Delta, EventRecord, Resync, Failure, Endpoint]
     shapes, definitions = msgspec.json.schema_components(types, ref_template=_REF)
+    for definition in definitions.values():
+        if "description" in definition:  # Python before 3.13 leaves docstrings indented
+            definition["description"] = inspect.cleandoc(definition["description"])
     methods: JsonObject = {}
     for method, params, result in zip(METHODS, shapes, shapes[len(METHODS) :], strict=False):
         methods[method.name] = {
