@@ -6,12 +6,13 @@ from msgspec import UNSET
 
 from app.engine.agent.agent import Agent
 from app.engine.agent.queues import QueueMode
+from tests.conformance.clock import Clock
 from tests.conformance.scenario import Action, Mode, SetMode, Step
 
 MODES: dict[Mode, QueueMode] = {"all": "all", "one-at-a-time": "one_at_a_time"}
 
 
-async def act(agent: Agent, action: Action | Step) -> None:
+async def act(agent: Agent, clock: Clock, action: Action | Step) -> None:
     if action.steer is not UNSET:
         agent.steer(action.steer)
     if action.follow_up is not UNSET:
@@ -27,7 +28,7 @@ async def act(agent: Agent, action: Action | Step) -> None:
     if action.set_mode is not None:
         _set_mode(agent, action.set_mode)
     if action.sleep is not UNSET:
-        await asyncio.sleep(action.sleep / 1000)
+        await clock.sleep(action.sleep)
 
 
 def _set_mode(agent: Agent, modes: SetMode) -> None:

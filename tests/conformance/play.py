@@ -12,6 +12,7 @@ from app.engine.messages import Message
 from app.engine.tools.base import ToolResult
 from app.protocol.json import JsonObject
 from tests.conformance.actions import act
+from tests.conformance.clock import Clock
 from tests.conformance.messages import initial
 from tests.conformance.options import agent_options
 from tests.conformance.provider import ScriptedProvider
@@ -29,12 +30,13 @@ async def play(scenario: Scenario, profile: Profile) -> JsonObject:
 class _Play:
     def __init__(self, scenario: Scenario, profile: Profile) -> None:
         self._scenario = scenario
+        self._clock = Clock()
         self._detached: set[asyncio.Task[ToolResult]] = set()
         self._started: list[asyncio.Task[None]] = []
         self._provider = ScriptedProvider(scenario.replies, self._act)
-        tools = tuple(ScriptedTool(spec, self._act, self._detached) for spec in scenario.tools)
+        tools = tuple(ScriptedTool(spec, self._act, self._clock, self._detached) for spec in scenario.tools)
         self._agent = Agent(agent_options(scenario, profile, self._provider.stream, tools, self._abort))
-        self._recorder = Recorder(self._agent, scenario.on_event)
+        self._recorder = Recorder(self._agent, self._clock, scenario.on_event)
         self._agent.subscribe(self._recorder.listen)
 
     async def run(self) -> JsonObject:
@@ -74,7 +76,7 @@ class _Play:
             await self._started.pop(0)
 
     async def _act(self, action: Action | Step) -> None:
-        await act(self._agent, action)
+        await act(self._agent, self._clock, action)
 
     def _abort(self) -> None:
         self._agent.abort()

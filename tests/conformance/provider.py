@@ -1,5 +1,6 @@
 """The scripted model of the conformance scenarios: one written reply for each model call."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Literal
 
@@ -30,11 +31,30 @@ class ScriptedProvider:
         spec = self._replies[number] if number < len(self._replies) else ReplySpec(stop="error", error="no reply left")
         if spec.throw is not None:
             raise ScriptedFailure(spec.throw)
-        reply = _Reply(spec, cancel, self._act)
-        async for event in reply.events():
-            # The final event alone stands for a provider that gives no start.
-            if not spec.no_start or isinstance(event, ReplyEnd):
-                yield event
+        # The recorded provider does not wait for its events to be taken: it acts before what it sent is heard.
+        sent: asyncio.Queue[ModelEvent] = asyncio.Queue()
+        sending = asyncio.create_task(_send(_Reply(spec, cancel, self._act), sent))
+        try:
+            async for event in _taken(sent):
+                # The final event alone stands for a provider that gives no start.
+                if not spec.no_start or isinstance(event, ReplyEnd):
+                    yield event
+        finally:
+            sending.cancel()
+            await asyncio.wait([sending])
+
+
+async def _send(reply: "_Reply", sent: asyncio.Queue[ModelEvent]) -> None:
+    async for event in reply.events():
+        sent.put_nowait(event)
+
+
+async def _taken(sent: asyncio.Queue[ModelEvent]) -> AsyncGenerator[ModelEvent, None]:
+    ended = False
+    while not ended:
+        event = await sent.get()
+        ended = isinstance(event, ReplyEnd)
+        yield event
 
 
 class _Aborted(Exception):

@@ -9,6 +9,7 @@ from app.engine.cancel import CancelSignal
 from app.engine.messages import Text
 from app.engine.tools.base import ExecutionMode, OnUpdate, ToolError, ToolResult, text_result
 from app.protocol.json import JsonObject, JsonValue
+from tests.conformance.clock import Clock
 from tests.conformance.scenario import Action, ScriptStep, ToolSpec, compact
 
 Act = Callable[[Action], Awaitable[None]]
@@ -17,7 +18,7 @@ Act = Callable[[Action], Awaitable[None]]
 class ScriptedTool:
     """Plays its script, or the one written for the call. `detached` holds what runs on in the background."""
 
-    def __init__(self, spec: ToolSpec, act: Act, detached: set[asyncio.Task[ToolResult]]) -> None:
+    def __init__(self, spec: ToolSpec, act: Act, clock: Clock, detached: set[asyncio.Task[ToolResult]]) -> None:
         self.name = spec.name
         self.label = spec.name
         self.description = spec.description
@@ -25,6 +26,7 @@ class ScriptedTool:
         self.execution_mode: ExecutionMode = spec.execution_mode
         self._spec = spec
         self._act = act
+        self._clock = clock
         self._detached = detached
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
@@ -56,24 +58,25 @@ class ScriptedTool:
                 self._detached.add(asyncio.create_task(self._play(step.detach, arguments, cancel, on_update)))
                 await asyncio.sleep(0)  # what it does at once, it does before this script goes on
             elif step.sleep is not UNSET and step.honour_abort:
-                await _sleep_until_aborted(step.sleep / 1000, cancel)
+                await _sleep_until_aborted(self._clock, step.sleep, cancel)
             else:
                 await self._act(step)
                 await asyncio.sleep(0)
         return text_result("")
 
 
-async def _sleep_until_aborted(seconds: float, cancel: CancelSignal) -> None:
+async def _sleep_until_aborted(clock: Clock, milliseconds: float, cancel: CancelSignal) -> None:
     aborted = asyncio.Event()
     unsubscribe = cancel.subscribe(aborted.set)  # so that calls side by side hear of it in the order they began to wait
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(milliseconds / 1000):
             await aborted.wait()
-            raise ToolError("aborted by signal")
     except TimeoutError:
-        pass
+        await clock.take_turn()
     finally:
         unsubscribe()
+    if cancel.is_set:
+        raise ToolError("aborted by signal")
 
 
 def _filled(template: str, arguments: JsonObject) -> str:

@@ -22,6 +22,7 @@ from app.engine.models.base import BlockDelta, Retry
 from app.engine.tools.base import ToolResult
 from app.protocol.json import JsonObject, JsonValue
 from tests.conformance.actions import act
+from tests.conformance.clock import Clock
 from tests.conformance.messages import shown
 from tests.conformance.scenario import EventSpec
 
@@ -32,10 +33,11 @@ _PHASES = {"BlockStart": "start", "BlockDelta": "delta", "BlockEnd": "end"}
 class Recorder:
     """A listener. `events` and `errors` are parts of the trace."""
 
-    def __init__(self, agent: Agent, reactions: list[EventSpec]) -> None:
+    def __init__(self, agent: Agent, clock: Clock, reactions: list[EventSpec]) -> None:
         self.events: list[JsonValue] = []
         self.errors: list[JsonValue] = []
         self._agent = agent
+        self._clock = clock
         self._reactions = reactions
         self._counts: dict[str, int] = {}
         self._waiting: list[tuple[str, int, asyncio.Event]] = []
@@ -51,7 +53,7 @@ class Recorder:
         for reaction in self._reactions:
             if reaction.event == kind and reaction.nth == count:
                 for action in reaction.do:
-                    await act(self._agent, action)
+                    await act(self._agent, self._clock, action)
                     await asyncio.sleep(0)
         if kind == "agent_start":
             # A run that was started and not awaited lets the steps after it go first, as the recordings do.
