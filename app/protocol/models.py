@@ -36,7 +36,10 @@ class ModelListParams(Wire, frozen=True, kw_only=True):
 
 
 class ModelListResult(Wire, frozen=True, kw_only=True):
-    """`default` is null when nothing is configured: the tour is offered then."""
+    """`default` is what a task uses that names no model: the setting `default_model`, else the first that was found.
+
+    It is null when nothing is configured: the tour is offered then.
+    """
 
     providers: tuple[Provider, ...]
     models: tuple[Model, ...]

@@ -8,6 +8,7 @@ from app.protocol.conversations import ConversationNodesResult, ConversationSear
 from app.protocol.engine import EngineStatusResult
 from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, GrantUpdate, TaskMessage, TaskUpdate
 from app.protocol.grants import Grant, GrantListResult
+from app.protocol.models import ModelListResult
 from app.protocol.settings import SettingsSetResult
 from app.protocol.tasks import TaskListResult
 from tests.support.engine_server import EngineServer
@@ -43,6 +44,16 @@ async def test_pages_of_a_branch_go_from_the_head_towards_the_root(engine: Engin
         assert msgspec.convert(answer["result"], ConversationNodesResult).nodes == ()
         foreign = await client.ask("conversation/nodes", 4, conversationId="c1", leafId="other")
         assert error_of(foreign)[1] == "not_found"
+
+
+async def test_the_default_model_is_the_setting_where_one_is_chosen(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        await client.ask("settings/set", name="default_model", value="mistral/small")
+        chosen = msgspec.convert((await client.ask("model/list", 2))["result"], ModelListResult)
+        await client.ask("settings/set", 3, name="default_model", value="")
+        found = msgspec.convert((await client.ask("model/list", 4))["result"], ModelListResult)
+    assert chosen.default == "mistral/small"
+    assert (found.default, found.providers) == (None, chosen.providers)
 
 
 async def test_a_page_size_out_of_bounds_is_refused(engine: EngineServer) -> None:

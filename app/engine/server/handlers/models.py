@@ -1,5 +1,7 @@
 """Models and providers."""
 
+import msgspec
+
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import Session
@@ -8,7 +10,9 @@ from app.protocol.wire import MODEL_LIST
 
 
 async def list_models(services: Services, session: Session, params: ModelListParams) -> ModelListResult:
-    return await services.models.list(params.refresh)
+    found = await services.models.list(params.refresh)
+    chosen = services.settings.values.default_model
+    return msgspec.structs.replace(found, default=chosen) if chosen else found
 
 
 HANDLERS = (Route(MODEL_LIST, list_models),)
