@@ -1,10 +1,24 @@
 #!/bin/sh
-# Programs of the system that Errand and its tests use: installs what is missing where it may, else says what to install.
-# With the word `check` it only says.
+# What Errand and its tests use of the system: programs, and the libraries Qt needs to open a window under X and Wayland.
+# Installs what is missing where it may, else says what to install. With the word `check` it only says.
+# The tests also want a virtual display; `check` leaves that out.
 missing=
-for pair in bash:bash git:git setsid:util-linux ps:procps; do
+programs="bash:bash git:git setsid:util-linux ps:procps"
+[ "${1:-}" = check ] || programs="$programs Xvfb:xvfb xdotool:xdotool"
+for pair in $programs; do
     command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
+ldconfig=$(command -v ldconfig || echo /sbin/ldconfig)
+if [ "$(uname -s)" = Linux ] && [ -x "$ldconfig" ]; then
+    known=$("$ldconfig" -p)
+    for pair in libEGL.so.1:libegl1 libGL.so.1:libgl1 libxkbcommon.so.0:libxkbcommon0 \
+        libxkbcommon-x11.so.0:libxkbcommon-x11-0 libdbus-1.so.3:libdbus-1-3 libfontconfig.so.1:libfontconfig1 \
+        libxcb-icccm.so.4:libxcb-icccm4 libxcb-keysyms.so.1:libxcb-keysyms1 libxcb-cursor.so.0:libxcb-cursor0 \
+        libxcb-image.so.0:libxcb-image0 libxcb-render-util.so.0:libxcb-render-util0 libxcb-shape.so.0:libxcb-shape0 \
+        libxcb-xinerama.so.0:libxcb-xinerama0 libxcb-xkb.so.1:libxcb-xkb1; do
+        case "$known" in *"${pair%%:*} "*) ;; *) missing="$missing ${pair##*:}" ;; esac
+    done
+fi
 [ -z "$missing" ] && exit 0
 if [ "${1:-}" != check ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     echo "Installing from the system's packages:$missing"

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from app.cli.diff import diff_lines
-from app.cli.figures import duration
 from app.cli.plain import one_line, plain, short_path
 from app.cli.style import Style
+from app.client.figures import duration
 from app.protocol.blocks import ToolCallBlock, ToolResultBlock
 from app.protocol.json import JsonObject
 

@@ -4,10 +4,10 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from app.cli.figures import duration, elapsed
 from app.cli.plain import columns, plain
 from app.cli.render import Transcript, labelled
 from app.cli.style import Style
+from app.client.figures import duration, elapsed
 from app.protocol.events import (
     AgentUpdate,
     AskUpdate,

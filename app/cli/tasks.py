@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from app.cli.answers import NobodyAnswers
-from app.cli.figures import account, duration, short_id
+from app.cli.figures import account, short_id
 from app.cli.options import Options
 from app.cli.plain import columns, one_line
 from app.cli.run import UsageError
@@ -14,6 +14,7 @@ from app.cli.style import Style
 from app.cli.terminal import Terminal
 from app.cli.watch import Watch
 from app.client.connection import Connection
+from app.client.figures import duration
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.tasks import Task, TaskIdParams, TaskListParams
@@ -43,7 +44,7 @@ async def stop_task(options: Options, paths: Paths, terminal: Terminal) -> int:
     """Stop one task and wait until everything it started has ended."""
     connection = await connect(paths, "errand stop")
     try:
-        task = await _find(connection, options.task_id)
+        task = await find_task(connection, options.task_id)
         if task.ended_at is not None:
             terminal.line(f"Task {short_id(task.id)} had ended already: {status_words(task)}.")
             return 0
@@ -85,7 +86,7 @@ async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task
     return (await connection.call(TASK_LIST, TaskListParams(active=active, limit=limit))).tasks
 
 
-async def _find(connection: Connection, part: str) -> Task:
+async def find_task(connection: Connection, part: str) -> Task:
     """Among the tasks under way first, then among the newest; raises `UsageError`."""
     active = await _tasks(connection, True, MOST_SEARCHED)
     if any(_matches(task, part) for task in active):

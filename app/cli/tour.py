@@ -1,9 +1,5 @@
 """`errand tour`: three tasks at once in a scratch folder, with a scripted model and real tools."""
 
-import shutil
-from dataclasses import dataclass
-from datetime import datetime
-from importlib.resources import as_file, files
 from pathlib import Path
 
 from app.cli.answers import Answers, PersonAnswers
@@ -16,29 +12,13 @@ from app.cli.terminal import Terminal
 from app.cli.watch import Watch
 from app.client.connection import Connection
 from app.client.launch import connect
+from app.client.tour import LABEL, STORIES, Story, make_workspace
 from app.paths import Paths
 from app.protocol.asks import Ask, AskAnswerParams
-from app.protocol.tasks import ApproveMode, Task, TaskStartParams
+from app.protocol.tasks import Task
 from app.protocol.wire import TASK_START
 
-LABEL = "scripted replies, real tools"
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """One task of the tour: its script is `resources/tour/<name>.yaml`."""
-
-    name: str
-    colour: str
-    prompt: str
-    approve: ApproveMode
-
-
-STORIES = (
-    Story("fix", "36", "The tests in shop/ fail. Find out why, fix it, and run them again.", "all"),
-    Story("note", "35", "Write a short welcome note for the team; ask me what its tone should be.", "all"),
-    Story("clean", "34", "Remove the stale build folder.", "ask"),
-)
+_COLOURS = {"fix": "36", "note": "35", "clean": "34"}
 
 
 class TourAnswers:
@@ -82,7 +62,7 @@ async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
         watch = Watch(connection, screen, answers)
         try:
             for story in STORIES:
-                task = await _start(connection, story, workspace)
+                task = (await connection.call(TASK_START, story.start_in(workspace))).task
                 stopper.add(task.id)
                 screen.add(task.conversation_id, _label(story, terminal), streams=False)
                 await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
@@ -91,14 +71,6 @@ async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
             watch.close()
             terminal.clear_status()
     return _close(list(watch.tasks.values()), workspace, interrupts.count, terminal)
-
-
-def make_workspace(folder: Path) -> Path:
-    """A fresh copy of the tour's files."""
-    workspace = folder / f"tour-{datetime.now().astimezone():%Y%m%d-%H%M%S-%f}"
-    with as_file(files("resources") / "tour" / "workspace") as source:
-        shutil.copytree(source, workspace, ignore=shutil.ignore_patterns("__pycache__"))
-    return workspace
 
 
 def opening(workspace: Path, terminal: Terminal) -> list[str]:
@@ -110,23 +82,12 @@ def opening(workspace: Path, terminal: Terminal) -> list[str]:
         f"Workspace: {short_path(str(workspace))}",
         "",
     ]
-    rows = [f"  {style.paint(story.colour, f'{story.name:<5}')}  {story.prompt}" for story in STORIES]
+    rows = [f"  {style.paint(_COLOURS[story.name], f'{story.name:<5}')}  {story.prompt}" for story in STORIES]
     return [*lines, "Three tasks start now, all at once:", *rows, ""]
 
 
-async def _start(connection: Connection, story: Story, workspace: Path) -> Task:
-    params = TaskStartParams(
-        prompt=story.prompt,
-        model=f"scripted/{story.name}",
-        workspace=str(workspace),
-        mode="task",
-        approve=story.approve,
-    )
-    return (await connection.call(TASK_START, params)).task
-
-
 def _label(story: Story, terminal: Terminal) -> str:
-    return terminal.style.paint(story.colour, f"{story.name:<5} {terminal.style.sign('bar')} ")
+    return terminal.style.paint(_COLOURS[story.name], f"{story.name:<5} {terminal.style.sign('bar')} ")
 
 
 def _close(tasks: list[Task], workspace: Path, interrupts: int, terminal: Terminal) -> int:

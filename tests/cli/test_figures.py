@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.figures import count, duration, money
 from app.cli.plain import columns, cut, one_line, plain, short_path, wrapped
 from app.cli.style import style_for
+from app.client.figures import count, duration, money
 from app.protocol.usage import Usage
 
 

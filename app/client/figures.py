@@ -1,0 +1,37 @@
+"""Numbers as people read them in every face: time, tokens, money."""
+
+from datetime import UTC, datetime
+
+from app.protocol.tasks import Task
+from app.protocol.usage import Usage
+
+
+def duration(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def money(usage: Usage) -> str:
+    """Empty where the price is not known: no number is better than a wrong one."""
+    if usage.cost_usd is None:
+        return ""
+    if usage.cost_usd == 0:
+        return "$0"
+    return f"${usage.cost_usd:.2f}" if usage.cost_usd >= 1 else f"${usage.cost_usd:.4f}"
+
+
+def tokens(usage: Usage) -> str:
+    total = usage.input_tokens + usage.output_tokens
+    return count(total, "token") if total else ""
+
+
+def elapsed(task: Task) -> float:
+    return ((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds()
