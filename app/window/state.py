@@ -1,0 +1,89 @@
+"""What the window remembers between two starts: open tabs, sizes, drafts, what was seen. One file, written atomically."""
+
+import logging
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer
+
+_SAVE_AFTER_MS = 400
+_MOST_CLOSED = 20
+_log = logging.getLogger(__name__)
+
+ThemeMode = Literal["light", "dark", "system"]
+
+
+class Kept(msgspec.Struct):
+    """The file. `tabs` are conversation ids; `drafts` goes by conversation id, "" is the new conversation's.
+
+    `seen_at` is when the window was last in use: a task that ended later is news at the next start.
+    """
+
+    tabs: list[str] = []
+    current: str = ""
+    closed: list[str] = []
+    drafts: dict[str, str] = {}
+    width: int = 1180
+    height: int = 780
+    maximized: bool = False
+    sidebar_width: int = 280
+    theme: ThemeMode = "system"
+    model: str = ""
+    workspace: str = ""
+    unread: list[str] = []
+    seen_at: datetime = datetime.fromtimestamp(0, UTC)
+    told_of_background: bool = False
+
+
+class WindowState(QObject):
+    """Change `kept`, then call `save_soon`; `flush` writes at once."""
+
+    def __init__(self, file: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._file = file
+        self.kept = _read(file)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_SAVE_AFTER_MS)
+        self._timer.timeout.connect(self.flush)
+
+    def save_soon(self) -> None:
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def keep_draft(self, key: str, text: str) -> None:
+        if text:
+            self.kept.drafts[key] = text
+        else:
+            self.kept.drafts.pop(key, None)
+        self.save_soon()
+
+    def keep_closed(self, conversation_id: str) -> None:
+        """Remember a closed tab for reopening."""
+        self.kept.closed = [*self.kept.closed, conversation_id][-_MOST_CLOSED:]
+        self.save_soon()
+
+    def flush(self) -> None:
+        """Write now. A full disk loses the look of the window, not work: it goes to the log."""
+        self._timer.stop()
+        scratch = self._file.with_suffix(".tmp")
+        try:
+            with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(self.kept))
+            os.replace(scratch, self._file)
+        except OSError:
+            _log.exception("The window's state could not be written to %s", self._file)
+
+
+def _read(file: Path) -> Kept:
+    """What was kept; a file that cannot be read is set aside and the window starts afresh."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Kept)
+    except FileNotFoundError:
+        return Kept()
+    except (OSError, msgspec.DecodeError) as error:
+        _log.warning("The window starts afresh: %s could not be read (%s)", file, error)
+        return Kept()

@@ -1,0 +1,50 @@
+"""Every action of the window, declared once: menus, the palette and the shortcut sheet are made from this table."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ActionName = Literal[
+    "new_task",
+    "stop",
+    "next_ask",
+    "palette",
+    "search",
+    "close_tab",
+    "reopen_tab",
+    "next_tab",
+    "previous_tab",
+    "next_pane",
+    "tour",
+    "theme",
+    "shortcuts",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a person can do; the main window has a slot for each name. The first of `shortcuts` is the one shown.
+
+    `in_palette` is false for what makes no sense there, such as going to a tab by number.
+    """
+
+    name: ActionName
+    text: str
+    shortcuts: tuple[str, ...]
+    in_palette: bool = True
+
+
+ACTIONS = (
+    Action("new_task", "New task", ("Ctrl+T", "Ctrl+N")),
+    Action("stop", "Stop the task in front", ("Ctrl+.",)),
+    Action("next_ask", "Go to the next that waits for you", ("Ctrl+J",)),
+    Action("palette", "Find an action or a conversation", ("Ctrl+K",), False),
+    Action("search", "Search all conversations", ("Ctrl+Shift+F",)),
+    Action("close_tab", "Close tab", ("Ctrl+W",)),
+    Action("reopen_tab", "Reopen closed tab", ("Ctrl+Shift+T",)),
+    Action("next_tab", "Next tab", ("Ctrl+Tab", "Ctrl+PgDown")),
+    Action("previous_tab", "Previous tab", ("Ctrl+Shift+Tab", "Ctrl+PgUp")),
+    Action("next_pane", "Go to the next pane", ("F6",)),
+    Action("tour", "Play the tour", ()),
+    Action("theme", "Change between light and dark", ()),
+    Action("shortcuts", "Keyboard shortcuts", ("Ctrl+/",)),
+)
