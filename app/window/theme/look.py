@@ -1,0 +1,27 @@
+"""Looks: the dynamic properties that the style sheet knows, set in a way that repaints."""
+
+from typing import Literal
+
+from PySide6.QtWidgets import QPushButton, QWidget
+
+ButtonLook = Literal["primary", "plain", "quiet", "danger"]
+Tone = Literal["text", "muted", "link", "waiting", "done", "failed"]
+
+
+def set_look(widget: QWidget, name: str, value: str) -> None:
+    """Set the property `name` and let the style sheet look again; nothing happens if it is set already."""
+    if widget.property(name) == value:
+        return
+    widget.setProperty(name, value)
+    style = widget.style()
+    style.unpolish(widget)
+    style.polish(widget)
+
+
+def push_button(text: str, look: ButtonLook = "plain") -> QPushButton:
+    """A button that is reached by Tab, also on systems that skip buttons."""
+    button = QPushButton(text)
+    button.setAccessibleName(text)
+    button.setAutoDefault(False)
+    set_look(button, "look", look)
+    return button

@@ -1,0 +1,101 @@
+"""The theme in force: which tokens, and the fonts and icons made from them."""
+
+from typing import Literal
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QFont, QFontDatabase, QIcon
+from PySide6.QtWidgets import QApplication, QStyle
+
+from app.window.theme.icons import draw
+from app.window.theme.palette import palette_of
+from app.window.theme.sheet import sheet_of
+from app.window.theme.tokens import DARK, LIGHT, Tokens
+
+Mode = Literal["light", "dark", "system"]
+_SCHEMES = {
+    "light": Qt.ColorScheme.Light,
+    "dark": Qt.ColorScheme.Dark,
+    "system": Qt.ColorScheme.Unknown,
+}
+_MONO_RATIO = 0.95
+
+
+class Theme(QObject):
+    """Follows the system unless told otherwise. `changed` comes when tokens, fonts or motion are new."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.tokens: Tokens = LIGHT
+        self.mode: Mode = "system"
+        self.motion = True
+        self._application: QApplication | None = None
+        self._icons: dict[tuple[str, str], QIcon] = {}
+
+    def apply(self, application: QApplication) -> None:
+        """Dress the application, now and whenever the system's colours change."""
+        application.setStyle("Fusion")
+        application.setFont(self.font(self.tokens.size_base))
+        self.motion = application.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) > 0
+        self._application = application
+        application.styleHints().colorSchemeChanged.connect(self._on_scheme_changed)
+        self._dress(application)
+
+    def set_mode(self, mode: Mode) -> None:
+        """Light, dark, or as the system says; the window's frame goes along where the platform can."""
+        if mode == self.mode:
+            return
+        self.mode = mode
+        if self._application is not None:
+            self._application.styleHints().setColorScheme(_SCHEMES[mode])
+            self._dress(self._application)
+        else:
+            self._use(DARK if mode == "dark" else LIGHT)
+
+    def set_motion(self, motion: bool) -> None:
+        """Whether anything may move."""
+        self.motion = motion
+        self.changed.emit()
+
+    def icon(self, name: str, colour: str = "text") -> QIcon:
+        """The icon of that file name, tinted with the token `colour`; drawn once."""
+        key = (name, colour)
+        if key not in self._icons:
+            self._icons[key] = draw(name, self.colour(colour), self.tokens.disabled)
+        return self._icons[key]
+
+    def colour(self, name: str) -> str:
+        """The token of that name, for what picks its colour by a state."""
+        value: object = getattr(self.tokens, name)
+        assert isinstance(value, str)
+        return value
+
+    def font(self, size: int, *, mono: bool = False, bold: bool = False) -> QFont:
+        """The system's font, or its monospace one at 0.95, `size` pixels high. Bold is semi-bold."""
+        kind = QFontDatabase.SystemFont.FixedFont if mono else QFontDatabase.SystemFont.GeneralFont
+        font = QFontDatabase.systemFont(kind)
+        font.setPixelSize(round(size * _MONO_RATIO) if mono else size)
+        if bold:
+            font.setWeight(QFont.Weight.DemiBold)
+        return font
+
+    def _on_scheme_changed(self, scheme: Qt.ColorScheme) -> None:
+        if self._application is not None:
+            self._dress(self._application)
+
+    def _dress(self, application: QApplication) -> None:
+        tokens = DARK if self._is_dark(application) else LIGHT
+        application.setPalette(palette_of(tokens))
+        application.setStyleSheet(sheet_of(tokens))
+        self._use(tokens)
+
+    def _is_dark(self, application: QApplication) -> bool:
+        if self.mode == "system":
+            return application.styleHints().colorScheme() == Qt.ColorScheme.Dark
+        return self.mode == "dark"
+
+    def _use(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self._icons.clear()
+        self.changed.emit()

@@ -1,0 +1,146 @@
+"""The one table of the look: colours, sizes, spaces, radii. Views name them; nobody else writes a colour or a size."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Colours are `#rrggbb`, everything else is in pixels that the screen's scale multiplies.
+
+    `page` is the transcript's ground, `panel` that of side bars, `raised` that of cards, inputs and menus. Of the
+    states, the plain name is for text, `_mark` for dots and icons, `_soft` for a ground.
+    """
+
+    dark: bool
+    page: str
+    panel: str
+    raised: str
+    bubble: str
+    code: str
+    hover: str
+    pressed: str
+    selected: str
+    hairline: str
+    outline: str
+    focus: str
+    text: str
+    muted: str
+    disabled: str
+    link: str
+    accent: str
+    accent_hover: str
+    accent_pressed: str
+    accent_soft: str
+    on_accent: str
+    waiting: str
+    waiting_mark: str
+    waiting_soft: str
+    done: str
+    done_mark: str
+    done_soft: str
+    failed: str
+    failed_mark: str
+    failed_soft: str
+    danger: str
+    danger_hover: str
+    syntax_keyword: str
+    syntax_string: str
+    syntax_number: str
+    syntax_name: str
+    syntax_comment: str
+    size_small: int = 12
+    size_base: int = 13
+    size_large: int = 15
+    size_heading: int = 18
+    size_title: int = 24
+    space_tight: int = 4
+    space_close: int = 8
+    space_normal: int = 12
+    space_wide: int = 16
+    space_far: int = 24
+    radius_control: int = 6
+    radius_card: int = 8
+    icon_small: int = 16
+    icon_large: int = 20
+    column: int = 760
+
+
+LIGHT = Tokens(
+    dark=False,
+    page="#ffffff",
+    panel="#f5f6f8",
+    raised="#ffffff",
+    bubble="#e8effd",
+    code="#f4f5f7",
+    hover="#ebedf1",
+    pressed="#e1e4e9",
+    selected="#dde7fb",
+    hairline="#e4e6ea",
+    outline="#c6cad2",
+    focus="#2f62d9",
+    text="#1d2027",
+    muted="#5a616d",
+    disabled="#9aa0aa",
+    link="#2459cf",
+    accent="#2f62d9",
+    accent_hover="#2756c4",
+    accent_pressed="#204aac",
+    accent_soft="#e8effd",
+    on_accent="#ffffff",
+    waiting="#855000",
+    waiting_mark="#c97a00",
+    waiting_soft="#fdf3dd",
+    done="#1a6b39",
+    done_mark="#2a9d55",
+    done_soft="#e5f5ea",
+    failed="#b3261e",
+    failed_mark="#d5423a",
+    failed_soft="#fdecea",
+    danger="#c0312a",
+    danger_hover="#a92822",
+    syntax_keyword="#8c2f8f",
+    syntax_string="#1a6b39",
+    syntax_number="#855000",
+    syntax_name="#2459cf",
+    syntax_comment="#5a616d",
+)
+
+DARK = Tokens(
+    dark=True,
+    page="#1b1c1f",
+    panel="#161719",
+    raised="#232529",
+    bubble="#28324a",
+    code="#141517",
+    hover="#2a2d32",
+    pressed="#33363c",
+    selected="#2b3a5c",
+    hairline="#32353b",
+    outline="#4b4f58",
+    focus="#7ba4ff",
+    text="#e4e6ea",
+    muted="#a3a9b4",
+    disabled="#666c76",
+    link="#8ab0ff",
+    accent="#3d6fdf",
+    accent_hover="#3665d1",
+    accent_pressed="#2d59bf",
+    accent_soft="#28324a",
+    on_accent="#ffffff",
+    waiting="#f0b452",
+    waiting_mark="#e5a53a",
+    waiting_soft="#362c19",
+    done="#72cf92",
+    done_mark="#4fb877",
+    done_soft="#1c3124",
+    failed="#ff958c",
+    failed_mark="#ee6a60",
+    failed_soft="#3d2221",
+    danger="#c4392f",
+    danger_hover="#b03028",
+    syntax_keyword="#d9a0e6",
+    syntax_string="#8fd0a4",
+    syntax_number="#f0b452",
+    syntax_name="#8ab0ff",
+    syntax_comment="#a3a9b4",
+)
