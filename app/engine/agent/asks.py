@@ -33,6 +33,7 @@ class AskDesk:
             return await answered
         finally:
             unsubscribe()
+            self._settle(msgspec.structs.replace(ask, status="cancelled"))  # where the waiting itself was given up
             self._waiting.pop(ask.id, None)
             live.ask_settled(ask.id)
 
@@ -66,6 +67,7 @@ class AskDesk:
         entry[1].set_result(ask)
 
     async def _late(self, params: AskAnswerParams) -> AskAnswerResult:
+        await self._log.flush()  # what settled it may not be there to read yet
         ask = await self._store.get(params.ask_id)
         if ask is None:
             raise NotFound(f"There is no ask {params.ask_id!r}.")

@@ -9,10 +9,11 @@ from app.engine.agent.assembly import Assembly
 from app.engine.agent.branch import Branch
 from app.engine.agent.context import messages_of
 from app.engine.agent.opening import check, new_task, publish_opening
-from app.engine.agent.place import Place, find_place
+from app.engine.agent.place import find_place
 from app.engine.agent.prompting import text as prompt_text
 from app.engine.agent.task import ended, moved, words
 from app.engine.agent.task_run import TaskRun
+from app.engine.agent.turnstile import Turnstile
 from app.engine.errors import AgentBusy, Busy, IllegalMove, InvalidParams, NotFound
 from app.engine.messages import ModelMessage
 from app.engine.models.router import ModelRouter
@@ -33,6 +34,7 @@ class AgentTaskRunner:
         self._group = group
         self._runs: dict[str, TaskRun] = {}
         self._busy: set[str] = set()
+        self._one_of_a_task = Turnstile()
         self._closing = False
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -40,39 +42,22 @@ class AgentTaskRunner:
     async def start(self, params: TaskStartParams, by: str) -> Task:
         """Start a task and return once it is on record; the same `task_id` again gives the task that is there."""
         check(params)
-        if params.task_id is not None:
+        if params.task_id is None:
+            return await self._start_new(params)
+        async with self._one_of_a_task.one(params.task_id):
             known = await self._known(params.task_id)
-            if known is not None:
-                return known
-        place = await find_place(params, self._assembly.database, self._assembly.paths)
-        self._claim(place.agent)
-        try:
-            place = await self._newest(place)
-            task = await new_task(params, place, self._assembly.settings.values, self._models)
-            model = self._models.open(task.model, task.api_base, params.api_key)
-            history = await self._history(place.agent)
-            branch = publish_opening(task, place, self._assembly.log)
-            run = self._assembly.build(task, branch, place.personality, model, history, stored_prompts=1)
-        except BaseException:
-            self._release(place.agent.id)
-            raise
-        self._launch(run, task.prompt)
-        await self._assembly.log.flush()
-        return run.task
+            return known if known is not None else await self._start_new(params)
 
     async def stop(self, task_id: str, by: str) -> Task:
         """Begin to stop a task. An interrupted one is cancelled; one at its end is refused."""
         run = self._runs.get(task_id)
-        if run is not None:
-            await run.stop(by)
-            return run.task
-        task = await self._stored(task_id)
-        if task.status != "interrupted":
-            raise IllegalMove(f"The task is {words(task.status)} already.")
-        task = ended(task, "cancelled", "manual_stop")
-        self._assembly.log.publish(TaskUpdate(task=task))
-        await self._assembly.log.flush()
-        return task
+        if run is None:
+            async with self._one_of_a_task.one(task_id):
+                run = self._runs.get(task_id)
+                if run is None:
+                    return await self._cancel_interrupted(await self._stored(task_id))
+        await run.stop(by)
+        return run.task
 
     async def pause(self, task_id: str) -> Task:
         run = await self._run(task_id)
@@ -81,9 +66,10 @@ class AgentTaskRunner:
 
     async def resume(self, task_id: str) -> Task:
         """Go on after a pause, or after an interruption from the last finished step."""
-        run = self._runs.get(task_id)
-        if run is None:
-            return await self._resume_interrupted(await self._stored(task_id))
+        async with self._one_of_a_task.one(task_id):
+            run = self._runs.get(task_id)
+            if run is None:
+                return await self._resume_interrupted(await self._stored(task_id))
         run.resume()
         return run.task
 
@@ -111,7 +97,7 @@ class AgentTaskRunner:
             raise NotFound(f"There is no node {params.node_id!r} in the agent's conversation.")
         self._claim(agent)
         try:
-            branch = Branch(agent, self._assembly.log)
+            branch = Branch(await self._newest(agent), self._assembly.log)
             branch.set_head(node.id, params.version)
             await self._assembly.log.flush()
         finally:
@@ -125,6 +111,31 @@ class AgentTaskRunner:
             run.interrupt()
         await self._quiet.wait()
 
+    async def _start_new(self, params: TaskStartParams) -> Task:
+        place = await find_place(params, self._assembly.database, self._assembly.paths)
+        self._claim(place.agent)
+        try:
+            place = replace(place, agent=await self._newest(place.agent))
+            task = await new_task(params, place, self._assembly.settings.values, self._models)
+            model = self._models.open(task.model, task.api_base, params.api_key)
+            history = await self._history(place.agent)
+            branch = publish_opening(task, place, self._assembly.log)
+            await self._assembly.log.flush()
+            run = self._assembly.build(task, branch, place.personality, model, history, stored_prompts=1)
+        except BaseException:
+            self._release(place.agent.id)
+            raise
+        self._launch(run, task.prompt)
+        return run.task
+
+    async def _cancel_interrupted(self, task: Task) -> Task:
+        if task.status != "interrupted":
+            raise IllegalMove(f"The task is {words(task.status)} already.")
+        task = ended(task, "cancelled", "manual_stop")
+        self._assembly.log.publish(TaskUpdate(task=task))
+        await self._assembly.log.flush()
+        return task
+
     async def _resume_interrupted(self, task: Task) -> Task:
         if task.status != "interrupted":
             raise IllegalMove(f"A task that is {words(task.status)} cannot be resumed.")
@@ -135,6 +146,7 @@ class AgentTaskRunner:
             raise NotFound("The agent of this task is gone.")
         self._claim(agent)
         try:
+            agent = await self._newest(agent)
             model = self._models.open(task.model, task.api_base, None)
             history = await self._history(agent)
             task = msgspec.structs.replace(moved(task, "running"), activity="resumed")
@@ -151,6 +163,8 @@ class AgentTaskRunner:
         self._quiet.clear()
         self._stalls.start()
         self._group.create_task(self._run_to_end(run, prompt), name=f"task {run.task.id}")
+        if self._closing:
+            run.interrupt()
 
     async def _run_to_end(self, run: TaskRun, prompt: str) -> None:
         try:
@@ -167,10 +181,9 @@ class AgentTaskRunner:
             return ()
         return messages_of(await self._assembly.database.nodes.path(agent.head_id))
 
-    async def _newest(self, place: Place) -> Place:
-        """The place with its agent as it is now that nobody else can move it."""
-        agent = await self._assembly.database.agents.get(place.agent.id)
-        return place if agent is None else replace(place, agent=agent)
+    async def _newest(self, agent: Agent) -> Agent:
+        """An agent that was claimed, as it is now that nobody else can move it."""
+        return await self._assembly.database.agents.get(agent.id) or agent
 
     async def _known(self, task_id: str) -> Task | None:
         run = self._runs.get(task_id)
