@@ -68,11 +68,14 @@ class EventLog:
     def listener_count(self) -> int:
         return len(self._listeners)
 
-    def publish(self, event: Event) -> EventRecord:
-        """Number the event and queue its writes; clients get it once they are committed. Does not wait."""
+    def publish(self, event: Event, on_commit: Callable[[], None] | None = None) -> EventRecord:
+        """Number the event and queue its writes; clients get it once they are committed. Does not wait.
+
+        `on_commit` is called then too, before a later `flush` returns; never if it could not be committed.
+        """
         record = EventRecord(sequence=self.head + 1, epoch=self.epoch, event=event)
         writes = writes_for(record)
-        self._journal.put(*writes[:-1], replace(writes[-1], on_commit=lambda: self._on_commit(record)))
+        self._journal.put(*writes[:-1], replace(writes[-1], on_commit=lambda: self._on_commit(record, on_commit)))
         self.head = record.sequence
         if self.head % _PRUNED_EACH == 0:
             self._journal.put(events.prune(_KEPT))
@@ -110,8 +113,10 @@ class EventLog:
             self._timer.cancel()
             self._timer = None
 
-    def _on_commit(self, record: EventRecord) -> None:
+    def _on_commit(self, record: EventRecord, then: Callable[[], None] | None) -> None:
         self.committed = record.sequence
+        if then is not None:
+            then()
         frame = Frame(Notice("event", record))
         for listener in tuple(self._listeners):
             listener.on_event(record, frame)

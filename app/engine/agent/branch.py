@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from app.engine.broadcast import EventLog
-from app.engine.errors import Conflict
+from app.engine.errors import Conflict, StorageError
 from app.engine.ids import new_id
 from app.protocol.agents import Agent
 from app.protocol.blocks import Block
@@ -21,6 +21,7 @@ class Branch:
         self.agent = agent
         self.tip = agent.head_id
         self._log = log
+        self._unsaved: dict[str, Node] = {}
 
     def draft(
         self,
@@ -55,8 +56,29 @@ class Branch:
 
     def append(self, node: Node) -> None:
         """Put a node into the tree and make it the tip; the same id again replaces a streaming node."""
-        self._log.publish(TaskMessage(node=node))
         self.tip = node.id
+        self._publish(node)
+
+    async def save(self) -> None:
+        """Return when all nodes are committed; `StorageError` when one could not be."""
+        await self._log.flush()
+        # Many tasks write at once: the failure of this one's node may have been told to another's flush.
+        if self._unsaved:
+            raise StorageError("Not saved: the last messages of this task. Everything saved before is kept.")
+
+    def publish_again(self) -> None:
+        """After `save` failed: give storage once more what it has not taken."""
+        for node in tuple(self._unsaved.values()):
+            self._publish(node)
+        self._log.publish(AgentUpdate(agent=self.agent))
+
+    def _publish(self, node: Node) -> None:
+        self._unsaved[node.id] = node
+        self._log.publish(TaskMessage(node=node), on_commit=lambda: self._on_saved(node))
+
+    def _on_saved(self, node: Node) -> None:
+        if self._unsaved.get(node.id) is node:
+            del self._unsaved[node.id]
 
     def move_head(self) -> None:
         """Let the agent's head catch up with the tip."""

@@ -28,8 +28,11 @@ class LiveTask:
         self.task = task
         self._watch_idle(task.status in ("waiting_user", "paused"))
         if task != self._published:
-            self._published = task
-            self._log.publish(TaskUpdate(task=task))
+            self.publish_again()
+
+    def publish_again(self) -> None:
+        self._published = self.task
+        self._log.publish(TaskUpdate(task=self.task))
 
     def move(self, status: TaskStatus, activity: str = "") -> None:
         self.set(msgspec.structs.replace(moved(self.task, status), activity=activity))

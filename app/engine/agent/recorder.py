@@ -53,6 +53,7 @@ class Recorder:
         self._skip = skip
         self._reply = StreamingReply(live, branch, log, journal)
         self._call_started = time.monotonic()
+        self._in_call = False
 
     async def listen(self, event: AgentEvent) -> None:
         match event:
@@ -77,6 +78,7 @@ class Recorder:
         """Put the intent of a model call; the caller waits for it to be committed."""
         self._live.turn_started()
         self._call_started = time.monotonic()
+        self._in_call = True
         task = self._live.task
         self._journal.put(turns.started(task.id, task.step_count, model, datetime.now(UTC)))
 
@@ -85,6 +87,11 @@ class Recorder:
         block = NoticeBlock(kind=kind, text=text)
         task_id = self._live.task.id
         self._branch.append(self._branch.draft("system", "engine", (block,), task_id=task_id))
+
+    def close(self) -> None:
+        """Cut the reply of a model call that was given up without an end."""
+        if self._in_call:
+            self._assistant(AssistantMessage(self._reply.content, "aborted", model=self._live.task.model))
 
     def _delta(self, delta: BlockDelta) -> None:
         if self._live.task.activity:
@@ -104,12 +111,15 @@ class Recorder:
 
     def _assistant(self, message: AssistantMessage) -> None:
         shown = self._reply.finish()
-        if message.stop_reason == "aborted" and not message.content and shown is None:
-            return
         task = self._live.task
         usage = self._usage(message)
-        plan = plan_of(task.id, task.step_count, message)
         status: _Outcome = _OUTCOME.get(message.stop_reason, "complete")
+        if self._in_call:
+            self._in_call = False
+            self._live.count(usage)
+            self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
+        if message.stop_reason == "aborted" and not message.content and shown is None:
+            return
         node = self._branch.draft(
             "assistant",
             task.agent_id,
@@ -123,8 +133,7 @@ class Recorder:
             node_id=shown,
         )
         self._branch.append(node)
-        self._live.count(usage)
-        self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
+        plan = plan_of(task.id, task.step_count, message)
         self._log.publish(TaskPlan(conversation_id=task.conversation_id, plan=plan))
 
     def _result(self, message: ToolResultMessage) -> None:

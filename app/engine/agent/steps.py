@@ -52,7 +52,7 @@ class Steps:
             yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model))
             return
         self._recorder.turn_started(request.model)
-        await self._log.flush()
+        await self._branch.save()
         async with aclosing(self._model.stream(request, cancel)) as events:
             async for event in events:
                 yield event
@@ -70,5 +70,5 @@ class Steps:
         self._live.tool_started(call.id, call.name)
         if access.tier != "free":
             self._executions.started(call, self._live.task.step_count, self._branch.tip or "")
-            await self._log.flush()
+            await self._branch.save()
         return None

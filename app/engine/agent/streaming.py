@@ -8,7 +8,7 @@ from app.engine.agent.branch import Branch
 from app.engine.agent.context import blocks_of
 from app.engine.agent.live import LiveTask
 from app.engine.broadcast import EventLog
-from app.engine.messages import AssistantMessage
+from app.engine.messages import AssistantContent, AssistantMessage
 from app.engine.models.base import BlockDelta
 from app.engine.storage import nodes
 from app.engine.storage.journal import Journal
@@ -33,6 +33,11 @@ class StreamingReply:
         self._node: Node | None = None
         self._offsets: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def content(self) -> tuple[AssistantContent, ...]:
+        """What has come so far."""
+        return self._partial.content
 
     def delta(self, delta: BlockDelta) -> None:
         self._partial = delta.partial

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -13,11 +15,11 @@ from app.engine.agent.course import Course
 from app.engine.agent.gate import Gate
 from app.engine.agent.live import LiveTask
 from app.engine.agent.recorder import Recorder
-from app.engine.agent.task import ended, moved
+from app.engine.agent.task import ended, is_working, moved, words
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
-from app.engine.errors import IllegalMove
-from app.engine.messages import AssistantMessage
+from app.engine.errors import IllegalMove, StorageError
+from app.engine.messages import AssistantMessage, text_of
 from app.engine.tools.processes import end_task, names
 from app.protocol.blocks import NoticeKind
 from app.protocol.tasks import Task, TaskStatus, TaskStopReason
@@ -26,6 +28,8 @@ _logger = logging.getLogger(__name__)
 
 # Tools end themselves on the signal; one that does not is given up after this.
 _PATIENCE_S = 5.0
+# An end that could not be saved (a full disk) is tried again this often.
+_SAVED_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,8 @@ class TaskRun:
         self._completion = completion
         self._agent = agent
         self._cancel = cancel
-        self._interrupted = False
+        self._engine_ends = asyncio.Event()
+        self._takes_words = True
         self._processes: dict[str, None] = {}
         agent.subscribe(recorder.listen)
 
@@ -80,27 +85,36 @@ class TaskRun:
         except Exception as error:  # the end of a task: whatever happened is on record, the engine goes on
             _logger.exception("task %s failed", self.task.id)
             end = _End("error", "error", ("error", f"The task failed: {error}"), str(error) or type(error).__name__)
-        await self._conclude(end)
+        try:
+            await self._conclude(end)
+        except Exception:  # the end of a task: the other tasks go on; the next start shows this one as interrupted
+            _logger.exception("the end of task %s is not on record", self.task.id)
 
     async def stop(self, by: str) -> None:
         """Begin to stop; a second call changes nothing. What runs is named first: tools end it at once then."""
+        if not is_working(self.task):
+            raise IllegalMove(f"The task is {words(self.task.status)} already.")
         if self.task.stopping or self._cancel.is_set:
             return
         self._live.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
-        self._remember(await names(self.task.id))
-        self._cancel.set(f"Stopped by {by}")
+        try:
+            self._remember(await names(self.task.id))
+        finally:
+            self._cancel.set(f"Stopped by {by}")
 
     def interrupt(self) -> None:
         """Stop because the engine ends; the task can be resumed."""
-        self._interrupted = True
+        self._engine_ends.set()
         self._cancel.set("The engine ended")
 
     def pause(self) -> None:
-        if self._gate.is_closed or self._cancel.is_set:
-            raise IllegalMove("The task is paused or stopping already.")
+        self._check_open()
+        if self._gate.is_closed:
+            raise IllegalMove("The task is paused already.")
         self._gate.close()
 
     def resume(self) -> None:
+        self._check_open()
         if not self._gate.is_closed:
             raise IllegalMove("The task is not paused.")
         self._gate.open()
@@ -114,7 +128,7 @@ class TaskRun:
         self._agent.follow_up(text)
 
     def _check_open(self) -> None:
-        if self._cancel.is_set or not self._agent.state.is_streaming:
+        if self._cancel.is_set or not self._takes_words:
             raise IllegalMove("The task is ending. Start a new one in this conversation.")
 
     async def _work(self, prompt: str) -> None:
@@ -131,10 +145,21 @@ class TaskRun:
             await asyncio.wait([stop])
 
     async def _prompt(self, prompt: str) -> None:
-        if prompt:
-            await self._agent.prompt(prompt, self._cancel)
-        else:
-            await self._agent.continue_(self._cancel)
+        try:
+            if prompt:
+                await self._agent.prompt(prompt, self._cancel)
+            else:
+                await self._agent.continue_(self._cancel)
+            while self._is_read_on():
+                self._completion.completed = None
+                await self._agent.continue_(self._cancel)
+        finally:
+            self._takes_words = False
+
+    def _is_read_on(self) -> bool:
+        """True for words that came while the calls of the last reply ran: they are read though it ended the task."""
+        ended_well = not self._cancel.is_set and self._agent.state.error is None and self._course.limit is None
+        return ended_well and bool(self._agent.queued_steering)
 
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
         """When the signal is set: end the processes, showing how many are left, then wait for the work to end."""
@@ -152,7 +177,7 @@ class TaskRun:
             self._live.say(f"stopping, {count} {'process' if count == 1 else 'processes'} left")
 
     def _end(self) -> _End:
-        if self._interrupted:
+        if self._engine_ends.is_set():
             return _End("interrupted", None, ("interrupted", "The engine ended; the task can be resumed."))
         if self._cancel.is_set:
             return _End("cancelled", "manual_stop", ("stopped", f"{self._cancel.reason}."))
@@ -166,17 +191,42 @@ class TaskRun:
     async def _conclude(self, end: _End) -> None:
         """Nothing of a task outlives it: processes first, then the record, then the news of the end."""
         self._remember(await end_task(self.task.id, self._show_left))
-        if end.notice is not None or self._processes:
+        self._recorder.close()
+        remarks = self._remarks()
+        if end.notice is not None or remarks:
             kind, text = end.notice or ("info", "The task is over.")
-            processes = f" Ended: {', '.join(self._processes)}." if self._processes else ""
-            self._recorder.notice(kind, text + processes)
+            self._recorder.notice(kind, " ".join((text, *remarks)))
         self.branch.move_head()
+        await self._until_saved(self.branch.save, self.branch.publish_again)
         if end.reason is None:
             task = msgspec.structs.replace(moved(self.task, end.status), stopping=False, current_tool=None, activity="")
         else:
             task = ended(self.task, end.status, end.reason, end.error)
         self._live.set(msgspec.structs.replace(task, summary=self._summary()))
-        await self._log.flush()
+        await self._until_saved(self._log.flush, self._live.publish_again)
+
+    async def _until_saved(self, save: Callable[[], Awaitable[None]], again: Callable[[], None]) -> None:
+        """A task counts as under way until its end is saved; an engine that ends meanwhile leaves it interrupted."""
+        while True:
+            try:
+                await save()
+                return
+            except StorageError as error:
+                _logger.error("the end of task %s is not saved, trying again: %s", self.task.id, error)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SAVED_AGAIN_S):
+                    await self._engine_ends.wait()
+                return
+            again()
+
+    def _remarks(self) -> list[str]:
+        """What the conversation is told at the end besides the end itself."""
+        remarks: list[str] = []
+        if self._processes:
+            remarks.append(f"Ended: {', '.join(self._processes)}.")
+        if unread := [*self._agent.queued_steering, *self._agent.queued_follow_ups]:
+            remarks.append(f"Not read any more: {', '.join(f'“{text_of(message)}”' for message in unread)}.")
+        return remarks
 
     def _summary(self) -> str:
         if self._completion.completed is not None:
