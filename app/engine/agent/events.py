@@ -18,7 +18,10 @@ class AgentStart:
 
 @dataclass(frozen=True, slots=True)
 class AgentEnd:
-    """The last event of a run. `messages` are those the run made, in order, never the ones that were there before."""
+    """The last event of a run. `messages` are those the run made, in order, never the ones that were there before.
+
+    Where a hook or the stream function raised it is the failure alone, as the published loop has it.
+    """
 
     messages: tuple[Message, ...]
 

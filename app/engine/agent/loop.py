@@ -27,8 +27,9 @@ async def run_loop(run: Run, prompts: Sequence[Message]) -> None:
             await run.publish(prompt)
         await _turns(run)
     except Exception as error:  # noqa: BLE001 - the end of a task: hooks and stream functions are anyone's code
-        await _fail(run, error)
-    await run.emit(AgentEnd(tuple(run.made)))
+        await run.emit(AgentEnd((await _fail(run, error),)))
+    else:
+        await run.emit(AgentEnd(tuple(run.made)))
 
 
 async def _turns(run: Run) -> None:
@@ -87,7 +88,7 @@ def _finished(run: Run, reply: AssistantMessage, results: Results) -> FinishedTu
     return FinishedTurn(reply, results, tuple(run.messages), tuple(run.made))
 
 
-async def _fail(run: Run, error: Exception) -> None:
+async def _fail(run: Run, error: Exception) -> AssistantMessage:
     """End what has begun, in order, with a reply that says what went wrong; the content so far is kept."""
     if not run.in_turn:
         await _start_turn(run)
@@ -97,3 +98,4 @@ async def _fail(run: Run, error: Exception) -> None:
     await end_reply(run, message)
     run.in_turn = False
     await run.emit(TurnEnd(message, ()))
+    return message

@@ -84,7 +84,7 @@ async def test_a_stream_function_that_raises_gives_the_whole_failing_sequence() 
         "user: go",
         "assistant error:  (no route)",
         "turn_end",
-        "agent_end 2",
+        "agent_end 1",
         "agent_start",
     ]
     assert recorded.final_error is None
@@ -93,7 +93,7 @@ async def test_a_stream_function_that_raises_gives_the_whole_failing_sequence() 
 async def test_a_transform_that_raises_fails_the_run_and_not_the_prompt() -> None:
     recorded = await trace({"options": {"transform_context": {"raise": "too long"}}, "replies": []})
 
-    assert talk(told(recorded)) == ["user: go", "assistant error:  (too long)", "agent_end 2"]
+    assert talk(told(recorded)) == ["user: go", "assistant error:  (too long)", "agent_end 1"]
     assert recorded.final_error == "too long"
     assert recorded.llm_calls == []
 
