@@ -1,0 +1,52 @@
+"""What an empty place says: what it is for, and its first action."""
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+
+from app.window.theme.look import push_button
+from app.window.theme.theme import Theme
+from app.window.widgets.text_label import TextLabel
+
+_ICON = 32
+_WIDTH = 360
+
+
+class EmptyState(QWidget):
+    """`acted` comes when the button is pressed; without `action` there is none."""
+
+    acted = Signal()
+
+    def __init__(self, theme: Theme, icon: str, title: str, text: str, action: str = "") -> None:
+        super().__init__()
+        self._theme = theme
+        self._icon = icon
+        self._picture = QLabel()
+        self._button = push_button(action, "primary")
+        self._button.setVisible(bool(action))
+        self._button.clicked.connect(self._on_acted)
+        self._lay_out(title, text)
+        self._on_theme_changed()
+        theme.changed.connect(self._on_theme_changed)
+
+    def _lay_out(self, title: str, text: str) -> None:
+        tokens = self._theme.tokens
+        words = TextLabel(self._theme, text, tone="muted", wrap=True)
+        words.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        words.setFixedWidth(_WIDTH)
+        column = QVBoxLayout(self)
+        column.setSpacing(tokens.space_close)
+        column.addStretch(2)
+        centre = Qt.AlignmentFlag.AlignHCenter
+        column.addWidget(self._picture, 0, centre)
+        column.addWidget(TextLabel(self._theme, title, size=tokens.size_heading, bold=True), 0, centre)
+        column.addWidget(words, 0, centre)
+        column.addSpacing(tokens.space_close)
+        column.addWidget(self._button, 0, centre)
+        column.addStretch(3)
+
+    def _on_acted(self) -> None:
+        self.acted.emit()
+
+    def _on_theme_changed(self) -> None:
+        icon = self._theme.icon(self._icon, "muted")
+        self._picture.setPixmap(icon.pixmap(QSize(_ICON, _ICON), self.devicePixelRatio()))

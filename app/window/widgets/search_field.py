@@ -1,0 +1,60 @@
+"""The field one searches in: an icon, a clear button, Esc clears."""
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtWidgets import QLineEdit
+
+from app.window.theme.theme import Theme
+
+_PAUSE_MS = 120
+
+
+class SearchField(QLineEdit):
+    """`searched` comes with the stripped text once typing pauses for 120 ms, at once on Enter and on clearing."""
+
+    searched = Signal(str)
+
+    def __init__(self, theme: Theme, name: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self._told = ""
+        self._pause = QTimer(self)
+        self._pause.setSingleShot(True)
+        self._pause.setInterval(_PAUSE_MS)
+        self._find = QAction(self)
+        self._clear = QAction("Clear", self)
+        self.addAction(self._find, QLineEdit.ActionPosition.LeadingPosition)
+        self.addAction(self._clear, QLineEdit.ActionPosition.TrailingPosition)
+        self._clear.setVisible(False)
+        self.setPlaceholderText(name)
+        self.setAccessibleName(name)
+        self._on_theme_changed()
+        self.textChanged.connect(self._on_text_changed)
+        self.returnPressed.connect(self._on_paused)
+        self._clear.triggered.connect(self.clear)
+        self._pause.timeout.connect(self._on_paused)
+        theme.changed.connect(self._on_theme_changed)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.text():
+            self.clear()
+            return
+        super().keyPressEvent(event)
+
+    def _on_text_changed(self, text: str) -> None:
+        self._clear.setVisible(bool(text))
+        if text:
+            self._pause.start()
+        else:
+            self._on_paused()
+
+    def _on_paused(self) -> None:
+        self._pause.stop()
+        text = self.text().strip()
+        if text != self._told:
+            self._told = text
+            self.searched.emit(text)
+
+    def _on_theme_changed(self) -> None:
+        self._find.setIcon(self._theme.icon("search", "muted"))
+        self._clear.setIcon(self._theme.icon("x", "muted"))

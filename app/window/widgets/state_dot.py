@@ -1,0 +1,122 @@
+"""The state of a task as a dot: working pulses, waiting is a ring, done and failed are filled. Always with a word."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QShowEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.protocol.tasks import Task
+from app.window.theme.theme import Theme
+from app.window.widgets.pulse import Pulse
+
+State = Literal["idle", "working", "waiting", "paused", "done", "stopped", "failed"]
+
+WORDS: dict[State, str] = {
+    "idle": "Idle",
+    "working": "Working",
+    "waiting": "Waiting for you",
+    "paused": "Paused",
+    "done": "Done",
+    "stopped": "Stopped",
+    "failed": "Failed",
+}
+_COLOURS: dict[State, str] = {
+    "idle": "outline",
+    "working": "accent",
+    "waiting": "waiting_mark",
+    "paused": "muted",
+    "done": "done_mark",
+    "stopped": "muted",
+    "failed": "failed_mark",
+}
+_RINGS: frozenset[State] = frozenset({"waiting", "paused", "stopped"})
+_SIDE = 14
+
+
+def state_of(task: Task | None) -> State:
+    """What the newest task of a conversation makes its dot show."""
+    if task is None:
+        return "idle"
+    match task.status:
+        case "running" | "thinking" | "tool_executing":
+            return "working"
+        case "waiting_user":
+            return "waiting"
+        case "paused" | "interrupted":
+            return "paused"
+        case "completed":
+            return "done"
+        case "cancelled":
+            return "stopped"
+        case "error":
+            return "failed"
+
+
+class StateDot(QWidget):
+    """14 px square. Follows the pulse only while it works and is visible."""
+
+    def __init__(self, theme: Theme, pulse: Pulse) -> None:
+        super().__init__()
+        self._theme = theme
+        self._pulse = pulse
+        self._state: State = "idle"
+        self._leave: Callable[[], None] | None = None
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._name()
+        theme.changed.connect(self.update)
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    def set_state(self, state: State) -> None:
+        self._state = state
+        self._name()
+        self._follow()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(_SIDE, _SIDE)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._follow()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._follow()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        paint_state(painter, QRectF(self.rect()), self._state, self._theme, self._pulse.strength)
+
+    def _name(self) -> None:
+        self.setAccessibleName(WORDS[self._state])
+        self.setToolTip(WORDS[self._state])
+
+    def _follow(self) -> None:
+        wanted = self._state == "working" and self.isVisible()
+        if wanted and self._leave is None:
+            self._leave = self._pulse.follow(self.update)
+        elif not wanted and self._leave is not None:
+            self._leave()
+            self._leave = None
+
+
+def paint_state(painter: QPainter, square: QRectF, state: State, theme: Theme, strength: float) -> None:
+    """Draw the dot in the middle of `square`: for delegates and tabs. `strength` is the pulse's."""
+    colour = QColor(theme.colour(_COLOURS[state]))
+    if state == "working":
+        colour.setAlphaF(strength)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    if state in _RINGS:
+        painter.setPen(QPen(colour, 2))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        radius = 3.5
+    else:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour)
+        radius = 4.0
+    painter.drawEllipse(square.center(), radius, radius)
