@@ -4,6 +4,7 @@ import asyncio
 from typing import Protocol
 
 from app.cli.asks import Problem, hint, read_reply, short_hint
+from app.cli.figures import short_id
 from app.cli.interrupts import Interrupts
 from app.cli.terminal import Terminal
 from app.protocol.asks import Ask, AskAnswerParams
@@ -41,6 +42,19 @@ class PersonAnswers:
             if not isinstance(reply, Problem):
                 return reply
             self._terminal.line(self._terminal.style.amber(f"  {reply.text}"))
+
+
+class OthersAnswer:
+    """For who only looks on: the task waits for somebody else, and that is said."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        name = short_id(ask.task_id)
+        self._terminal.note(f"errand: the task waits for an answer; give it in a terminal: errand attach {name}")
+        await asyncio.Event().wait()  # until it is settled elsewhere, which cancels this
+        raise AssertionError("nothing ends the wait but that")
 
 
 class NobodyAnswers:

@@ -19,7 +19,7 @@ from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.asks import Ask, AskAnswerParams
 from app.protocol.tasks import Task, TaskIdParams, TaskMessageParams, TaskStartParams
-from app.protocol.wire import TASK_FOLLOW_UP, TASK_START, TASK_STEER, TASK_STOP
+from app.protocol.wire import TASK_FOLLOW_UP, TASK_PAUSE, TASK_RESUME, TASK_START, TASK_STEER, TASK_STOP
 
 WELCOME = (
     "Type what to do. Enter sends; while a task works Enter steers it and Alt+Enter queues a follow-up.\n"
@@ -135,6 +135,12 @@ class Chat:
                 self._prompt.note("A new conversation starts with what you send next.")
             case "stop":
                 await self._interrupt()
+            case "pause" if self._task_id:
+                await self._connection.call(TASK_PAUSE, TaskIdParams(task_id=self._task_id))
+            case "resume" if self._task_id:
+                await self._connection.call(TASK_RESUME, TaskIdParams(task_id=self._task_id))
+            case "pause" | "resume":
+                self._prompt.note("This conversation has no task yet.")
             case "help":
                 self._prompt.line(HELP)
             case _:
@@ -142,7 +148,7 @@ class Chat:
 
     def _working(self) -> Task | None:
         task = self._watch.tasks.get(self._task_id or "")
-        return task if task is not None and task.ended_at is None else None
+        return task if task is not None and task.ended_at is None and task.status != "interrupted" else None
 
     async def _interrupt(self) -> None:
         task = self._working()

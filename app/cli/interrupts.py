@@ -1,4 +1,4 @@
-"""Ctrl+C and SIGTERM: the first asks for an orderly stop, the second leaves at once."""
+"""Ctrl+C and SIGTERM: the first asks for an orderly stop where there is one to ask for, the next leaves at once."""
 
 import asyncio
 import signal
@@ -12,10 +12,12 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interrupts:
     """While entered, the first interrupt calls `stop`, the second cancels the asyncio task that entered.
 
+    Without `stop` the first one cancels already.
+
     Where a prompt reads Ctrl+C as a key it calls `press` itself.
     """
 
-    def __init__(self, stop: Callable[[], None]) -> None:
+    def __init__(self, stop: Callable[[], None] | None) -> None:
         self._stop = stop
         self._owner: asyncio.Task[object] | None = None
         self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
@@ -43,7 +45,7 @@ class Interrupts:
 
     def press(self) -> None:
         self.count += 1
-        if self.count == 1:
+        if self.count == 1 and self._stop is not None:
             self._stop()
         elif self._owner is not None:
             self._owner.cancel()

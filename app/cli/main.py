@@ -1,15 +1,17 @@
 """The command line's door: reads what was typed, runs that command, turns errors into texts and exit codes."""
 
 import asyncio
-
-import msgspec
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from app.cli.options import Options, parse
-from app.cli.run import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, UsageError
+from app.cli.outcome import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, failure_line
+from app.cli.run import UsageError
 from app.cli.terminal import OutputClosed, Terminal, close_output, standard_terminal
 from app.client.errors import CallError, ConnectionLost, LaunchError
 from app.paths import Paths, default_paths
-from app.protocol.json import JsonObject
+
+Command: TypeAlias = Callable[[Options, Paths, Terminal], Awaitable[int]]
 
 # Errors of the engine that the person who typed can put right by typing something else.
 _USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found"})
@@ -35,16 +37,36 @@ def main(arguments: list[str]) -> int:
 
 
 async def _run(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Each command is imported when it is used: none pays for another's imports."""
-    match options.command:
+    command = _of_one_task(options.command) or _of_everything(options.command)
+    return await command(options, paths, terminal)
+
+
+# Each command is imported when it is used: none pays for another's imports.
+
+
+def _of_one_task(name: str | None) -> Command | None:
+    match name:
         case "run":
             from app.cli.run import run as command
         case "chat":
             from app.cli.chat import chat as command
-        case "tasks":
-            from app.cli.tasks import list_tasks as command
+        case "attach":
+            from app.cli.attach import attach as command
+        case "resume":
+            from app.cli.attach import resume as command
+        case "pause":
+            from app.cli.attach import pause as command
         case "stop":
             from app.cli.tasks import stop_task as command
+        case _:
+            return None
+    return command
+
+
+def _of_everything(name: str | None) -> Command:
+    match name:
+        case "tasks":
+            from app.cli.tasks import list_tasks as command
         case "search":
             from app.cli.search import search as command
         case "models":
@@ -57,12 +79,11 @@ async def _run(options: Options, paths: Paths, terminal: Terminal) -> int:
             from app.cli.tour import tour as command
         case _:
             from app.cli.start import start as command
-    return await command(options, paths, terminal)
+    return command
 
 
 def _failed(options: Options, terminal: Terminal, text: str, code: int) -> int:
     terminal.note(f"errand: {text}")
-    if options.command == "run" and options.json:
-        result: JsonObject = {"type": "result", "exitCode": code, "status": "error", "stopReason": None, "error": text}
-        terminal.line(msgspec.json.encode(result).decode())
+    if options.command in ("run", "resume", "attach") and options.json:
+        terminal.line(failure_line(text, code))
     return code

@@ -6,6 +6,8 @@ from typing import NoReturn
 
 ABOUT = "Errand hands work to AI agents that use real tools on your machine."
 EXIT_CODES = "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 130 stopped."
+_LEFT = f"{EXIT_CODES[:-1]} or left at work with Ctrl+C."
+_ID_HELP = "its id, or a part at either end of it that only one task has"
 
 
 class Options(argparse.Namespace):
@@ -55,7 +57,16 @@ def _parser() -> argparse.ArgumentParser:
     tasks.add_argument("--active", action="store_true", help="leave out the ended ones")
     tasks.add_argument("--limit", type=_whole, default=20, help="how many at most (default 20)")
     stop = commands.add_parser("stop", help="stop a task and every process it started")
-    stop.add_argument("task_id", metavar="ID", help="its id, or a part of it that only one task has")
+    stop.add_argument("task_id", metavar="ID", help=_ID_HELP)
+    attach = commands.add_parser("attach", help="follow a task under way; Ctrl+C leaves it at work", epilog=_LEFT)
+    resume = commands.add_parser(
+        "resume", help="go on with a paused or interrupted task, as run does", epilog=EXIT_CODES
+    )
+    for follows in (attach, resume):
+        follows.add_argument("task_id", metavar="ID", help=_ID_HELP)
+        follows.add_argument("--json", action="store_true", help="events as one JSON object a line, then a result line")
+    pause = commands.add_parser("pause", help="hold a task before its next step")
+    pause.add_argument("task_id", metavar="ID", help=_ID_HELP)
     search = commands.add_parser("search", help="full-text search in all conversations")
     search.add_argument("text", metavar="TEXT", help='words, or a "phrase"')
     search.add_argument("--json", action="store_true", help="one JSON object a line")

@@ -1,29 +1,19 @@
-"""`errand run`: one task, followed to its end."""
+"""`errand run`: starts one task. Following it to its end is `follow.py`'s."""
 
-import asyncio
 import os
 import sys
 from pathlib import Path
 
 import msgspec
 
-from app.cli.answers import Answers, NobodyAnswers, PersonAnswers
-from app.cli.interrupts import Interrupts
+from app.cli.follow import Follower
 from app.cli.options import Options
-from app.cli.render import task_line
-from app.cli.screen import JsonScreen, PeopleScreen, Screen
-from app.cli.stopping import Stopper
 from app.cli.terminal import Terminal
-from app.cli.watch import Watch
-from app.client.connection import Connection
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.agents import ThinkingLevel
-from app.protocol.json import JsonObject
 from app.protocol.tasks import ApproveMode, Task, TaskMode, TaskStartParams
 from app.protocol.wire import TASK_START
-
-EXIT_ERROR, EXIT_USAGE, EXIT_LIMIT, EXIT_STOPPED = 1, 2, 3, 130
 
 
 class UsageError(Exception):
@@ -38,7 +28,11 @@ async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
         terminal.note("errand: nobody is there to ask, so what needs approval is refused (--approve all allows it)")
     connection = await connect(paths, "errand run")
     try:
-        return await _follow(connection, params, options.json, terminal)
+
+        async def begin() -> Task:
+            return (await connection.call(TASK_START, params)).task
+
+        return await Follower(connection, terminal, as_json=options.json).to_its_end(begin, is_new=True)
     finally:
         await connection.close()
 
@@ -69,77 +63,6 @@ def read_prompt(argument: str) -> str:
     if not prompt.strip():
         raise UsageError("The prompt is empty. Say what to do, for example: errand run 'list the largest files here'")
     return prompt
-
-
-async def _follow(connection: Connection, params: TaskStartParams, as_json: bool, terminal: Terminal) -> int:
-    stopper = Stopper(connection, terminal)
-    with Interrupts(stopper.stop) as interrupts:
-        answers: Answers = NobodyAnswers(terminal)
-        if terminal.interactive and not as_json:
-            answers = PersonAnswers(terminal, interrupts)
-        try:
-            task = await _start(connection, params, stopper)
-            task = await _watch(connection, task, _screen(terminal, task, as_json), answers)
-        except asyncio.CancelledError:
-            if interrupts.count < 2:
-                raise
-            await stopper.delivered()
-            return EXIT_STOPPED
-        finally:
-            terminal.clear_status()
-    return _finish(task, as_json, terminal)
-
-
-async def _start(connection: Connection, params: TaskStartParams, stopper: Stopper) -> Task:
-    task = (await connection.call(TASK_START, params)).task
-    stopper.add(task.id)
-    return task
-
-
-async def _watch(connection: Connection, task: Task, screen: Screen, answers: Answers) -> Task:
-    """Follow the task from its first event to its end."""
-    start = connection.welcome
-    watch = Watch(connection, screen, answers)
-    try:
-        await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
-        await watch.until_ended([task.id])
-    finally:
-        watch.close()
-    return watch.tasks[task.id]
-
-
-def _screen(terminal: Terminal, task: Task, as_json: bool) -> Screen:
-    if as_json:
-        return JsonScreen(terminal)
-    screen = PeopleScreen(terminal)
-    screen.add(task.conversation_id)
-    terminal.line(task_line(task, terminal.style, terminal.width))
-    return screen
-
-
-def _finish(task: Task, as_json: bool, terminal: Terminal) -> int:
-    code = exit_code(task)
-    if as_json:
-        terminal.line(msgspec.json.encode(result_line(task, code)).decode())
-    return code
-
-
-def exit_code(task: Task) -> int:
-    match task.stop_reason:
-        case "completed":
-            return 0
-        case "manual_stop":
-            return EXIT_STOPPED
-        case "iteration_limit" | "time_limit" | "budget_limit":
-            return EXIT_LIMIT
-        case "error" | None:
-            return EXIT_ERROR
-
-
-def result_line(task: Task, code: int) -> JsonObject:
-    """The last line of --json: how the task ended and what it took."""
-    whole: JsonObject = msgspec.to_builtins(task)
-    return {"type": "result", "exitCode": code, "turns": task.step_count, **whole}
 
 
 def _key(variable: str | None) -> str | None:

@@ -13,6 +13,8 @@ from app.protocol.wire import CONVERSATION_SEARCH, MODEL_LIST, TASK_LIST
 HELP = """\
 /model [ID]   list the models, or use one from the next task on
 /stop         stop the task, as Ctrl+C does
+/pause        hold the task before its next step
+/resume       go on with it, also after the engine was killed
 /tasks        the newest tasks, of all conversations
 /search TEXT  full-text search in all conversations
 /new          start a new conversation

@@ -26,7 +26,7 @@ class Watch:
         self._answers = answers
         self._waiting: asyncio.Queue[Message] = asyncio.Queue(MOST_WAITING)
         self._overflowed = False
-        self._followed: set[str] = set()
+        self._followed: dict[str, str | None] = {}
         self._settled: set[str] = set()
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -36,12 +36,17 @@ class Watch:
     def close(self) -> None:
         self._unsubscribe()
 
-    async def follow(self, conversation_id: str, after: int | None = None, epoch: str | None = None) -> None:
-        """Show a conversation: its events after a sequence number, or what it holds now and then what comes."""
-        self._followed.add(conversation_id)
+    async def follow(
+        self, conversation_id: str, task_id: str | None = None, after: int | None = None, epoch: str | None = None
+    ) -> None:
+        """Show a conversation: its events after a sequence number, or what it holds now and then what comes.
+
+        With `task_id` only what is of that task is shown of what it holds now.
+        """
+        self._followed[conversation_id] = task_id
         result = await self._connection.follow(conversation_id, "full", after=after, epoch=epoch)
         if result.snapshot is not None:
-            for record in _records(result.snapshot, result.epoch):
+            for record in _records(result.snapshot, result.epoch, task_id):
                 self._put(record)
 
     async def until_ended(self, task_ids: Iterable[str]) -> None:
@@ -83,7 +88,7 @@ class Watch:
             case Lost(gave_up=True):
                 raise ConnectionLost(
                     f"The engine does not answer ({message.reason}). What it had committed is kept: "
-                    "start it again with any command, and see `errand tasks`."
+                    "start it again with `errand tasks`, and go on with a task: errand resume ID"
                 )
             case Lost():
                 self._screen.connection(lost=True)
@@ -96,8 +101,8 @@ class Watch:
             await self._again()
 
     async def _again(self) -> None:
-        for conversation_id in tuple(self._followed):
-            await self.follow(conversation_id)
+        for conversation_id, task_id in tuple(self._followed.items()):
+            await self.follow(conversation_id, task_id)
 
     def _shown(self, message: Shown, group: asyncio.TaskGroup) -> None:
         conversation_id = conversation_of(message)
@@ -134,13 +139,14 @@ class Watch:
             self._screen.tick()
 
 
-def _records(snapshot: Snapshot, epoch: str) -> Iterator[EventRecord]:
+def _records(snapshot: Snapshot, epoch: str, task_id: str | None) -> Iterator[EventRecord]:
     """A snapshot as the events that would have led to it, nodes before the tasks that they belong to have ended."""
+    tasks = [task for task in snapshot.tasks if task_id in (None, task.id)]
     events = (
-        *(TaskUpdate(task=task) for task in snapshot.tasks if task.ended_at is None),
-        *(TaskMessage(node=node) for node in snapshot.nodes),
-        *(AskUpdate(ask=ask) for ask in snapshot.asks),
-        *(TaskUpdate(task=task) for task in snapshot.tasks if task.ended_at is not None),
+        *(TaskUpdate(task=task) for task in tasks if task.ended_at is None),
+        *(TaskMessage(node=node) for node in snapshot.nodes if task_id in (None, node.task_id)),
+        *(AskUpdate(ask=ask) for ask in snapshot.asks if task_id in (None, ask.task_id)),
+        *(TaskUpdate(task=task) for task in tasks if task.ended_at is not None),
     )
     for event in events:
         yield EventRecord(sequence=snapshot.sequence, epoch=epoch, event=event)

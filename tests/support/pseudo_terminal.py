@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import signal
 import struct
 import sys
 import termios
@@ -60,6 +61,11 @@ class PseudoTerminal:
 
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
+
+    def interrupt(self) -> None:
+        """Ctrl+C while no prompt is there to read it: this terminal controls no session that would make a signal."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
 
     async def shows(self, text: str) -> None:
         """Wait until the text was written since the last text that was waited for."""

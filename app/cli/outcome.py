@@ -1,0 +1,33 @@
+"""How a task ended, for scripts: the exit code, and the last line of --json."""
+
+import msgspec
+
+from app.protocol.json import JsonObject
+from app.protocol.tasks import Task
+
+EXIT_ERROR, EXIT_USAGE, EXIT_LIMIT, EXIT_STOPPED = 1, 2, 3, 130
+
+
+def exit_code(task: Task) -> int:
+    match task.stop_reason:
+        case "completed":
+            return 0
+        case "manual_stop":
+            return EXIT_STOPPED
+        case "iteration_limit" | "time_limit" | "budget_limit":
+            return EXIT_LIMIT
+        case "error" | None:
+            return EXIT_ERROR
+
+
+def result_line(task: Task, code: int) -> str:
+    """How the task ended and what it took."""
+    whole: JsonObject = msgspec.to_builtins(task)
+    result: JsonObject = {"type": "result", "exitCode": code, "turns": task.step_count, **whole}
+    return msgspec.json.encode(result).decode()
+
+
+def failure_line(text: str, code: int) -> str:
+    """The same where no task came about."""
+    result: JsonObject = {"type": "result", "exitCode": code, "status": "error", "stopReason": None, "error": text}
+    return msgspec.json.encode(result).decode()
