@@ -1,0 +1,104 @@
+"""A list to pick one thing from by typing: the palette, and the choice of a model."""
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QDialog, QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
+
+from app.window.theme.look import set_look
+from app.window.theme.theme import Theme
+from app.window.views.entry import HINT, KEY, EntryDelegate
+
+_MOST_SHOWN = 60
+_MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`hint` stands at the right: a shortcut, or what kind of thing it is."""
+
+    key: str
+    text: str
+    hint: str = ""
+
+
+class PickerDialog(QDialog):
+    """Every typed word must occur in an entry. Enter takes the marked one, Esc leaves."""
+
+    chosen = Signal(str)
+
+    def __init__(self, theme: Theme, title: str, choices: tuple[Choice, ...], parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
+        self.setObjectName("picker")
+        self.setAccessibleName(title)
+        self.setWindowTitle(title)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._choices = choices
+        self._field = QLineEdit(self)
+        self._field.setPlaceholderText(title)
+        self._field.setAccessibleName(title)
+        self._list = QListView(self)
+        self._list.setAccessibleName("Matches")
+        self._list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._list.setItemDelegate(EntryDelegate(theme, self._list))
+        self._list.setMouseTracking(True)
+        self._model = QStandardItemModel(self)
+        self._list.setModel(self._model)
+        self._nothing = QLabel("Nothing matches.", self)
+        set_look(self._nothing, "tone", "muted")
+        column = QVBoxLayout(self)
+        column.addWidget(self._field)
+        column.addWidget(self._list)
+        column.addWidget(self._nothing)
+        self._field.textChanged.connect(self._on_text_changed)
+        self._field.returnPressed.connect(self._on_return)
+        self._field.installEventFilter(self)
+        self._list.clicked.connect(self._on_clicked)
+        self._on_text_changed("")
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Arrow keys typed in the field move in the list."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _MOVES:
+            self._move(event.key())
+            return True
+        return super().eventFilter(watched, event)
+
+    def _move(self, key: int) -> None:
+        steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -8, Qt.Key.Key_PageDown: 8}
+        row = self._list.currentIndex().row() + steps[Qt.Key(key)]
+        self._mark(max(0, min(self._model.rowCount() - 1, row)))
+
+    def _mark(self, row: int) -> None:
+        self._list.setCurrentIndex(self._model.index(row, 0))
+
+    def _on_text_changed(self, text: str) -> None:
+        words = text.lower().split()
+        found = [choice for choice in self._choices if all(word in choice.text.lower() for word in words)]
+        self._model.clear()
+        for choice in found[:_MOST_SHOWN]:
+            self._model.appendRow(_item(choice))
+        self._mark(0)
+        self._list.setVisible(bool(found))
+        self._nothing.setVisible(not found)
+
+    def _on_return(self) -> None:
+        self._take(self._list.currentIndex())
+
+    def _on_clicked(self, index: QModelIndex) -> None:
+        self._take(index)
+
+    def _take(self, index: QModelIndex) -> None:
+        key: object = index.data(KEY)
+        if isinstance(key, str):
+            self.close()
+            self.chosen.emit(key)
+
+
+def _item(choice: Choice) -> QStandardItem:
+    item = QStandardItem(choice.text)
+    item.setEditable(False)
+    item.setData(choice.hint, HINT)
+    item.setData(choice.key, KEY)
+    item.setData(f"{choice.text} {choice.hint}".strip(), Qt.ItemDataRole.AccessibleTextRole)
+    return item

@@ -1,0 +1,63 @@
+"""The text field of the composer: grows with its text, tells Enter from Shift+Enter and Alt+Enter."""
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
+
+_MOST_LINES = 12
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+
+
+class PromptEdit(QPlainTextEdit):
+    """`submitted` at Enter, `queued` at Alt+Enter, `recalled` at Up in an empty field."""
+
+    submitted = Signal()
+    queued = Signal()
+    recalled = Signal()
+    focused = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTabChangesFocus(True)
+        self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
+        self._fit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        if event.key() in _ENTER and modifiers == Qt.KeyboardModifier.NoModifier:
+            self.submitted.emit()
+        elif event.key() in _ENTER and modifiers == Qt.KeyboardModifier.AltModifier:
+            self.queued.emit()
+        elif event.key() == Qt.Key.Key_Up and not self.toPlainText():
+            self.recalled.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focused.emit(True)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.focused.emit(False)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, self.height())
+
+    def _on_document_size(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        """A plain document's height is counted in lines."""
+        lines = min(_MOST_LINES, max(1, round(self.document().size().height())))
+        margins = 2 * round(self.document().documentMargin()) + 2 * self.frameWidth()
+        height = lines * self.fontMetrics().lineSpacing() + margins
+        if height != self.height():
+            self.setFixedHeight(height)

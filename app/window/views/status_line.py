@@ -1,0 +1,77 @@
+"""The line under the transcript: what the agent does now, its turn, time, tokens and money."""
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from app.client.figures import duration, elapsed, money, tokens
+from app.protocol.tasks import Task
+from app.window.theme.look import Tone
+from app.window.theme.theme import Theme
+from app.window.views.activity import activity_of
+from app.window.widgets.elided_label import ElidedLabel
+from app.window.widgets.state_dot import State, state_of
+from app.window.widgets.text_label import TextLabel
+
+_TICK_MS = 1000
+_TONES: dict[State, Tone] = {
+    "idle": "muted",
+    "paused": "waiting",
+    "working": "muted",
+    "waiting": "waiting",
+    "done": "done",
+    "failed": "failed",
+    "stopped": "muted",
+}
+
+
+class StatusLine(QWidget):
+    """Its clock runs only while a task does."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._task: Task | None = None
+        self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
+        self._figures = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
+        row.addWidget(self._activity, 1)
+        row.addWidget(self._figures)
+        self._clock = QTimer(self)
+        self._clock.setInterval(_TICK_MS)
+        self._clock.timeout.connect(self._on_tick)
+
+    @property
+    def text(self) -> str:
+        """All that it says."""
+        return " · ".join(part for part in (self._activity.whole_text, self._figures.text()) if part)
+
+    def show_task(self, task: Task | None) -> None:
+        self._task = task
+        if task is None:
+            self._activity.set_text("")
+            self._figures.clear()
+            self._clock.stop()
+            return
+        self._activity.set_text(activity_of(task))
+        self._activity.set_tone(_TONES[state_of(task)])
+        self._figures.setText(_figures(task))
+        self._run_clock(task.ended_at is None)
+
+    def _run_clock(self, running: bool) -> None:
+        if running == self._clock.isActive():
+            return
+        if running:
+            self._clock.start()
+        else:
+            self._clock.stop()
+
+    def _on_tick(self) -> None:
+        if self._task is not None:
+            self._figures.setText(_figures(self._task))
+
+
+def _figures(task: Task) -> str:
+    """Nothing is shown that is not known."""
+    turn = f"turn {task.step_count}" if task.step_count else ""
+    time = duration(max(0.0, elapsed(task)))
+    return " · ".join(part for part in (turn, time, tokens(task.usage), money(task.usage)) if part)
