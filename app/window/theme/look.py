@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QWidget
 
 ButtonLook = Literal["primary", "plain", "quiet", "danger"]
@@ -13,6 +14,8 @@ def set_look(widget: QWidget, name: str, value: str) -> None:
     if widget.property(name) == value:
         return
     widget.setProperty(name, value)
+    if not widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
+        return  # the first showing polishes; to do it before would lose a font set in between
     style = widget.style()
     style.unpolish(widget)
     style.polish(widget)

@@ -1,7 +1,7 @@
 """What an empty place says: what it is for, and its first action."""
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
@@ -39,7 +39,7 @@ class EmptyState(QWidget):
         centre = Qt.AlignmentFlag.AlignHCenter
         column.addWidget(self._picture, 0, centre)
         column.addWidget(TextLabel(self._theme, title, size=tokens.size_heading, bold=True), 0, centre)
-        column.addWidget(words, 0, centre)
+        column.addLayout(_centred(words))
         column.addSpacing(tokens.space_close)
         column.addWidget(self._button, 0, centre)
         column.addStretch(3)
@@ -50,3 +50,12 @@ class EmptyState(QWidget):
     def _on_theme_changed(self) -> None:
         icon = self._theme.icon(self._icon, "muted")
         self._picture.setPixmap(icon.pixmap(QSize(_ICON, _ICON), self.devicePixelRatio()))
+
+
+def _centred(words: TextLabel) -> QHBoxLayout:
+    """In the middle, and as high as its lines need: an alignment in the column would cut it to one."""
+    row = QHBoxLayout()
+    row.addStretch()
+    row.addWidget(words)
+    row.addStretch()
+    return row

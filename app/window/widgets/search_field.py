@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QLineEdit
 
+from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 
 _PAUSE_MS = 120
@@ -26,6 +27,7 @@ class SearchField(QLineEdit):
         self.addAction(self._find, QLineEdit.ActionPosition.LeadingPosition)
         self.addAction(self._clear, QLineEdit.ActionPosition.TrailingPosition)
         self._clear.setVisible(False)
+        set_look(self, "look", "search")
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
         self._on_theme_changed()
