@@ -13,7 +13,8 @@ from app.protocol.events import Delta, TextDelta, ToolOutput
 # Output of one tool call between two flushes that is passed on; the rest of a burst is only in the result.
 _MOST_OUTPUT = 64 * 1024
 
-_Key: TypeAlias = tuple[str, int]  # node and block, or tool call and -1
+# Node and block, or task and call with -1: models count their calls anew in every task.
+_Key: TypeAlias = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class DeltaBuffer:
         self._forget_from((node.id, 0))
         for block in node.blocks:
             if isinstance(block, ToolResultBlock):
-                self._pending.pop((block.call_id, -1), None)
+                self._pending.pop(_call_key(node.task_id or "", block.call_id), None)
 
     def _send(self, key: _Key, pending: _Pending) -> Delta:
         text = "".join(pending.pieces)
@@ -98,7 +99,11 @@ class DeltaBuffer:
 
 
 def _key(delta: Delta) -> _Key:
-    return (delta.node_id, delta.block) if isinstance(delta, TextDelta) else (delta.call_id, -1)
+    return (delta.node_id, delta.block) if isinstance(delta, TextDelta) else _call_key(delta.task_id, delta.call_id)
+
+
+def _call_key(task_id: str, call_id: str) -> _Key:
+    return (f"{task_id} {call_id}", -1)
 
 
 def _starts_anew(delta: Delta) -> bool:

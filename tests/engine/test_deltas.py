@@ -67,8 +67,16 @@ def test_a_finished_node_drops_what_waits_for_it_and_its_calls() -> None:
     assert not buffer.is_empty
     result = ToolResultBlock(call_id="call", tool="shell", text="12", is_error=False)
     buffer.finish(node("n1"))
-    buffer.finish(msgspec.structs.replace(node("n2"), blocks=(result,)))
+    buffer.finish(msgspec.structs.replace(node("n2"), blocks=(result,), task_id="t1"))
     assert buffer.is_empty
+
+
+def test_output_of_calls_under_one_id_in_two_tasks_is_kept_apart() -> None:
+    buffer = DeltaBuffer()
+    other = msgspec.structs.replace(output("2"), conversation_id="c2", task_id="t2")
+    buffer.add(output("1"), after=0)
+    buffer.add(other, after=0)
+    assert buffer.take(committed=0) == [output("1"), other]
 
 
 def test_a_flood_of_output_is_cut_to_its_end() -> None:
