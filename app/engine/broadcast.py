@@ -14,6 +14,7 @@ from app.engine.deltas import DeltaBuffer
 from app.engine.storage import events
 from app.engine.storage.apply import writes_for
 from app.engine.storage.journal import Journal
+from app.engine.storage.write import Write
 from app.protocol.events import Delta, Event, EventRecord, TaskMessage, TextDelta
 from app.protocol.wire import Notice
 
@@ -68,14 +69,16 @@ class EventLog:
     def listener_count(self) -> int:
         return len(self._listeners)
 
-    def publish(self, event: Event, on_commit: Callable[[], None] | None = None) -> EventRecord:
+    def publish(
+        self, event: Event, *, also: tuple[Write, ...] = (), on_commit: Callable[[], None] | None = None
+    ) -> EventRecord:
         """Number the event and queue its writes; clients get it once they are committed. Does not wait.
 
-        `on_commit` is called then too, before a later `flush` returns; never if it could not be committed.
+        `also` is committed with it, or neither is. Then `on_commit` is called, before a later `flush` returns.
         """
         record = EventRecord(sequence=self.head + 1, epoch=self.epoch, event=event)
-        writes = writes_for(record)
-        self._journal.put(*writes[:-1], replace(writes[-1], on_commit=lambda: self._on_commit(record, on_commit)))
+        *first, last = (*also, *writes_for(record))
+        self._journal.put(*first, replace(last, on_commit=lambda: self._on_commit(record, on_commit)))
         self.head = record.sequence
         if self.head % _PRUNED_EACH == 0:
             self._journal.put(events.prune(_KEPT))

@@ -7,6 +7,7 @@ import msgspec
 from app.engine.broadcast import EventLog
 from app.engine.errors import Conflict, StorageError
 from app.engine.ids import new_id
+from app.engine.storage import agents
 from app.protocol.agents import Agent
 from app.protocol.blocks import Block
 from app.protocol.conversations import Node, NodeStatus, Role
@@ -15,13 +16,17 @@ from app.protocol.usage import Usage
 
 
 class Branch:
-    """One agent's place in its conversation. `agent.head_id` trails `tip` until `move_head`."""
+    """One agent's place in its conversation. What comes next follows `tip`.
+
+    The stored head is the newest node at any moment; clients are told of it when `announce_head` is called.
+    """
 
     def __init__(self, agent: Agent, log: EventLog) -> None:
         self.agent = agent
         self.tip = agent.head_id
         self._log = log
         self._unsaved: dict[str, Node] = {}
+        self._announced = agent.version
 
     def draft(
         self,
@@ -59,6 +64,10 @@ class Branch:
         self.tip = node.id
         self._publish(node)
 
+    def show(self, node: Node) -> None:
+        """Put a node that still streams; nothing follows it before its finished self is appended."""
+        self._publish(node)
+
     async def save(self) -> None:
         """Return when all nodes are committed; `StorageError` when one could not be."""
         await self._log.flush()
@@ -73,25 +82,29 @@ class Branch:
         self._log.publish(AgentUpdate(agent=self.agent))
 
     def _publish(self, node: Node) -> None:
+        if self.agent.head_id != node.id:
+            self._point_to(node.id)
         self._unsaved[node.id] = node
-        self._log.publish(TaskMessage(node=node), on_commit=lambda: self._on_saved(node))
+        head = agents.save(self.agent)
+        self._log.publish(TaskMessage(node=node), also=(head,), on_commit=lambda: self._on_saved(node))
 
     def _on_saved(self, node: Node) -> None:
         if self._unsaved.get(node.id) is node:
             del self._unsaved[node.id]
 
-    def move_head(self) -> None:
-        """Let the agent's head catch up with the tip."""
-        if self.agent.head_id != self.tip:
-            self._move(self.tip)
+    def announce_head(self) -> None:
+        """Tell the clients where the agent's head is: once a turn, not with every node."""
+        if self._announced != self.agent.version:
+            self._announced = self.agent.version
+            self._log.publish(AgentUpdate(agent=self.agent))
 
     def set_head(self, node_id: str, version: int) -> None:
         """Put the head elsewhere, if `version` is still the agent's; the loser of a race gets `Conflict`."""
         if version != self.agent.version:
             raise Conflict(f"The agent has moved on: its version is {self.agent.version}, not {version}.")
         self.tip = node_id
-        self._move(node_id)
+        self._point_to(node_id)
+        self.announce_head()
 
-    def _move(self, node_id: str | None) -> None:
+    def _point_to(self, node_id: str) -> None:
         self.agent = msgspec.structs.replace(self.agent, head_id=node_id, version=self.agent.version + 1)
-        self._log.publish(AgentUpdate(agent=self.agent))

@@ -22,6 +22,7 @@ from app.protocol.conversations import Node
 from app.protocol.tasks import AgentPlan, PlannedCall
 
 UNKNOWN_OUTCOME = "The engine stopped while this call was under way; whether it took effect is not known. Check first."
+NOT_RUN = "This call was not run: the reply was cut before its end."
 
 
 def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
@@ -30,14 +31,17 @@ def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
     Strict providers refuse a call without a result, and one can be missing after a crash or a stop.
     """
     messages: list[ModelMessage] = []
+    missing = UNKNOWN_OUTCOME
     for node in nodes:
         message = _message_of(node)
         if message is None:
             continue
         if message.role != "tool_result":
-            messages.extend(_missing_results(messages))
+            messages.extend(_missing_results(messages, missing))
         messages.append(message)
-    messages.extend(_missing_results(messages))
+        if message.role == "assistant":
+            missing = NOT_RUN if node.status == "cut" else UNKNOWN_OUTCOME
+    messages.extend(_missing_results(messages, missing))
     return tuple(messages)
 
 
@@ -54,8 +58,8 @@ def _message_of(node: Node) -> ModelMessage | None:
     return None
 
 
-def _missing_results(messages: list[ModelMessage]) -> list[ToolResultMessage]:
-    """Results for the calls of the last reply that have none yet."""
+def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResultMessage]:
+    """Results for the calls of the last reply that have none yet; `text` says why."""
     answered: set[str] = set()
     for message in reversed(messages):
         if isinstance(message, ToolResultMessage):
@@ -63,7 +67,7 @@ def _missing_results(messages: list[ModelMessage]) -> list[ToolResultMessage]:
             continue
         if isinstance(message, AssistantMessage):
             return [
-                ToolResultMessage(call.id, call.name, (Text(UNKNOWN_OUTCOME),), is_error=True)
+                ToolResultMessage(call.id, call.name, (Text(text),), is_error=True)
                 for call in message.tool_calls
                 if call.id not in answered
             ]

@@ -59,5 +59,5 @@ def publish_opening(task: Task, place: Place, log: EventLog) -> Branch:
     log.publish(TaskUpdate(task=task))
     branch = Branch(place.agent, log)
     branch.append(branch.draft("user", "user", (TextBlock(text=task.prompt),), task_id=task.id))
-    branch.move_head()
+    branch.announce_head()
     return branch

@@ -70,7 +70,7 @@ class Recorder:
                 self._executions.ended(event)
                 self._live.tool_ended(event.call_id)
             case TurnEnd():
-                self._branch.move_head()
+                self._branch.announce_head()
             case _:
                 pass
 

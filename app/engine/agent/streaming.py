@@ -13,7 +13,7 @@ from app.engine.models.base import BlockDelta
 from app.engine.storage import nodes
 from app.engine.storage.journal import Journal
 from app.protocol.conversations import Node
-from app.protocol.events import TaskMessage, TextDelta
+from app.protocol.events import TextDelta
 
 # A reply that is quicker than this is never shown half.
 _SHOWN_AFTER_S = 0.03
@@ -32,6 +32,7 @@ class StreamingReply:
         self._partial = AssistantMessage()
         self._node: Node | None = None
         self._offsets: dict[int, int] = {}
+        self._held: list[tuple[BlockDelta, int]] = []
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -45,6 +46,8 @@ class StreamingReply:
         self._offsets[delta.content_index] = offset + len(delta.delta)
         if self._node is not None:
             self._send(self._node, delta, offset)
+        else:
+            self._held.append((delta, offset))
         if self._timer is None:
             wait = _SHOWN_AFTER_S if self._node is None else _SAVED_EACH_S
             self._timer = asyncio.get_running_loop().call_later(wait, self._save)
@@ -53,9 +56,9 @@ class StreamingReply:
         """After a retry: what was streamed is void."""
         self._partial = AssistantMessage()
         self._offsets.clear()
+        self._held.clear()
         if self._node is not None:
-            self._node = msgspec.structs.replace(self._node, blocks=())
-            self._log.publish(TaskMessage(node=self._node))
+            self._branch.show(self._node)
 
     def finish(self) -> str | None:
         """Forget the reply; the id of its node if it entered the tree."""
@@ -64,6 +67,7 @@ class StreamingReply:
         shown = self._node.id if self._node is not None else None
         self._node, self._timer, self._partial = None, None, AssistantMessage()
         self._offsets.clear()
+        self._held.clear()
         return shown
 
     def _send(self, node: Node, delta: BlockDelta, offset: int) -> None:
@@ -82,17 +86,23 @@ class StreamingReply:
     def _save(self) -> None:
         self._timer = None
         if self._node is None:
-            task = self._live.task
-            self._node = self._branch.draft(
-                "assistant",
-                task.agent_id,
-                blocks_of(self._partial),
-                task_id=task.id,
-                turn=task.step_count,
-                status="streaming",
-                model=task.model,
-            )
-            self._log.publish(TaskMessage(node=self._node))
-            return
-        self._node = msgspec.structs.replace(self._node, blocks=blocks_of(self._partial))
-        self._journal.put(nodes.save(self._node))
+            self._node = self._show()
+        self._journal.put(nodes.save(msgspec.structs.replace(self._node, blocks=blocks_of(self._partial))))
+
+    def _show(self) -> Node:
+        """Put the node, empty: all of its text goes as deltas, so that they hold the whole of it for late clients."""
+        task = self._live.task
+        node = self._branch.draft(
+            "assistant",
+            task.agent_id,
+            (),
+            task_id=task.id,
+            turn=task.step_count,
+            status="streaming",
+            model=task.model,
+        )
+        self._branch.show(node)
+        for delta, offset in self._held:
+            self._send(node, delta, offset)
+        self._held.clear()
+        return node

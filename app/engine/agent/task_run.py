@@ -196,7 +196,7 @@ class TaskRun:
         if end.notice is not None or remarks:
             kind, text = end.notice or ("info", "The task is over.")
             self._recorder.notice(kind, " ".join((text, *remarks)))
-        self.branch.move_head()
+        self.branch.announce_head()
         await self._until_saved(self.branch.save, self.branch.publish_again)
         if end.reason is None:
             task = msgspec.structs.replace(moved(self.task, end.status), stopping=False, current_tool=None, activity="")

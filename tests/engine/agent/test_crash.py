@@ -1,0 +1,97 @@
+"""An engine that is gone at once, and what the next one makes of it. Its files are copied as a crash leaves them."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from app.engine.agent.context import NOT_RUN, UNKNOWN_OUTCOME
+from app.protocol.blocks import TextBlock
+from app.protocol.conversations import Node
+from app.protocol.events import TaskMessage, TextDelta
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_server import Call, ModelServer, Reply
+
+DONE = Reply(calls=(Call("task_complete", {"summary": "all done"}),))
+
+
+def crash(engine: EngineParts, home: Path) -> int:
+    """Copy what is on disk now into another home, as if the engine had been killed; the port of the model server."""
+    shutil.copytree(engine.services.paths.home, home / "data", ignore=shutil.ignore_patterns("run"))
+    return int(engine.model.url.split(":")[2].split("/")[0])
+
+
+async def branch(engine: EngineParts, conversation_id: str) -> tuple[Node, ...]:
+    (agent,) = await engine.services.database.agents.list(conversation_id)
+    assert agent.head_id is not None
+    return await engine.services.database.nodes.path(agent.head_id)
+
+
+def _kinds(engine: EngineParts) -> set[str]:
+    return {delta.kind for delta in engine.watcher.deltas if isinstance(delta, TextDelta)}
+
+
+async def test_a_command_under_way_is_not_run_again_and_the_model_hears_that_its_outcome_is_unknown(
+    tmp_path: Path,
+) -> None:
+    after = tmp_path / "after"
+    command = Reply(calls=(Call("shell", {"command": "echo once >> ran; sleep 60"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[command])) as engine:
+        started = await engine.start()
+        await engine.watcher.task(started.id, lambda task: task.current_tool == "shell")
+        port = crash(engine, after)
+        await engine.services.runner.stop(started.id, "the test")
+        await engine.watcher.end(started.id)
+    async with engine_parts(after, ModelServer(replies=[DONE], port=port)) as engine:
+        task = await engine.services.database.tasks.get(started.id)
+        assert task is not None and task.status == "interrupted"
+        assert [node.role for node in await branch(engine, task.conversation_id)] == ["user", "assistant"]
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        call, result = engine.model.requests[0].messages[-2:]
+        assert (call["role"], result["role"]) == ("assistant", "tool")
+        assert result["content"] == UNKNOWN_OUTCOME
+
+
+async def test_a_reply_under_way_is_kept_as_cut_on_its_branch(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    reply = Reply(text="A long story", calls=(Call("shell", {"command": "true"}),), stall_after=5)
+    async with engine_parts(tmp_path, ModelServer(replies=[reply])) as engine:
+        started = await engine.start()
+        await engine.watcher.until(lambda: "toolCall" in _kinds(engine))
+        await engine.services.log.flush()
+        port = crash(engine, after)
+    async with engine_parts(after, ModelServer(replies=[DONE], port=port)) as engine:
+        _, cut = await branch(engine, started.conversation_id)
+        assert (cut.status, cut.blocks[0]) == ("cut", TextBlock(text="A long story"))
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert engine.model.requests[0].messages[-1]["content"] == NOT_RUN
+
+
+async def test_a_question_that_waited_is_cancelled_and_asked_anew(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
+        started = await engine.start()
+        ask = await engine.watcher.ask(started.id)
+        port = crash(engine, after)
+    async with engine_parts(after, ModelServer(replies=[question], port=port)) as engine:
+        assert await engine.services.database.asks.waiting() == ()
+        stored = await engine.services.database.asks.get(ask.id)
+        assert stored is not None and stored.status == "cancelled"
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.ask(started.id)).id != ask.id
+
+
+async def test_the_stored_head_is_always_the_newest_node(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    slow = Reply(text="A story that takes a while.", piece_delay_s=0.02, calls=(Call("send_update", {"message": "x"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[slow, Reply(text="End.", gate=gate)])) as engine:
+        started = await engine.start()
+        for count in (2, 3):
+            await engine.watcher.until(lambda count=count: len(engine.watcher.nodes()) == count)
+            newest = [event.node for event in engine.watcher.events if isinstance(event, TaskMessage)][-1]
+            (agent,) = await engine.services.database.agents.list(started.conversation_id)
+            assert agent.head_id == newest.id
+        gate.set()
+        await engine.watcher.end(started.id)
