@@ -70,11 +70,21 @@ class Capture:
             self._problem = f"only its first {FILE_LIMIT // 1_000_000} MB were kept"
         try:
             if self._descriptor is None:
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                self._descriptor = self._new_file()
             self._written += os.write(self._descriptor, data[:room])
         except OSError as error:
             self._problem = f"it could not be kept whole: {error.strerror}"
+
+    def _new_file(self) -> int:
+        """Never an existing one: models use a call's id again in later turns, and an earlier result names its file."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        wanted, number = self._path, 1
+        while True:
+            try:
+                return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError:
+                number += 1
+                self._path = wanted.with_stem(f"{wanted.stem}-{number}")
 
     def _place(self, what: str) -> str:
         place = f"; {what} {self._path}" if self._written else ""

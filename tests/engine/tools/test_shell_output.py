@@ -82,3 +82,11 @@ async def test_a_call_id_cannot_lead_the_output_file_elsewhere(tmp_path: Path, c
     result = await shell.execute(call_id, {"command": "seq 1 20000"}, CancelSignal(), lambda result: None)
     file = detail(result, "stdout_file")
     assert isinstance(file, str) and os.path.dirname(file) == str(workplace.output_dir)
+
+
+async def test_calls_under_one_id_keep_their_output_in_files_of_their_own(tmp_path: Path) -> None:
+    shell = tool_of(make_workplace(tmp_path), "shell")
+    results = [await run(shell, {"command": f"echo {number}; seq 1 20000"}) for number in range(3)]
+    files = [Path(str(detail(result, "stdout_file"))) for result in results]
+    assert [file.name for file in files] == ["call_1-stdout.txt", "call_1-stdout-2.txt", "call_1-stdout-3.txt"]
+    assert [file.read_text().splitlines()[0] for file in files] == ["0", "1", "2"]
