@@ -39,13 +39,13 @@ class Gate:
             await _first(self._open.wait(), cancel)
             self._live.settle()
 
-    async def pace(self, cancel: CancelSignal) -> None:
-        """Wait until the next model call is due."""
-        due = self._last_call + self._pace_s
-        wait = due - time.monotonic()
+    async def before_model_call(self, cancel: CancelSignal) -> None:
+        """Return once the next model call is due and the gate is open, or the task is cancelled."""
+        wait = self._last_call + self._pace_s - time.monotonic()
         if wait > 0 and self._last_call:
             self._live.say(f"next model call in {wait:.0f} s")
             await _first(asyncio.sleep(wait), cancel)
+        await self.passage(cancel)
         self._last_call = time.monotonic()
 
 

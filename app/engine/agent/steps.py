@@ -46,8 +46,7 @@ class Steps:
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
         """The model call as the loop sees it: paused, paced, its intent committed, then the model itself."""
-        await self._gate.passage(cancel)
-        await self._gate.pace(cancel)
+        await self._gate.before_model_call(cancel)
         if cancel.is_set:
             yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model))
             return
