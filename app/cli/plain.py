@@ -1,23 +1,10 @@
 """Text from models and tools made safe and short enough for a terminal."""
 
-import re
 import unicodedata
 from pathlib import Path
 
-# Escape sequences and control characters could move the cursor, hide a command or change the window's title; marks
-# of writing direction could show a command in another order than it runs.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def plain(text: str) -> str:
-    """The text without escape sequences and control characters; newlines and tabs stay."""
-    return _CONTROLS.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n")))
-
-
-def exact(text: str) -> str:
-    """The text with every hidden character written out, for what a person is asked to allow."""
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+from app.client.characters import exact as exact
+from app.client.characters import plain as plain
 
 
 def one_line(text: str, width: int) -> str:
