@@ -1,0 +1,147 @@
+"""Cuts Markdown into pieces that can be shown one by one: paragraphs, a list, a table, a fenced block.
+
+Joined, the pieces are the text. Appending to the text changes the last piece only: a cut is made as soon as what
+stands there settles it, and never taken back. Known loss: a link's definition reaches its own piece only.
+"""
+
+import re
+from typing import Literal, TypeAlias
+
+_Kind: TypeAlias = Literal["plain", "list", "fence", "table"]
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)\n")
+_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?=[ \t\n])")
+# What interrupts a paragraph: an item with a text, and of numbered ones only the first.
+_FIRST_WHOLE = re.compile(r" {0,3}(?:[-*+]|1[.)]) {1,4}\S")
+# The same in a line that may go on as a rule.
+_FIRST = re.compile(r" {0,3}(?:[-*+]|1[.)]) {1,4}[^\s\-*+_]")
+_MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
+# The beginning of a line that may still become an item.
+_MAYBE_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)]?)?\Z")
+_RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}\n")
+_DELIMITERS = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\n")
+
+
+def split(text: str) -> tuple[str, ...]:
+    """The pieces of a text; none of an empty one."""
+    return Pieces().append(text)
+
+
+class Pieces:
+    """The pieces of a text that grows."""
+
+    def __init__(self) -> None:
+        self._done: tuple[str, ...] = ()
+        self._rest = ""
+        self._read = 0
+        self._scan = _Scan()
+
+    def append(self, text: str) -> tuple[str, ...]:
+        """All pieces, now that `text` has come. Costs as much as the text and the last line."""
+        self._rest += text
+        while self._read < len(self._rest):
+            end = self._rest.find("\n", self._read) + 1
+            line = self._rest[self._read : end or len(self._rest)]
+            if self._scan.begins_piece(line):
+                self._cut(self._read - self._scan.length_before(line))
+            elif end:
+                self._scan.take(line)
+                self._read = end
+            else:
+                break
+        return (*self._done, self._rest) if self._rest else self._done
+
+    def _cut(self, at: int) -> None:
+        self._done = (*self._done, self._rest[:at])
+        self._rest = self._rest[at:]
+        self._read = 0
+        self._scan = _Scan()
+
+
+class _Scan:
+    """Reads the whole lines of one piece and says which line begins the next."""
+
+    def __init__(self) -> None:
+        self._kind: _Kind = "plain"
+        self._fence = ""  # the marks that opened the fence we are in
+        self._is_closed = False
+        self._is_indented = False
+        self._is_blank = False
+        self._lines = 0
+        self._last = ""
+
+    def begins_piece(self, line: str) -> bool:
+        """True when `line`, which may not be complete yet, can only belong to a further piece."""
+        if self._fence or not self._lines or not line.strip():
+            return False
+        if self._is_closed:
+            return True
+        if self._is_blank:
+            return not self._goes_on_after_blank(line)
+        if _fence_of(line):
+            return self._kind != "list" or not line.startswith(" ")
+        return self._kind == "plain" and (self._begins_list(line) or self.length_before(line) > 0)
+
+    def length_before(self, line: str) -> int:
+        """Characters before `line` that belong to its piece: the head of a table that stands below other text."""
+        is_table = self._kind == "plain" and self._lines > 1 and self._is_below_head(line)
+        return len(self._last) if is_table else 0
+
+    def take(self, line: str) -> None:
+        if not line.strip() and not self._fence:
+            self._is_blank = self._lines > 0
+            return
+        if not self._lines:
+            self._is_indented = line.startswith(("    ", "\t"))
+            self._kind = "list" if _is_item(line) else "plain"
+        if self._fence:
+            self._take_fenced(line)
+        else:
+            self._take_text(line)
+        self._lines += 1
+        self._last = line
+
+    def _take_fenced(self, line: str) -> None:
+        marks = line.strip()
+        if len(marks) >= len(self._fence) and set(marks) == {self._fence[0]}:
+            self._fence = ""
+            self._is_closed = self._kind == "fence"
+
+    def _take_text(self, line: str) -> None:
+        self._is_blank = False
+        if self._kind == "list":
+            self._fence = _fence_of(_MARGIN.sub("", line))
+        elif self._fence_opened(line):
+            self._kind = "fence"
+        elif self._lines == 1 and self._is_below_head(line):
+            self._kind = "table"
+
+    def _fence_opened(self, line: str) -> bool:
+        self._fence = _fence_of(line)
+        return bool(self._fence)
+
+    def _goes_on_after_blank(self, line: str) -> bool:
+        if self._kind == "list":
+            return line.startswith((" ", "\t")) or _is_item(line) or _MAYBE_ITEM.match(line) is not None
+        return self._is_indented and line.startswith(("    ", "\t"))
+
+    def _begins_list(self, line: str) -> bool:
+        if self._is_indented:
+            return False
+        is_whole = line.endswith("\n") and _RULE.fullmatch(line) is None
+        return (_FIRST_WHOLE if is_whole else _FIRST).match(line) is not None
+
+    def _is_below_head(self, line: str) -> bool:
+        return "|" in self._last and "|" in line and _DELIMITERS.fullmatch(line) is not None
+
+
+def _fence_of(line: str) -> str:
+    """The marks that open a fence, if the line is complete and opens one."""
+    found = _FENCE.fullmatch(line)
+    if found is None or (found[1][0] == "`" and "`" in found[2]):
+        return ""
+    return found[1]
+
+
+def _is_item(line: str) -> bool:
+    return _ITEM.match(line) is not None and _RULE.fullmatch(line) is None

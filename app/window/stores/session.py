@@ -1,0 +1,179 @@
+"""The window's line to the engine: its state, its events as signals, and calls. What they mean is the stores'."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Literal, TypeAlias, TypeVar
+
+from PySide6.QtCore import QObject, Signal
+
+from app.client.connection import Connection, Lost, Message, Restored
+from app.client.dial import DIAL_ERRORS
+from app.client.errors import CallError, ConnectionLost, LaunchError
+from app.protocol.engine import SubscribeResult
+from app.protocol.events import EventRecord, Resync
+from app.protocol.struct import Wire
+from app.protocol.wire import Method
+from app.window.tasks import Tasks
+
+State: TypeAlias = Literal["connecting", "ready", "lost"]
+
+P = TypeVar("P", bound=Wire)
+R = TypeVar("R", bound=Wire)
+
+CALL_ERRORS = (CallError, ConnectionLost)
+_LINK_ERRORS = (LaunchError, *CALL_ERRORS, *DIAL_ERRORS)
+
+
+class Session(QObject):
+    """Owns the connection. `connect` finds an engine or starts one; it is asked again when the engine is gone.
+
+    `snapshot` (a `Snapshot` of everything) comes when the session is ready for the first time and whenever events
+    were missed for good; `resync` follows it then, for those who follow a conversation: they must follow anew.
+    """
+
+    state_changed = Signal()
+    snapshot = Signal(object)
+    resync = Signal()
+    event_received = Signal(object)
+    delta_received = Signal(object)
+    failed = Signal(str)
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._connect = connect
+        self._connection: Connection | None = None
+        self._tasks = Tasks(self._on_task_failed)
+        self._state: State = "connecting"
+        self._reason = ""
+        self._reviving = False
+        self._follow_due = False
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def reason(self) -> str:
+        """Why the line is lost, in words; empty while it is not."""
+        return self._reason
+
+    async def start(self) -> None:
+        """Connect and learn what there is. When no engine comes up the state is `lost`; call again to try again."""
+        self._set_state("connecting")
+        try:
+            connection = await self._connect()
+        except _LINK_ERRORS as error:
+            self._set_state("lost", str(error))
+            return
+        self._connection = connection
+        connection.subscribe(self._on_message)
+        try:
+            await self._follow_all(connection)
+        except CALL_ERRORS as error:
+            self._set_state("lost", str(error))
+            return
+        self._set_state("ready")
+
+    async def close(self) -> None:
+        """End what is under way; the engine and its tasks go on."""
+        connection, self._connection = self._connection, None
+        await self._tasks.close()
+        if connection is not None:
+            await connection.close()
+
+    def retry(self) -> None:
+        """Look for the engine again, or start one, after it was lost."""
+        if self._connection is None:
+            self.spawn(self.start())
+        elif self._state == "lost":
+            self._revive(self._connection)
+
+    async def call(self, method: Method[P, R], params: P) -> R:
+        """The engine's answer: an acknowledgement, state comes as events. Raises CALL_ERRORS."""
+        return await self._line().call(method, params)
+
+    async def follow(self, conversation_id: str) -> SubscribeResult:
+        """Have all of a conversation sent. What follows the answer is signalled after it. Raises CALL_ERRORS."""
+        return await self._line().follow(conversation_id, "full")
+
+    async def unfollow(self, conversation_id: str) -> None:
+        if self._connection is not None:
+            await self._connection.unfollow(conversation_id)
+
+    def spawn(self, work: Coroutine[None, None, None], failed: Callable[[str], None] | None = None) -> None:
+        """Run what a slot began. A call that fails is told to `failed`, or else by the signal of that name."""
+        self._tasks.spawn(self._guarded(work, failed or self.failed.emit))
+
+    async def _guarded(self, work: Coroutine[None, None, None], failed: Callable[[str], None]) -> None:
+        try:
+            await work
+        except CALL_ERRORS as error:
+            failed(words(error))
+
+    def _line(self) -> Connection:
+        if self._connection is None:
+            raise ConnectionLost(self._reason or "The engine is not connected yet.")
+        return self._connection
+
+    async def _follow_all(self, connection: Connection) -> None:
+        result = await connection.follow()
+        if result.snapshot is not None:
+            self.snapshot.emit(result.snapshot)
+
+    def _on_message(self, message: Message) -> None:
+        match message:
+            case EventRecord(event=event):
+                self.event_received.emit(event)
+            case Resync():
+                self._on_resync()
+            case Lost():
+                self._on_lost(message)
+            case Restored():
+                self._set_state("ready")
+            case _:
+                self.delta_received.emit(message)
+
+    def _on_lost(self, lost: Lost) -> None:
+        self._set_state("lost", lost.reason)
+        if self._connection is not None:
+            self._revive(self._connection)
+
+    def _on_resync(self) -> None:
+        """One new snapshot for as many as come in a row: each followed scope has its own."""
+        if not self._follow_due:
+            self._follow_due = True
+            self.spawn(self._follow_again())
+
+    async def _follow_again(self) -> None:
+        self._follow_due = False
+        await self._follow_all(self._line())
+        self.resync.emit()
+
+    def _revive(self, lost: Connection) -> None:
+        if not self._reviving:
+            self._reviving = True
+            self.spawn(self._start_engine(lost))
+
+    async def _start_engine(self, lost: Connection) -> None:
+        """A second connection starts the engine if it is dead; the lost one finds it by itself then."""
+        try:
+            await (await self._connect()).close()
+        except _LINK_ERRORS as error:
+            if self._state == "lost" and self._connection is lost:
+                self._set_state("lost", str(error))
+        finally:
+            self._reviving = False
+
+    def _set_state(self, state: State, reason: str = "") -> None:
+        if (state, reason) != (self._state, self._reason):
+            self._state, self._reason = state, reason
+            self.state_changed.emit()
+
+    def _on_task_failed(self, error: Exception) -> None:
+        raise error
+
+
+def words(error: Exception) -> str:
+    """A failed call for people: what happened and what to do."""
+    if isinstance(error, ConnectionLost):
+        return f"{error} It is started again by itself; try again when it is back."
+    return str(error)

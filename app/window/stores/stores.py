@@ -1,0 +1,120 @@
+"""All stores of a window, and the switch that gives each event of the engine to those it concerns."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from app.client.connection import Connection
+from app.protocol.asks import Ask
+from app.protocol.conversations import Conversation
+from app.protocol.engine import Snapshot
+from app.protocol.events import (
+    AgentUpdate,
+    AskUpdate,
+    ConversationUpdate,
+    Delta,
+    Event,
+    GrantUpdate,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+)
+from app.protocol.tasks import Task
+from app.window.stores.asks import AskStore
+from app.window.stores.conversation import ConversationStore
+from app.window.stores.conversations import ConversationsStore
+from app.window.stores.session import Session
+from app.window.stores.tasks import TaskStore
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Stores:
+    """Made by `make_stores`. Each opened conversation is to be closed by who opened it."""
+
+    session: Session
+    tasks: TaskStore
+    asks: AskStore
+    conversations: ConversationsStore
+    _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
+
+    def open(self, conversation_id: str | None) -> ConversationStore:
+        """A conversation, or for None a new one; what it holds comes later: see `ConversationStore.loaded`."""
+        store = ConversationStore(self.session, self.tasks, self.asks, conversation_id)
+        known = self.conversations.get(conversation_id) if conversation_id is not None else None
+        if known is not None:
+            store.put_conversation(known)
+        self._opened.append(store)
+        store.load()
+        return store
+
+    def close(self, store: ConversationStore) -> None:
+        """Drop an opened conversation; its task goes on."""
+        self._opened.remove(store)
+        if not self._of(store.conversation_id):
+            store.close()
+
+    def apply(self, event: Event) -> None:
+        """Give an event to those it concerns."""
+        match event:
+            case ConversationUpdate(conversation=conversation):
+                self._put_conversation(conversation)
+            case TaskUpdate(task=task):
+                self._put_task(task)
+            case AskUpdate(ask=ask):
+                self._put_ask(ask)
+            case TaskMessage(node=node):
+                for store in self._of(node.conversation_id):
+                    store.put_node(node)
+            case AgentUpdate(agent=agent):
+                for store in self._of(agent.conversation_id):
+                    store.put_agent(event)
+            case TaskPlan() | GrantUpdate():
+                pass  # nothing shows them yet
+            case _:
+                assert_never(event)
+
+    def apply_delta(self, delta: Delta) -> None:
+        for store in self._of(delta.conversation_id):
+            store.put_delta(delta)
+
+    def apply_snapshot(self, snapshot: Snapshot) -> None:
+        self.tasks.put_snapshot(snapshot.tasks)
+        self.asks.put_snapshot(snapshot.asks)
+        self.conversations.load()
+
+    def follow_again(self) -> None:
+        """Events were missed for good: have every opened conversation read anew."""
+        for store in self._opened:
+            store.load()
+
+    def _put_conversation(self, conversation: Conversation) -> None:
+        self.conversations.put(conversation)
+        for store in self._of(conversation.id):
+            store.put_conversation(conversation)
+
+    def _put_task(self, task: Task) -> None:
+        self.tasks.put(task)
+        for store in self._of(task.conversation_id):
+            store.put_task(task)
+
+    def _put_ask(self, ask: Ask) -> None:
+        self.asks.put(ask)
+        for store in self._of(ask.conversation_id):
+            store.put_ask(ask)
+
+    def _of(self, conversation_id: str | None) -> list[ConversationStore]:
+        if conversation_id is None:
+            return []
+        return [store for store in self._opened if store.conversation_id == conversation_id]
+
+
+def make_stores(connect: Callable[[], Awaitable[Connection]]) -> Stores:
+    """The stores of one window; `connect` finds an engine or starts one. `session.start()` sets them going."""
+    session = Session(connect)
+    asks = AskStore(session)
+    stores = Stores(session, TaskStore(), asks, ConversationsStore(session))
+    session.event_received.connect(stores.apply)
+    session.delta_received.connect(stores.apply_delta)
+    session.snapshot.connect(stores.apply_snapshot)
+    session.resync.connect(stores.follow_again)
+    return stores

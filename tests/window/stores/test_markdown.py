@@ -1,0 +1,64 @@
+"""Markdown cut into pieces."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.window.stores.markdown import Pieces, split
+
+LINES = st.sampled_from(
+    ["word", "", "", "- item", "* **b** item", "1. one", "2. two", "  more", "    deep", "```", "```py", "~~~", "  ```",
+     "| a | b |", "|---|---|", "---", "- - -", "# Head", "> quote", "`code`", "*", "-", "1", "   ", "\t tab", "- ```"]
+)  # fmt: skip
+TEXTS = st.lists(LINES, max_size=14).map("\n".join)
+
+
+@given(TEXTS)
+def test_joined_pieces_are_the_text(text: str) -> None:
+    assert "".join(split(text)) == text
+
+
+@given(TEXTS, st.data())
+def test_appending_changes_the_last_piece_only(text: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(text)))
+    before, after = split(text[:at]), split(text)
+    assert after[: len(before) - 1] == before[:-1]
+
+
+@given(TEXTS, st.integers(1, 7))
+def test_the_steps_in_which_a_text_comes_do_not_matter(text: str, step: int) -> None:
+    pieces = Pieces()
+    got: tuple[str, ...] = ()
+    for at in range(0, len(text), step):
+        got = pieces.append(text[at : at + step])
+    assert got == split(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", ()),
+        ("One.\n\nTwo.", ("One.\n\n", "Two.")),
+        ("\n\nOne.", ("\n\nOne.",)),
+        ("Steps:\n- a\n- b\n\n- c\n\n  more\n\nEnd", ("Steps:\n", "- a\n- b\n\n- c\n\n  more\n\n", "End")),
+        ("Points:\n* **a** is\n* b", ("Points:\n", "* **a** is\n* b")),
+        ("Text\n```py\na\n\nb\n```\nMore", ("Text\n", "```py\na\n\nb\n```\n", "More")),
+        ("````\n```\n\nx\n````\n", ("````\n```\n\nx\n````\n",)),
+        ("- a\n  ```\n\n  x\n  ```\n\nEnd", ("- a\n  ```\n\n  x\n  ```\n\n", "End")),
+        ("- ```\n\n  x\n  ```\n\nEnd", ("- ```\n\n  x\n  ```\n\n", "End")),
+        ("See:\n| a | b |\n|---|---|\n| 1 | 2 |\n\nEnd", ("See:\n", "| a | b |\n|---|---|\n| 1 | 2 |\n\n", "End")),
+        ("Use `a`:\n```x``` is inline", ("Use `a`:\n```x``` is inline",)),
+        ("Title\n---\ntext\n\n---\n\n# Head\ntext", ("Title\n---\ntext\n\n", "---\n\n", "# Head\ntext")),
+        ("    code\n\n    more\n\ntext", ("    code\n\n    more\n\n", "text")),
+        ("In 2026.\n2. is no list", ("In 2026.\n2. is no list",)),
+    ],
+)
+def test_pieces_are_whole_blocks(text: str, pieces: tuple[str, ...]) -> None:
+    assert split(text) == pieces
+
+
+def test_a_cut_is_made_before_its_line_is_complete() -> None:
+    pieces = Pieces()
+    assert pieces.append("One.\n\nT") == ("One.\n\n", "T")
+    assert pieces.append("wo.\n\n- a\n\n-") == ("One.\n\n", "Two.\n\n", "- a\n\n-")
+    assert pieces.append("- rule") == ("One.\n\n", "Two.\n\n", "- a\n\n", "-- rule")
