@@ -3,6 +3,7 @@
 from typing import Literal
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
 ButtonLook = Literal["primary", "plain", "quiet", "danger"]
@@ -22,9 +23,21 @@ def set_look(widget: QWidget, name: str, value: str) -> None:
 
 
 def push_button(text: str, look: ButtonLook = "plain") -> QPushButton:
-    """A button that is reached by Tab, also on systems that skip buttons."""
-    button = QPushButton(text)
+    """A button that is reached by Tab, also on systems that skip buttons, and pressed by Enter as by Space."""
+    button = _EnterButton(text)
     button.setAccessibleName(text)
     button.setAutoDefault(False)
+    button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     set_look(button, "look", look)
     return button
+
+
+class _EnterButton(QPushButton):
+    """Qt presses by Enter only what is a dialog's default, and then from any field of the dialog."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if is_enter and event.modifiers() in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier):
+            self.click()
+            return
+        super().keyPressEvent(event)

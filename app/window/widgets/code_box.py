@@ -1,0 +1,118 @@
+"""Text shown exactly, in monospace: whole up to a number of lines, scrolled beyond, broken anywhere, selectable."""
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QResizeEvent,
+    QSyntaxHighlighter,
+    QTextCharFormat,
+    QTextDocument,
+    QTextLayout,
+    QTextOption,
+)
+from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy
+
+from app.window.theme.look import set_look
+from app.window.theme.theme import Theme
+
+_EDGE = 14
+_SIDES = 18
+"""Border, padding and the document's margin: above and below together, left and right together."""
+
+
+class CodeBox(QPlainTextEdit):
+    """As high as its text, at most `most_lines`. With `diff`, added and removed lines are coloured."""
+
+    def __init__(self, theme: Theme, name: str, *, most_lines: int, diff: bool = False) -> None:
+        super().__init__()
+        self._theme = theme
+        self._most_lines = most_lines
+        self._diff = DiffColours(theme, self.document()) if diff else None
+        self.setReadOnly(True)
+        self.setTabChangesFocus(True)
+        self.setAccessibleName(name)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        set_look(self, "look", "code")
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self._on_theme_changed()
+        theme.changed.connect(self._on_theme_changed)
+
+    def set_text(self, text: str) -> None:
+        self.setPlainText(text)
+        self.updateGeometry()
+        self._show_or_hide_bar()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_or_hide_bar()
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        lines = min(self._lines(width - _SIDES), self._most_lines)
+        return lines * self.fontMetrics().lineSpacing() + _EDGE
+
+    def sizeHint(self) -> QSize:
+        width = max(super().sizeHint().width(), self.width())
+        return QSize(width, self.heightForWidth(width))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, self.fontMetrics().lineSpacing() + _EDGE)
+
+    def _lines(self, width: int) -> int:
+        """How many lines the text takes at `width`, counted no further than one more than are shown."""
+        lines, most = 0, self._most_lines + 1
+        option = QTextOption()
+        option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)
+        for paragraph in self.toPlainText().split("\n", most)[:most]:
+            layout = QTextLayout(paragraph, self.font())
+            layout.setTextOption(option)
+            layout.beginLayout()
+            while lines < most:
+                line = layout.createLine()
+                if not line.isValid():
+                    break
+                line.setLineWidth(max(1, width))
+                lines += 1
+            layout.endLayout()
+        return max(1, lines)
+
+    def _show_or_hide_bar(self) -> None:
+        policy = Qt.ScrollBarPolicy
+        fits = self._lines(self.width() - _SIDES) <= self._most_lines
+        self.setVerticalScrollBarPolicy(policy.ScrollBarAlwaysOff if fits else policy.ScrollBarAlwaysOn)
+
+    def _on_theme_changed(self) -> None:
+        self.setFont(self._theme.font(self._theme.tokens.size_base, mono=True))
+        if self._diff is not None:
+            self._diff.rehighlight()
+
+
+class DiffColours(QSyntaxHighlighter):
+    """Colours a unified diff by the first character of each line."""
+
+    def __init__(self, theme: Theme, document: QTextDocument) -> None:
+        super().__init__(document)
+        self._theme = theme
+
+    def highlightBlock(self, text: str) -> None:
+        tokens = self._theme.tokens
+        look = QTextCharFormat()
+        if text.startswith("+"):
+            look.setForeground(QColor(tokens.done))
+            look.setBackground(QColor(tokens.done_soft))
+        elif text.startswith("-"):
+            look.setForeground(QColor(tokens.failed))
+            look.setBackground(QColor(tokens.failed_soft))
+        elif text.startswith("@@"):
+            look.setForeground(QColor(tokens.muted))
+        else:
+            return
+        self.setFormat(0, len(text), look)
