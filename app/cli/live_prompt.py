@@ -9,8 +9,8 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.patch_stdout import StdoutProxy
 
+from app.cli.above import AbovePrompt
 from app.cli.plain import columns, cut
 from app.cli.style import Style
 
@@ -30,12 +30,12 @@ class LivePrompt:
         self._status = ""
         self._hint = ""
         self._queued = False
-        self._out: StdoutProxy | None = None
         self._session: PromptSession[str] = PromptSession(
             message=self._message,
             history=FileHistory(str(history)),
             key_bindings=self._keys(),
         )
+        self._above = AbovePrompt(self._session.app)
 
     @property
     def width(self) -> int:
@@ -43,13 +43,9 @@ class LivePrompt:
 
     @contextmanager
     def opened(self) -> Generator[None]:
-        """While this holds, output appears above the prompt."""
-        with StdoutProxy(raw=True) as proxy:
-            self._out = proxy
-            try:
-                yield
-            finally:
-                self._out = None
+        """While this holds, keys pressed between two lines wait for the next one instead of reaching the shell."""
+        with self._session.app.input.raw_mode():
+            yield
 
     def write(self, text: str) -> None:
         """Show text; what follows the last newline waits above the prompt until its line is full."""
@@ -59,8 +55,7 @@ class LivePrompt:
             # Give a full line away at a blank, so that a long paragraph does not grow above the prompt.
             head, _, self._tail = tail.rpartition(" ")
             whole, newline = whole + newline + head, "\n"
-        if newline and self._out is not None:
-            self._out.write(whole + newline)
+        self._above.write(whole + newline)
         self._session.app.invalidate()
 
     def line(self, text: str = "") -> None:

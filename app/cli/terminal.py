@@ -3,12 +3,13 @@
 import os
 import shutil
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from app.cli.plain import cut
 from app.cli.style import style_for
+
+if TYPE_CHECKING:
+    from app.cli.above import AbovePrompt
 
 _CLEAR_LINE = "\r\x1b[2K"
 
@@ -25,7 +26,7 @@ class Terminal:
         self._errors = errors
         self._status = ""
         self._line_is_open = False
-        self._prompting = False
+        self._above: AbovePrompt | None = None
         self.style = style_for(os.environ, out.isatty(), out.encoding or "ascii")
         self.interactive = source.isatty() and out.isatty()
         self._rewrites = out.isatty() and os.environ.get("TERM") != "dumb"
@@ -53,7 +54,7 @@ class Terminal:
     def note(self, text: str) -> None:
         """One line for the person on standard error: what is not part of the output."""
         self.clear_status()
-        if self._prompting:
+        if self._above is not None:
             self.line(text)
             return
         try:
@@ -64,7 +65,7 @@ class Terminal:
 
     def status(self, text: str) -> None:
         """Rewrite the status line; nothing where lines cannot be rewritten or one is open."""
-        if not self._rewrites or self._line_is_open or self._prompting or text == self._status:
+        if not self._rewrites or self._line_is_open or self._above is not None or text == self._status:
             return
         shown = self.style.dim(cut(text, self.width - 1)) if text else ""
         self._put(_CLEAR_LINE + shown)
@@ -83,25 +84,20 @@ class Terminal:
         from prompt_toolkit import PromptSession  # 90 ms, only for who is asked
         from prompt_toolkit.formatted_text import ANSI
 
-        async with self.above_prompt():
-            session: PromptSession[str] = PromptSession()
-            return await session.prompt_async(ANSI(prompt), handle_sigint=False)
-
-    @asynccontextmanager
-    async def above_prompt(self) -> AsyncGenerator[None]:
-        """While this holds, what is written appears above the prompt that is being edited."""
-        from prompt_toolkit.patch_stdout import StdoutProxy
+        from app.cli.above import AbovePrompt
 
         self.clear_status()
-        before = self._out
-        with StdoutProxy(raw=True) as proxy:
-            self._out, self._prompting = proxy, True
-            try:
-                yield
-            finally:
-                self._out, self._prompting = before, False
+        session: PromptSession[str] = PromptSession()
+        self._above = AbovePrompt(session.app)
+        try:
+            return await session.prompt_async(ANSI(prompt), handle_sigint=False)
+        finally:
+            self._above = None
 
     def _put(self, text: str) -> None:
+        if self._above is not None:
+            self._above.write(text)
+            return
         try:
             self._out.write(text)
             self._out.flush()
