@@ -1,0 +1,17 @@
+"""What a block asks of those above it."""
+
+from typing import Protocol
+
+from app.protocol.asks import Remember
+
+
+class BlockActions(Protocol):
+    """Intents of the blocks; what comes of them comes back as changed rows."""
+
+    def open_link(self, url: str) -> None: ...
+
+    def copy(self, text: str) -> None: ...
+
+    def answer(self, ask_id: str, *, text: str, allow: bool | None, remember: Remember) -> None: ...
+
+    def load_older(self) -> None: ...

@@ -1,0 +1,95 @@
+"""Code or a program's output in monospace: scrolls sideways, and downwards only where a height is given."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QTextBlockFormat, QTextCharFormat, QTextCursor, QTextDocument, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from app.window.blocks.highlight import Kind, Run, runs
+from app.window.blocks.text_view import TextView
+from app.window.theme.theme import Theme
+
+_LINE = 1.45
+_FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
+
+
+class CodeView(TextView):
+    """`most_lines` limits the height; what is longer scrolls in place and starts at its end if `follows`."""
+
+    def __init__(
+        self, theme: Theme, name: str, parent: QWidget | None = None, *, most_lines: int = 0, follows: bool = False
+    ) -> None:
+        super().__init__(theme, name, parent, wraps=False)
+        self._most_lines = most_lines
+        self._follows = follows
+        self._code = ""
+        self._language: str | None = ""
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        if most_lines:
+            self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+
+    def show_code(self, code: str, language: str, *, is_finished: bool = True) -> None:
+        """Only finished code is coloured; code that grows is added to, so that a long one stays cheap."""
+        wanted = language if is_finished else None
+        if wanted == self._language and code == self._code:
+            return
+        if wanted is None and self._language is None and code.startswith(self._code):
+            self._append(code[len(self._code) :])
+        else:
+            self.show_document(self._document(runs(code, language) if is_finished else (Run(code, "text"),)))
+        self._code, self._language = code, wanted
+        if self._follows:
+            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+
+    def heightForWidth(self, width: int) -> int:
+        """Of the lines: nothing wraps. The horizontal bar needs its place too."""
+        document = self.document()
+        document.setTextWidth(-1)
+        lines = document.blockCount()
+        if self._most_lines:
+            lines = min(lines, self._most_lines)
+        bar = self.horizontalScrollBar().sizeHint().height() if document.idealWidth() > width else 0
+        return lines * self.line_height() + bar
+
+    def line_height(self) -> int:
+        return round(self.theme.tokens.size_base * _LINE)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Sideways is its own; downwards too where it scrolls and is not at its end."""
+        sideways = event.angleDelta().x() or event.pixelDelta().x()
+        if sideways or event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            bar = self.horizontalScrollBar()
+        else:
+            bar = self.verticalScrollBar()
+        down = (event.pixelDelta() or event.angleDelta()).y() or sideways
+        is_end = bar.value() == (bar.minimum() if down > 0 else bar.maximum())
+        if is_end or (bar is self.verticalScrollBar() and not self._most_lines):
+            event.ignore()
+            return
+        bar.setValue(bar.value() - down // (1 if event.pixelDelta().y() else 2))
+        event.accept()
+
+    def _append(self, text: str) -> None:
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        cursor.insertText(text)
+        self.updateGeometry()
+
+    def _document(self, pieces: tuple[Run, ...]) -> QTextDocument:
+        document = QTextDocument()
+        document.setUndoRedoEnabled(False)
+        document.setDefaultFont(self.theme.font(self.theme.tokens.size_base, mono=True))
+        option = document.defaultTextOption()
+        option.setWrapMode(self.wordWrapMode())
+        document.setDefaultTextOption(option)
+        cursor = QTextCursor(document)
+        line = QTextBlockFormat()
+        line.setLineHeight(self.line_height(), _FIXED)
+        cursor.setBlockFormat(line)
+        for piece in pieces:
+            cursor.insertText(piece.text, self._look(piece.kind))
+        return document
+
+    def _look(self, kind: Kind) -> QTextCharFormat:
+        look = QTextCharFormat()
+        look.setForeground(QColor(self.theme.colour("text" if kind == "text" else f"syntax_{kind}")))
+        return look

@@ -1,0 +1,96 @@
+"""The end of a task: complete with its summary, stopped, failed or at a limit, and what it took."""
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.protocol.tasks import Task
+from app.window.blocks.actions import BlockActions
+from app.window.blocks.block import Block
+from app.window.blocks.figures import account
+from app.window.blocks.markdown import markdown_document, plain_document
+from app.window.blocks.paint import rounded
+from app.window.blocks.plain import plain
+from app.window.blocks.text_view import TextView
+from app.window.rows import EndRow, Row
+from app.window.theme.look import set_look
+from app.window.theme.theme import Theme
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """Its words, its icon, and the state whose colours it has."""
+
+    words: str
+    icon: str
+    state: str
+
+
+class EndBlock(Block):
+    def __init__(self, theme: Theme, actions: BlockActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        tokens = theme.tokens
+        self._task: Task | None = None
+        self._icon = QLabel()
+        self._words = QLabel()
+        self._words.setFont(theme.font(tokens.size_base, bold=True))
+        self._account = QLabel()
+        self._account.setFont(theme.font(tokens.size_small))
+        set_look(self._account, "tone", "muted")
+        self._text = TextView(theme, "Summary", self)
+        self._text.link.connect(actions.open_link)
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(self._icon)
+        head.addWidget(self._words, 1)
+        head.addWidget(self._account, 0, Qt.AlignmentFlag.AlignRight)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(head)
+        column.addWidget(self._text)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, EndRow)
+        task = self._task = row.task
+        ending, size = _ending(task), self.theme.tokens.icon_small
+        icon = self.theme.icon(ending.icon, f"{ending.state}_mark")
+        self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
+        self._words.setText(ending.words)
+        set_look(self._words, "tone", ending.state)
+        self._account.setText(account(task))
+        said = task.error if ending.state == "failed" and task.error else task.summary
+        self._text.setVisible(bool(said))
+        if said:
+            is_plain = said == task.error
+            document = plain_document(plain(said), self.theme) if is_plain else markdown_document(said, self.theme)
+            self._text.setAccessibleName("What went wrong" if is_plain else "Summary")
+            self._text.show_document(document)
+        self.setAccessibleName(ending.words)
+        self.update()
+
+    def markdown(self) -> str:
+        return (self._task.summary or self._task.error or "") if self._task else ""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._task is not None:
+            ground = self.theme.colour(f"{_ending(self._task).state}_soft")
+            rounded(QPainter(self), self.rect(), self.theme.tokens.radius_card, fill=ground)
+
+
+def _ending(task: Task) -> _Ending:
+    match task.stop_reason:
+        case "completed":
+            return _Ending("Task complete", "circle-check", "done")
+        case "manual_stop":
+            return _Ending("Stopped", "circle-stop", "waiting")
+        case "iteration_limit":
+            return _Ending("Ended at its limit of turns", "gauge", "waiting")
+        case "time_limit":
+            return _Ending("Ended at its limit of time", "gauge", "waiting")
+        case "budget_limit":
+            return _Ending("Ended at its budget", "gauge", "waiting")
+        case "error" | None:
+            return _Ending("Failed", "circle-x", "failed")

@@ -1,0 +1,141 @@
+"""Markdown as a document dressed in the theme: Qt parses it, this sets sizes, spaces and colours."""
+
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QTextBlock,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextFormat,
+    QTextFrameFormat,
+    QTextLength,
+    QTextTable,
+)
+
+from app.window.theme.theme import Theme
+
+_LINE = 1.5
+_FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
+_FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
+
+
+def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QTextDocument:
+    """A new document without a parent; HTML in the text is shown as it is written."""
+    document = QTextDocument()
+    document.setUndoRedoEnabled(False)
+    document.setDocumentMargin(0)
+    document.setDefaultFont(theme.font(theme.tokens.size_base))
+    document.setIndentWidth(theme.tokens.space_far)
+    document.setMarkdown(markdown, _FEATURES)
+    _Dress(document, theme, muted).put_on()
+    return document
+
+
+def plain_document(text: str, theme: Theme, *, colour: str = "text") -> QTextDocument:
+    """The text as it is, in the transcript's lines and in the colour of that token."""
+    document = QTextDocument()
+    document.setUndoRedoEnabled(False)
+    document.setDocumentMargin(0)
+    document.setDefaultFont(theme.font(theme.tokens.size_base))
+    cursor = QTextCursor(document)
+    line = QTextBlockFormat()
+    line.setLineHeight(theme.tokens.size_base * _LINE, _FIXED)
+    cursor.setBlockFormat(line)
+    look = QTextCharFormat()
+    look.setForeground(QColor(theme.colour(colour)))
+    cursor.insertText(text, look)
+    return document
+
+
+class _Dress:
+    """Goes over a parsed document once."""
+
+    def __init__(self, document: QTextDocument, theme: Theme, muted: bool) -> None:
+        self._document = document
+        self._theme = theme
+        self._tokens = theme.tokens
+        self._text = QColor(self._tokens.muted if muted else self._tokens.text)
+        self._cursor = QTextCursor(document)
+        self._mono = theme.font(self._tokens.size_base, mono=True)
+
+    def put_on(self) -> None:
+        block = self._document.begin()
+        while block.isValid():
+            self._dress_block(block)
+            self._dress_letters(block)
+            block = block.next()
+        for frame in self._document.rootFrame().childFrames():
+            if isinstance(frame, QTextTable):
+                self._dress_table(frame)
+
+    def _dress_block(self, block: QTextBlock) -> None:
+        tokens, look = self._tokens, block.blockFormat()
+        is_table = self._is_in_table(block)
+        is_last = not block.next().isValid()
+        is_item = bool(look.objectIndex() >= 0 and not is_table)
+        look.setTopMargin(0)
+        look.setBottomMargin(0 if is_table or is_last else tokens.space_tight if is_item else tokens.space_close)
+        level = look.headingLevel()
+        if level:
+            look.setTopMargin(0 if block.position() == 0 else tokens.space_normal)
+        size = self._heading_size(level) if level else tokens.size_base
+        look.setLineHeight(round(size * _LINE), _FIXED)
+        if look.hasProperty(QTextFormat.Property.BlockCodeFence) or look.nonBreakableLines():
+            look.setBackground(QColor(tokens.code))
+            look.setBottomMargin(0)
+        self._cursor.setPosition(block.position())
+        self._cursor.setBlockFormat(look)
+
+    def _dress_letters(self, block: QTextBlock) -> None:
+        level = block.blockFormat().headingLevel()
+        is_quote = block.blockFormat().intProperty(QTextFormat.Property.BlockQuoteLevel) > 0
+        pieces: list[tuple[int, int, QTextCharFormat]] = []
+        iterator = block.begin()
+        while not iterator.atEnd():
+            fragment = iterator.fragment()
+            look = self._look_of(fragment.charFormat(), level, is_quote)
+            pieces.append((fragment.position(), fragment.length(), look))
+            iterator += 1
+        for position, length, look in pieces:
+            self._cursor.setPosition(position)
+            self._cursor.setPosition(position + length, QTextCursor.MoveMode.KeepAnchor)
+            self._cursor.setCharFormat(look)
+
+    def _look_of(self, look: QTextCharFormat, level: int, is_quote: bool) -> QTextCharFormat:
+        tokens = self._tokens
+        look.setForeground(QColor(tokens.muted) if is_quote else self._text)
+        if level:
+            look.clearProperty(QTextFormat.Property.FontSizeAdjustment)
+            look.setProperty(QTextFormat.Property.FontPixelSize, self._heading_size(level))
+            look.setFontWeight(QFont.Weight.DemiBold)
+        if look.fontFixedPitch():
+            look.setFontFamilies(self._mono.families())
+            look.setProperty(QTextFormat.Property.FontPixelSize, self._mono.pixelSize())
+            look.setBackground(QColor(tokens.code))
+        if look.isAnchor():
+            look.setForeground(QColor(tokens.link))
+            look.setFontUnderline(False)
+        return look
+
+    def _dress_table(self, table: QTextTable) -> None:
+        tokens, look = self._tokens, table.format().toTableFormat()
+        look.setBorderCollapse(True)
+        look.setBorder(1)
+        look.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
+        look.setBorderBrush(QColor(tokens.hairline))
+        look.setCellPadding(tokens.space_tight)
+        look.setCellSpacing(0)
+        look.setTopMargin(tokens.space_tight)
+        look.setBottomMargin(tokens.space_tight)
+        look.setWidth(QTextLength(QTextLength.Type.VariableLength, 0))
+        table.setFormat(look)
+
+    def _heading_size(self, level: int) -> int:
+        tokens = self._tokens
+        return {1: tokens.size_heading, 2: tokens.size_large}.get(level, tokens.size_base)
+
+    def _is_in_table(self, block: QTextBlock) -> bool:
+        self._cursor.setPosition(block.position())
+        return bool(self._cursor.currentTable())

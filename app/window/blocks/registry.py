@@ -1,0 +1,29 @@
+"""Which block shows which row: one line each."""
+
+from app.window.blocks.ask_block import AskBlock
+from app.window.blocks.block import BlockType
+from app.window.blocks.end_block import EndBlock
+from app.window.blocks.image_block import ImageBlock
+from app.window.blocks.notice_block import NoticeBlock
+from app.window.blocks.reply_block import ReplyBlock
+from app.window.blocks.thinking_block import ThinkingBlock
+from app.window.blocks.tool_block import ToolBlock
+from app.window.blocks.user_block import UserBlock
+from app.window.rows import AskRow, EndRow, ImageRow, NoticeRow, Row, TextRow, ThinkingRow, ToolRow, UserRow
+
+BLOCKS: tuple[tuple[type[Row], BlockType], ...] = (
+    (UserRow, UserBlock),
+    (TextRow, ReplyBlock),
+    (ThinkingRow, ThinkingBlock),
+    (ToolRow, ToolBlock),
+    (ImageRow, ImageBlock),
+    (NoticeRow, NoticeBlock),
+    (AskRow, AskBlock),
+    (EndRow, EndBlock),
+)
+
+_BY_ROW: dict[type[Row], BlockType] = dict(BLOCKS)
+
+
+def block_type(row: Row) -> BlockType:
+    return _BY_ROW[type(row)]

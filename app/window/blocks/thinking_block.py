@@ -1,0 +1,63 @@
+"""The model's reasoning: a line, closed until a person wants to read it."""
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.window.blocks.actions import BlockActions
+from app.window.blocks.block import Block
+from app.window.blocks.line_button import LineButton, Piece
+from app.window.blocks.markdown import markdown_document
+from app.window.blocks.plain import one_line
+from app.window.blocks.text_view import TextView
+from app.window.rows import Row, ThinkingRow
+from app.window.theme.theme import Theme
+
+_PREVIEW = 120  # characters
+
+
+class ThinkingBlock(Block):
+    def __init__(self, theme: Theme, actions: BlockActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._row: ThinkingRow | None = None
+        self._is_open = False
+        self._line = LineButton(theme, self)
+        self._line.clicked.connect(self._on_clicked)
+        self._text = TextView(theme, "Thinking", self)
+        self._text.link.connect(actions.open_link)
+        inside = QVBoxLayout()
+        left = theme.tokens.space_close + theme.tokens.icon_small + theme.tokens.space_close
+        inside.setContentsMargins(left, 0, 0, theme.tokens.space_close)
+        inside.addWidget(self._text)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._line)
+        column.addLayout(inside)
+
+    def set_open(self, is_open: bool) -> None:
+        self._is_open = is_open
+        self._line.setChecked(is_open)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, ThinkingRow)
+        self._row = row
+        self._show()
+
+    def _show(self) -> None:
+        assert self._row is not None
+        row, verb = self._row, "Thinking" if self._row.streaming else "Thought"
+        preview = [] if self._is_open else [Piece(one_line(row.text[-600:] if row.streaming else row.text, _PREVIEW))]
+        self._line.show_line("brain", "muted", [Piece(verb, "text"), *_giving_way(preview)], can_open=bool(row.text))
+        is_shown = self._is_open and bool(row.text)
+        self._text.setVisible(is_shown)
+        if is_shown:
+            self._text.show_document(markdown_document(row.text, self.theme, muted=True))
+
+    def _on_clicked(self, is_checked: bool) -> None:
+        self._is_open = is_checked
+        self._show()
+        self.opened.emit(is_checked)
+        self.resized.emit()
+
+
+def _giving_way(pieces: list[Piece]) -> list[Piece]:
+    return [Piece(piece.text, piece.colour, gives_way=True) for piece in pieces if piece.text]

@@ -1,0 +1,99 @@
+"""A tool call: one line that says what was done and what came of it; opens to its arguments, output and changes."""
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.protocol.blocks import ToolResultBlock
+from app.protocol.json import JsonObject
+from app.window.blocks.actions import BlockActions
+from app.window.blocks.block import Block
+from app.window.blocks.call_words import CallWords, words_of
+from app.window.blocks.figures import duration
+from app.window.blocks.line_button import LineButton, Piece
+from app.window.blocks.plain import one_line
+from app.window.blocks.tool_card import ToolCard
+from app.window.rows import Row, ToolRow
+from app.window.theme.theme import Theme
+
+_SUMMARY = 90  # characters of the result in the line
+
+
+class ToolBlock(Block):
+    def __init__(self, theme: Theme, actions: BlockActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._row: ToolRow | None = None
+        self._is_open = False
+        self._line = LineButton(theme, self)
+        self._line.clicked.connect(self._on_clicked)
+        self._card: ToolCard | None = None
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.tokens.space_tight)
+        self._column.addWidget(self._line)
+
+    def set_open(self, is_open: bool) -> None:
+        self._is_open = is_open
+        self._line.setChecked(is_open)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, ToolRow)
+        self._row = row
+        icon, tint, pieces = _line_of(row)
+        self._line.show_line(icon, tint, pieces, can_open=True)
+        self._show_card()
+
+    def _on_clicked(self, is_checked: bool) -> None:
+        self._is_open = is_checked
+        self._show_card()
+        self.opened.emit(is_checked)
+        self.resized.emit()
+
+    def _show_card(self) -> None:
+        if self._is_open and self._row is not None:
+            if self._card is None:
+                self._card = ToolCard(self.theme, self.intents, self)
+                self._column.addWidget(self._card)
+            self._card.show_row(self._row)
+        if self._card is not None:
+            self._card.setVisible(self._is_open)
+
+
+def _line_of(row: ToolRow) -> tuple[str, str, list[Piece]]:
+    """Icon, its colour, and the words: `ran make test · 12 passed · 1.2 s`."""
+    words = words_of(row.call.tool, row.call.arguments)
+    result = row.result
+    if result is None:
+        return words.icon, "accent", [Piece(words.doing), *_object(words), Piece("…")]
+    if result.is_error:
+        # What was refused or could not begin was not done.
+        verb = words.done if result.details is not None else words.doing
+        said = result.summary or one_line(result.text, _SUMMARY)
+        return "circle-x", "failed_mark", [Piece(verb), *_object(words), *_dotted(said, "failed"), *_time(result)]
+    return words.icon, "muted", [Piece(words.done), *_object(words), *_outcome(result), *_time(result)]
+
+
+def _object(words: CallWords) -> list[Piece]:
+    return [Piece(words.object, "text", mono=True, gives_way=True)] if words.object else []
+
+
+def _outcome(result: ToolResultBlock) -> list[Piece]:
+    details = result.details or {}
+    added, removed = details.get("added"), details.get("removed")
+    if isinstance(added, int) and isinstance(removed, int):
+        return [Piece(f"+{added}", "done"), Piece(f"−{removed}", "failed")]
+    return _dotted(one_line(result.summary, _SUMMARY), "muted")
+
+
+def _dotted(text: str, tint: str) -> list[Piece]:
+    return [Piece("·"), Piece(text, tint, gives_way=True)] if text else []
+
+
+def _time(result: ToolResultBlock) -> list[Piece]:
+    seconds = _seconds(result.details or {})
+    if seconds is None or result.summary.endswith(" s"):
+        return []
+    return [Piece("·"), Piece(duration(seconds))]
+
+
+def _seconds(details: JsonObject) -> float | None:
+    spent = details.get("duration_ms")
+    return spent / 1000 if isinstance(spent, int | float) else None

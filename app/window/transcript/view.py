@@ -1,0 +1,288 @@
+"""The transcript: one column of blocks, made only where they are seen. What a block shows it leaves to `blocks`."""
+
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent, QWheelEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+
+from app.window.blocks.actions import BlockActions
+from app.window.theme.theme import Theme
+from app.window.transcript.anchor import Anchor
+from app.window.transcript.focus import focus_next
+from app.window.transcript.glide import Glide
+from app.window.transcript.pills import LatestPill, OlderPill
+from app.window.transcript.source import RowSource
+from app.window.transcript.stage import Stage
+
+_NOTCH = 120  # what Qt calls one step of a wheel
+
+
+class TranscriptView(QAbstractScrollArea):
+    """Shows `rows` and follows their signals. Sticks to the end only while it is there.
+
+    Signals are gathered: what changed is laid out before the next painting, or at once by `settle`.
+    """
+
+    def __init__(self, rows: RowSource, theme: Theme, actions: BlockActions, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._rows = rows
+        self._theme = theme
+        self._actions = actions
+        self._pad = theme.tokens.space_far
+        self._anchor = Anchor(self._pad)
+        self._stage = Stage(rows, theme, actions, self.viewport())
+        self._shown = range(0)
+        self._is_placing = False
+        self._older_asked_at: int | None = None
+        self._glide = Glide(theme, self)
+        self._latest = LatestPill(theme, self)
+        self._older = OlderPill(theme, self)
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._idle = QTimer(self, singleShot=True, interval=0)
+        self._dress()
+        self._connect()
+        self._on_reset()
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._anchor.is_end
+
+    @property
+    def shown(self) -> range:
+        """The rows in view."""
+        return self._shown
+
+    def to_end(self) -> None:
+        """Go to the newest row and stay with what comes."""
+        self._glide.stop()
+        self._anchor.to_end()
+        self.settle()
+
+    def to_start(self) -> None:
+        self._glide.stop()
+        self._anchor.to_start()
+        self.settle()
+
+    def to_row(self, index: int) -> None:
+        """Bring a row to the top of the view."""
+        self._glide.stop()
+        self._anchor.to(self._pad + self._stage.heights.before(index), self._stage.heights)
+        self.settle()
+
+    def scroll_by(self, pixels: int) -> None:
+        """Down by `pixels`, up if negative, at once."""
+        self._anchor.by(pixels)
+        self.settle()
+
+    def settle(self) -> None:
+        """Lay out now what is in view, if the transcript is."""
+        self._soon.stop()
+        if not self.isVisible():
+            return  # a tab in the background does nothing; it is laid out when it is shown
+        self._stage.set_width(self._column())
+        self._shown = self._anchor.settle(self._stage.heights, self.viewport().height(), self._stage.measure)
+        self._place()
+        self._set_bar()
+        self._show_pills()
+        self._ask_for_older()
+        self._idle.start()
+
+    # What Qt calls.
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.settle()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.settle()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        pixels = event.pixelDelta().y()
+        if pixels:
+            self.scroll_by(-pixels)
+        elif event.angleDelta().y():
+            self._glide.by(-event.angleDelta().y() * 3 * self._line() // _NOTCH)
+        else:
+            event.ignore()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        page = self.viewport().height() - 2 * self._line()
+        ways = {
+            Qt.Key.Key_Down: 2 * self._line(),
+            Qt.Key.Key_Up: -2 * self._line(),
+            Qt.Key.Key_PageDown: page,
+            Qt.Key.Key_PageUp: -page,
+        }
+        key = Qt.Key(event.key())
+        if key in ways:
+            self._glide.by(ways[key])
+        elif key == Qt.Key.Key_Home:
+            self.to_start()
+        elif key == Qt.Key.Key_End:
+            self.to_end()
+        else:
+            event.ignore()
+
+    def focusNextPrevChild(self, next: bool) -> bool:
+        blocks = [block for _, block in self._stage.blocks(self._shown)]
+        return focus_next(self, blocks, forward=next, reveal=self._reveal)
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        """Blocks are placed by `settle` alone."""
+
+    # Building.
+
+    def _dress(self) -> None:
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName("Conversation")
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.verticalScrollBar().setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.verticalScrollBar().setAccessibleName("Place in the conversation")
+
+    def _connect(self) -> None:
+        self._rows.reset.connect(self._on_reset)
+        self._rows.inserted.connect(self._on_inserted)
+        self._rows.changed.connect(self._on_changed)
+        self._rows.removed.connect(self._on_removed)
+        self._theme.changed.connect(self._on_theme_changed)
+        self._stage.resized.connect(self._on_block_resized)
+        self._glide.moved.connect(self.scroll_by)
+        self._latest.clicked.connect(self.to_end)
+        self._soon.timeout.connect(self.settle)
+        self._idle.timeout.connect(self._on_idle)
+        self.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
+
+    # Slots.
+
+    def _on_reset(self) -> None:
+        self._stage.reset()
+        self._anchor.to_end()
+        self._latest.has_news = False
+        self._older_asked_at = None
+        self._soon.start()
+
+    def _on_inserted(self, first: int, count: int) -> None:
+        is_below = first > self._anchor.index
+        was_empty = not len(self._stage.heights)
+        self._stage.inserted(first, count)
+        if not self._anchor.is_end and not was_empty:
+            if first == 0 and self._anchor.index == 0:
+                # The first row has no gap above it, but gets one now; what is seen must stay where it is.
+                self._anchor.offset += self._stage.gap(count)
+            self._anchor.inserted(first, count)
+            self._latest.has_news = self._latest.has_news or is_below
+        self._soon.start()
+
+    def _on_changed(self, index: int) -> None:
+        self._stage.changed(index)
+        if not self._anchor.is_end and index >= self._shown.stop:
+            self._latest.has_news = True
+        self._soon.start()
+
+    def _on_removed(self, first: int, count: int) -> None:
+        self._stage.removed(first, count)
+        self._anchor.removed(first, count)
+        self._soon.start()
+
+    def _on_theme_changed(self) -> None:
+        self._stage.restyle()
+        self._soon.start()
+
+    def _on_block_resized(self, index: int) -> None:
+        # What a person opens grows downwards, also at the end of the conversation.
+        if self._anchor.is_end and self.viewport().height() < self._stage.heights.total:
+            self._anchor.is_end = False
+        self._soon.start()
+
+    def _on_bar_moved(self, value: int) -> None:
+        if self._is_placing:
+            return
+        self._glide.stop()
+        self._anchor.to(value, self._stage.heights)
+        self.settle()
+
+    def _on_idle(self) -> None:
+        """Make and measure one row near the view, so that scrolling finds it ready."""
+        for index in self._near():
+            if not self._stage.has_block(index) or not self._stage.heights.is_measured(index):
+                self._stage.block(index)
+                self._stage.measure(index)
+                self._idle.start()
+                return
+        self._set_bar()
+
+    # Placing.
+
+    def _place(self) -> None:
+        self._is_placing = True
+        far = self._stage.keep(self._band())
+        for block in far:
+            block.move(block.x(), -block.height() - self.viewport().height())
+        left = (self.viewport().width() - self._stage.width) // 2
+        top = self._anchor.y(self._stage.heights)
+        y = self._pad + self._stage.heights.before(self._shown.start) - top
+        for index in self._shown:
+            block = self._stage.block(index)
+            height, gap = self._stage.measure(index), self._stage.gap(index)
+            block.setGeometry(left, y + gap, self._stage.width, height - gap)
+            block.show()
+            y += height
+        for index, block in self._stage.blocks(self._band()):
+            if index not in self._shown:
+                block.hide()
+        self._is_placing = False
+
+    def _set_bar(self) -> None:
+        bar = self.verticalScrollBar()
+        height = self.viewport().height()
+        total = self._stage.heights.total + 2 * self._pad
+        self._is_placing = True
+        bar.setPageStep(height)
+        bar.setSingleStep(self._line())
+        bar.setRange(0, max(0, total - height))
+        bar.setValue(bar.maximum() if self._anchor.is_end else self._anchor.y(self._stage.heights))
+        self._is_placing = False
+
+    def _show_pills(self) -> None:
+        if self._anchor.is_end:
+            self._latest.has_news = False
+        self._latest.place(is_at_end=self._anchor.is_end)
+        self._older.place(is_waiting=self._older_asked_at is not None and self._shown.start == 0)
+
+    def _ask_for_older(self) -> None:
+        """Once for each number of rows, when the first one comes near; again after the person went away and back."""
+        if not self._rows.has_older or (self._shown.start > len(self._shown) and self._rows.count()):
+            self._older_asked_at = None
+        elif self._older_asked_at != self._rows.count():
+            self._older_asked_at = self._rows.count()
+            self._actions.load_older()
+
+    def _reveal(self, widget: QWidget) -> None:
+        """Scroll as little as needed to show what got the keyboard."""
+        top = widget.mapTo(self.viewport(), QPoint(0, 0)).y()
+        bottom = top + widget.height()
+        if top < 0 or widget.height() > self.viewport().height():
+            self.scroll_by(top - self._pad)
+        elif bottom > self.viewport().height():
+            self.scroll_by(bottom - self.viewport().height() + self._pad)
+
+    # Numbers.
+
+    def _column(self) -> int:
+        return max(1, min(self._theme.tokens.column, self.viewport().width() - 2 * self._pad))
+
+    def _line(self) -> int:
+        return self._theme.tokens.size_base * 3 // 2
+
+    def _band(self) -> range:
+        """The rows in view and about as many above and below."""
+        many = len(self._shown) + 1
+        return range(max(0, self._shown.start - many), min(self._rows.count(), self._shown.stop + many))
+
+    def _near(self) -> list[int]:
+        """The band without the view, nearest first."""
+        band = self._band()
+        above = range(self._shown.start - 1, band.start - 1, -1)
+        below = range(self._shown.stop, band.stop)
+        return sorted((*above, *below), key=lambda i: min(abs(i - self._shown.start), abs(i - self._shown.stop)))

@@ -1,0 +1,186 @@
+"""Rows for the transcript without an engine: a list in memory, rows of each kind, and long conversations."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from PySide6.QtCore import QObject, Signal
+
+from app.protocol.asks import Remember
+from app.protocol.blocks import ImageBlock, NoticeBlock, NoticeKind, TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node, Role
+from app.protocol.json import JsonObject
+from app.protocol.tasks import Task, TaskStatus, TaskStopReason
+from app.protocol.usage import Usage
+from app.window.rows import EndRow, ImageRow, NoticeRow, Row, TextRow, ThinkingRow, ToolRow, UserRow
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+class RowList(QObject):
+    """A row source over a list; each change is told as it is made."""
+
+    reset = Signal()
+    inserted = Signal(int, int)
+    changed = Signal(int)
+    removed = Signal(int, int)
+
+    def __init__(self, rows: Iterable[Row] = (), *, has_older: bool = False) -> None:
+        super().__init__()
+        self._rows = list(rows)
+        self._has_older = has_older
+
+    @property
+    def has_older(self) -> bool:
+        return self._has_older
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int) -> Row:
+        return self._rows[index]
+
+    def append(self, *rows: Row) -> None:
+        self.insert(len(self._rows), rows)
+
+    def insert(self, first: int, rows: Sequence[Row]) -> None:
+        self._rows[first:first] = rows
+        self.inserted.emit(first, len(rows))
+
+    def change(self, index: int, row: Row) -> None:
+        self._rows[index] = row
+        self.changed.emit(index)
+
+    def remove(self, first: int, count: int) -> None:
+        del self._rows[first : first + count]
+        self.removed.emit(first, count)
+
+    def replace(self, rows: Iterable[Row], *, has_older: bool = False) -> None:
+        self._rows = list(rows)
+        self._has_older = has_older
+        self.reset.emit()
+
+
+class KeptActions:
+    """Keeps what blocks asked for."""
+
+    def __init__(self) -> None:
+        self.links: list[str] = []
+        self.copied: list[str] = []
+        self.answers: list[tuple[str, str, bool | None, Remember]] = []
+        self.older = 0
+
+    def open_link(self, url: str) -> None:
+        self.links.append(url)
+
+    def copy(self, text: str) -> None:
+        self.copied.append(text)
+
+    def answer(self, ask_id: str, *, text: str, allow: bool | None, remember: Remember) -> None:
+        self.answers.append((ask_id, text, allow, remember))
+
+    def load_older(self) -> None:
+        self.older += 1
+
+
+def node(key: str, text: str = "", role: Role = "assistant") -> Node:
+    return Node(
+        id=key,
+        conversation_id="c1",
+        parent_id=None,
+        role=role,
+        author="a1",
+        blocks=(TextBlock(text=text),) if text else (),
+        status="complete",
+        created_at=NOW,
+    )
+
+
+def user(text: str, key: str = "user") -> UserRow:
+    return UserRow(key, node(key, text, "user"), text)
+
+
+def reply(markdown: str, key: str = "reply", *, streaming: bool = False, step: int = 0) -> TextRow:
+    return TextRow(key, node(key, markdown), markdown, streaming, step)
+
+
+def thinking(text: str, key: str = "thinking", *, streaming: bool = False) -> ThinkingRow:
+    return ThinkingRow(key, node(key), text, streaming)
+
+
+def tool(
+    name: str,
+    arguments: JsonObject,
+    text: str | None = None,
+    key: str = "tool",
+    *,
+    summary: str = "",
+    is_error: bool = False,
+    details: JsonObject | None = None,
+    output: str = "",
+) -> ToolRow:
+    """A call; at work as long as `text`, its result, is None."""
+    call = ToolCallBlock(call_id=key, tool=name, arguments=arguments)
+    result = None
+    if text is not None:
+        result = ToolResultBlock(call_id=key, tool=name, text=text, is_error=is_error, summary=summary, details=details)
+    return ToolRow(key, node(key), call, result, output)
+
+
+def notice(kind: NoticeKind, text: str, key: str = "notice") -> NoticeRow:
+    return NoticeRow(key, node(key), NoticeBlock(kind=kind, text=text))
+
+
+def image(data: str = PIXEL, key: str = "image") -> ImageRow:
+    return ImageRow(key, node(key), ImageBlock(media_type="image/png", data=data))
+
+
+def end(reason: TaskStopReason, *, summary: str = "", error: str | None = None, key: str = "end") -> EndRow:
+    statuses: dict[TaskStopReason, TaskStatus] = {"completed": "completed", "manual_stop": "cancelled"}
+    task = Task(
+        id=key,
+        conversation_id="c1",
+        agent_id="a1",
+        prompt="Do it.",
+        status=statuses.get(reason, "error"),
+        model="scripted/tour",
+        workspace="/tmp",
+        started_at=NOW,
+        stop_reason=reason,
+        step_count=6,
+        summary=summary,
+        error=error,
+        usage=Usage(input_tokens=8_200, output_tokens=640, cost_usd=0.0312),
+        ended_at=NOW + timedelta(seconds=74),
+    )
+    return EndRow(key, task)
+
+
+_PARAGRAPH = (
+    "The discount was taken off as an **amount** instead of a share, so `total` gave 190 where 180 was wanted. "
+    "I changed one line of `shop/basket.py` and ran the tests again; see [the guide](https://example.org/guide)."
+)
+_LIST = "- the first point, with a word on why it matters\n- a second one\n- `third` with code"
+_FENCE = "```python\ndef total(prices: list[float], percent: int) -> float:\n    return round(sum(prices), 2)\n```"
+_TABLE = "| file | lines | state |\n|---|---:|---|\n| basket.py | 24 | changed |\n| test_basket.py | 31 | same |"
+
+
+def long_conversation(messages: int) -> list[Row]:
+    """About so many messages: a question, thinking, prose, a call, a list, code or a table, and prose again."""
+    rows: list[Row] = []
+    for number in range(messages):
+        key = f"m{number}"
+        match number % 8:
+            case 0:
+                rows.append(user(f"Question {number}: what is wrong with the discount?", key))
+            case 1:
+                rows.append(thinking("I should look at the tests first. " * 5, key))
+            case 3:
+                rows.append(tool("shell", {"command": "python3 -m unittest"}, "OK", key, summary="exit 0"))
+            case 4:
+                rows.append(reply(_LIST, key))
+            case 5:
+                rows.append(reply(_FENCE if number % 16 == 5 else _TABLE, key))
+            case _:
+                rows.append(reply(f"{number}. {_PARAGRAPH}" if number % 3 else _PARAGRAPH * 2, key))
+    return rows
