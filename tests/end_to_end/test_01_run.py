@@ -1,5 +1,6 @@
 """Behaviours 1 to 9: `errand run` hands over one task and follows it to its end."""
 
+import asyncio
 from pathlib import Path
 
 from tests.support.errand import Errand
@@ -57,7 +58,8 @@ async def test_04_what_cannot_be_asked_for_is_a_usage_error_that_says_what_to_do
         "invalid choice": ("fly",),
         "needs a terminal": ("chat",),
     }
-    done = {text: await errand.run(*arguments) for text, arguments in wrong.items()}
+    runs = await asyncio.gather(*(errand.run(*arguments) for arguments in wrong.values()))
+    done = dict(zip(wrong, runs, strict=True))
     assert {text: run.code for text, run in done.items()} == dict.fromkeys(wrong, 2)
     assert [text for text, run in done.items() if text not in run.err] == []
     assert [run.err for run in done.values() if "Traceback" in run.err] == []

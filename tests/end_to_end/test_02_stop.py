@@ -70,7 +70,7 @@ async def test_13_a_task_is_stopped_by_a_part_of_its_id_from_another_terminal(er
     async with ModelServer(replies=[stubborn(marker)]) as server:
         process = await errand.start("run", "--json", "--approve", "all", *MODEL, server.url, "wait")
         await file_appears(workspace / "ready")
-        task_id = str((await errand.run("tasks", "--json", "--active")).lines[0]["id"])
+        task_id = (await errand.task("tool_executing")).id
         nothing = await errand.run("stop", "no-such-task")
         stopped = await errand.run("stop", task_id[-8:])
         done = await rest(process)
@@ -91,26 +91,18 @@ async def test_14_a_reader_that_leaves_is_no_crash_and_the_task_goes_on(errand: 
         os.close(reading)
         gate.set()
         done = await rest(process)
-        await until_completed(errand, "go on")
+        completed = await errand.task("completed")
     assert "Traceback" not in done.err
     assert "Exception" not in done.err
+    assert completed.prompt == "go on"
 
 
-async def until_completed(errand: Errand, prompt: str) -> None:
-    """Wait until the newest task with this prompt is complete."""
-    async with asyncio.timeout(20):
-        while True:
-            tasks = (await errand.run("tasks", "--json")).lines
-            if any(task["prompt"] == prompt and task["status"] == "completed" for task in tasks):
-                return
-
-
-async def test_15_a_killed_engine_is_said_and_its_task_is_kept_as_interrupted(errand: Errand) -> None:
+async def test_15_a_killed_engine_is_said_and_its_task_is_kept_as_interrupted(own_errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="never", stall_after=1)]) as server:
-        process = await errand.start("run", *MODEL, server.url, "wait")
+        process = await own_errand.start("run", *MODEL, server.url, "wait")
         await server.request(0)
-        errand.kill_engine()
-        listed = await errand.run("tasks", "--json")
+        own_errand.kill_engine()
+        listed = await own_errand.run("tasks", "--json")
         done = await rest(process)
     assert [task["status"] for task in listed.lines] == ["interrupted"]
     assert done.code == 1

@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from tests.support.errand import Errand, rest
 from tests.support.model_server import ModelServer, Reply
 
@@ -38,10 +36,12 @@ async def test_17_tasks_of_several_terminals_run_at_once(errand: Errand) -> None
 async def test_18_tasks_are_listed_and_their_words_are_found(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="The harbour master is called Ingrid.")]) as server:
         await errand.run("run", *MODEL, server.url, "who is the harbour master?")
-    tasks = await errand.run("tasks")
-    found = await errand.run("search", "harbour ingrid")
-    as_json = await errand.run("search", "--json", "ingrid")
-    nothing = await errand.run("search", 'no" OR such*')
+    tasks, found, as_json, nothing = await asyncio.gather(
+        errand.run("tasks"),
+        errand.run("search", "harbour ingrid"),
+        errand.run("search", "--json", "ingrid"),
+        errand.run("search", 'no" OR such*'),
+    )
     assert "completed" in tasks.out
     assert "who is the harbour master?" in tasks.out
     assert "Ingrid" in found.out
@@ -57,7 +57,6 @@ async def test_19_a_key_for_one_run_reaches_the_model_and_nothing_else(errand: E
     async with ModelServer(replies=[Reply(text="Good day.")]) as server:
         done = await errand.run(*arguments, server.url, "greet me", variables={"MY_OWN": key})
         sent = server.requests[0].headers["Authorization"]
-    await errand.close()
     holding = [file for file in errand.home.rglob("*") if file.is_file() and key.encode() in file.read_bytes()]
     assert done.code == 0, done.err
     assert sent == f"Bearer {key}"
@@ -65,30 +64,32 @@ async def test_19_a_key_for_one_run_reaches_the_model_and_nothing_else(errand: E
     assert holding == []
 
 
-async def test_20_the_doctor_works_before_the_first_start_and_beside_a_running_engine(errand: Errand) -> None:
-    before = await errand.run("doctor")
-    await errand.run("tasks")
-    beside = await errand.run("doctor", variables={"OPENAI_API_KEY": "sk-secret-0123456789"})
+async def test_20_the_doctor_works_before_the_first_start_and_beside_a_running_engine(own_errand: Errand) -> None:
+    before = await own_errand.run("doctor")
+    await own_errand.run("tasks")
+    beside = await own_errand.run("doctor", variables={"OPENAI_API_KEY": "sk-secret-0123456789"})
+    stopped = [await own_errand.run("engine", "--stop") for _ in range(2)]
     assert (before.code, beside.code) == (0, 0)
+    assert [(run.code, run.out) for run in stopped] == [(0, "The engine has ended.\n"), (0, "No engine is running.\n")]
     assert "none yet; it is made at the first start" in before.out
     assert "not running; it starts and answers" in before.out
     assert "running, pid" in beside.out
     assert "sk-secret" not in beside.out
 
 
-async def test_21_the_doctor_says_what_is_wrong_with_an_unreadable_database(errand: Errand) -> None:
-    errand.home.mkdir()
-    (errand.home / "errand.db").write_bytes(b"this is no database" * 400)
-    done = await errand.run("doctor")
-    tasks = await errand.run("tasks")
+async def test_21_the_doctor_says_what_is_wrong_with_an_unreadable_database(own_errand: Errand) -> None:
+    own_errand.home.mkdir()
+    (own_errand.home / "errand.db").write_bytes(b"this is no database" * 400)
+    done = await own_errand.run("doctor")
+    tasks = await own_errand.run("tasks")
     assert done.code == 1
     assert "cannot be read" in done.out
     assert "Nothing was changed." in done.out
     assert (tasks.code, "No tasks yet" in tasks.out) == (1, False)
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("run", "--help"), ("engine", "--help"), ("--version",)])
-async def test_22_help_is_there_without_an_engine(errand: Errand, arguments: tuple[str, ...]) -> None:
-    done = await errand.run(*arguments)
-    assert (done.code, done.err) == (0, "")
-    assert not errand.home.exists()
+async def test_22_help_is_there_without_an_engine(own_errand: Errand) -> None:
+    asked = (("--help",), ("run", "--help"), ("engine", "--help"), ("--version",))
+    done = await asyncio.gather(*(own_errand.run(*arguments) for arguments in asked))
+    assert [(run.code, run.err, bool(run.out)) for run in done] == [(0, "", True)] * 4
+    assert not own_errand.home.exists()

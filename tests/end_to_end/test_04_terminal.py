@@ -68,8 +68,7 @@ async def test_25_an_ask_that_is_settled_elsewhere_leaves_the_prompt(errand: Err
     replies = [Reply(calls=(Call("ask_user", {"question": "Which tone?"}),))]
     async with ModelServer(turns=replies) as server, terminal(errand, "run", *MODEL, server.url, "ask") as screen:
         await screen.shows("answer >")
-        task_id = str((await errand.run("tasks", "--json")).lines[0]["id"])
-        await errand.run("stop", task_id)
+        await errand.run("stop", (await errand.task("waiting_user")).id)
         await screen.shows("no longer needed")
         code = await screen.ended()
     assert code == 130
@@ -111,13 +110,13 @@ async def test_27_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand)
         await screen.shows("Ctrl+D leaves")
         screen.type("/nope\r")
         await screen.shows("There is no /nope.")
-        screen.type("work\r")
+        screen.type("leave me at work\r")
         await server.request(0)
         await screen.shows("thinking")
         screen.type("\x04")
         await screen.shows("A task is still working.")
         screen.type("l\r")
         code = await screen.ended()
-        left = (await errand.run("tasks", "--json", "--active")).lines
+        left = await errand.task("thinking")
     assert code == 0
-    assert [task["prompt"] for task in left] == ["work"]
+    assert left.prompt == "leave me at work"

@@ -7,11 +7,11 @@ from tests.support.model_server import Call, ModelServer, Reply
 
 
 async def test_28_a_key_set_after_the_engine_was_started_is_used_and_found_nowhere(
-    errand: Errand, workspace: Path
+    own_errand: Errand, workspace: Path
 ) -> None:
     key = "my-secret-0123456789abcdef"  # of no provider's shape: nothing that looks for shapes would find it
-    await errand.run("tasks")
-    without = await errand.run("run", "greet me")
+    await own_errand.run("tasks")
+    without = await own_errand.run("run", "greet me")
     replies = [
         Reply(calls=(Call("shell", {"command": "env > seen"}),)),
         Reply(text="Good day."),
@@ -19,11 +19,11 @@ async def test_28_a_key_set_after_the_engine_was_started_is_used_and_found_nowhe
     ]
     async with ModelServer(replies=replies) as server:
         terminal = {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": server.url}
-        done = await errand.run("run", "--json", "--approve", "all", "greet me", variables=terminal)
-        models = await errand.run("models", variables=terminal)
-        refused = await errand.run("run", "--json", "again", variables=terminal)
+        done = await own_errand.run("run", "--json", "--approve", "all", "greet me", variables=terminal)
+        models = await own_errand.run("models", variables=terminal)
+        refused = await own_errand.run("run", "--json", "again", variables=terminal)
         sent = {request.headers["Authorization"] for request in server.requests}
-    holding = [file for file in errand.home.rglob("*") if file.is_file() and key.encode() in file.read_bytes()]
+    holding = [file for file in own_errand.home.rglob("*") if file.is_file() and key.encode() in file.read_bytes()]
     assert (without.code, "No model is configured" in without.err) == (2, True)
     assert (done.code, done.lines[-1]["model"]) == (0, "openai/gpt-5.4"), done.err
     assert "key in OPENAI_API_KEY" in models.out

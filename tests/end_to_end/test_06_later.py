@@ -20,15 +20,6 @@ def terminal(errand: Errand, *arguments: str) -> PseudoTerminal:
     return PseudoTerminal(arguments, errand.folder, errand.environment)
 
 
-async def newest_task(errand: Errand, status: str) -> str:
-    """The id of the newest task, once it has this status."""
-    async with asyncio.timeout(20):
-        while True:
-            task = (await errand.run("tasks", "--json")).lines[0]
-            if task["status"] == status:
-                return str(task["id"])
-
-
 async def test_29_a_task_whose_terminal_was_killed_is_answered_from_another_one(errand: Errand) -> None:
     replies = [
         Reply(calls=(Call("send_update", {"message": "I have begun."}),)),
@@ -38,7 +29,7 @@ async def test_29_a_task_whose_terminal_was_killed_is_answered_from_another_one(
     async with ModelServer(turns=replies) as server:
         async with terminal(errand, "run", *MODEL, server.url, "write a note") as screen:
             await screen.shows("answer >")
-        task_id = await newest_task(errand, "waiting_user")
+        task_id = (await errand.task("waiting_user")).id
         onlooker = await errand.start("attach", "--json", task_id)
         assert onlooker.stderr is not None
         noted = (await onlooker.stderr.readline()).decode()
@@ -63,7 +54,7 @@ async def test_30_ctrl_c_leaves_a_task_that_is_followed_at_work(errand: Errand) 
     async with ModelServer(replies=[Reply(text="Done.", gate=gate)]) as server:
         running = await errand.start("run", *MODEL, server.url, "work")
         await server.request(0)
-        task_id = await newest_task(errand, "thinking")
+        task_id = (await errand.task("thinking")).id
         async with terminal(errand, "attach", task_id) as screen:
             await screen.shows("thinking")
             screen.interrupt()
@@ -80,13 +71,13 @@ async def test_31_ctrl_c_at_a_question_of_a_followed_task_leaves_it_waiting(erra
     async with ModelServer(turns=[Reply(calls=(Call("ask_user", {"question": "Which tone?"}),))]) as server:
         async with terminal(errand, "run", *MODEL, server.url, "ask") as screen:
             await screen.shows("answer >")
-        task_id = await newest_task(errand, "waiting_user")
+        task_id = (await errand.task("waiting_user")).id
         async with terminal(errand, "attach", task_id) as screen:
             await screen.shows("answer >")
             screen.type("\x03")
             await screen.shows("the task goes on")
             code = await screen.ended()
-        assert await newest_task(errand, "waiting_user") == task_id
+        assert (await errand.task("waiting_user")).id == task_id
     assert code == 130
 
 
@@ -96,10 +87,10 @@ async def test_32_a_task_is_paused_before_its_next_step_and_resumed(errand: Erra
     async with ModelServer(turns=replies) as server:
         running = await errand.start("run", *MODEL, server.url, "work")
         await server.request(0)
-        task_id = await newest_task(errand, "thinking")
+        task_id = (await errand.task("thinking")).id
         paused = await errand.run("pause", task_id)
         gate.set()
-        await newest_task(errand, "paused")
+        await errand.task("paused")
         asked_while_paused = len(server.requests)
         again = await errand.run("pause", task_id)
         resumed = await errand.run("resume", "--json", task_id)
@@ -111,21 +102,21 @@ async def test_32_a_task_is_paused_before_its_next_step_and_resumed(errand: Erra
     assert done.code == 0
 
 
-async def test_33_a_task_that_a_killed_engine_left_is_resumed_and_followed_to_its_end(errand: Errand) -> None:
+async def test_33_a_task_that_a_killed_engine_left_is_resumed_and_followed_to_its_end(own_errand: Errand) -> None:
     replies = [
         Reply(calls=(Call("send_update", {"message": "I have begun."}),)),
         Reply(text="never", stall_after=1),
         Reply(text="It is done."),
     ]
     async with ModelServer(replies=replies) as server:
-        running = await errand.start("run", *MODEL, server.url, "work")
+        running = await own_errand.start("run", *MODEL, server.url, "work")
         await server.request(1)
-        errand.kill_engine()
-        task_id = await newest_task(errand, "interrupted")
-        interrupted = await errand.run("attach", task_id)
-        resumed = await errand.run("resume", task_id[-8:])
-        ended = await errand.run("attach", task_id)
-        again = await errand.run("resume", task_id)
+        task_id = (await own_errand.task("thinking")).id
+        own_errand.kill_engine()
+        interrupted = await own_errand.run("attach", task_id)
+        resumed = await own_errand.run("resume", task_id[-8:])
+        ended = await own_errand.run("attach", task_id)
+        again = await own_errand.run("resume", task_id)
         left = await rest(running)
     assert left.code == 1
     assert (interrupted.code, f"errand resume {task_id[-8:]}" in interrupted.err) == (1, True)
@@ -137,6 +128,5 @@ async def test_33_a_task_that_a_killed_engine_left_is_resumed_and_followed_to_it
 
 
 async def test_34_what_is_not_there_cannot_be_followed_paused_or_resumed(errand: Errand) -> None:
-    for command in ("attach", "pause", "resume"):
-        done = await errand.run(command, "no-such-task")
-        assert (done.code, "No task has the id" in done.err) == (2, True)
+    done = await asyncio.gather(*(errand.run(command, "no-such-task") for command in ("attach", "pause", "resume")))
+    assert [(run.code, "No task has the id" in run.err) for run in done] == [(2, True)] * 3

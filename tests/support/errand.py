@@ -11,7 +11,13 @@ from pathlib import Path
 import msgspec
 
 import app
+from app.client.connection import Connection
+from app.client.launch import read_endpoint
+from app.paths import Paths
 from app.protocol.json import JsonObject
+from app.protocol.tasks import Task, TaskListParams, TaskStatus
+from app.protocol.wire import TASK_LIST
+from tests.support.processes import is_alive, until
 
 LONGEST_S = 30.0
 
@@ -72,8 +78,25 @@ class Errand:
         )
 
     async def close(self) -> None:
-        """End the engine, if one runs."""
-        await self.run("engine", "--stop")
+        """End the engine, if one runs, as the system does when it shuts down."""
+        if (self.home / "run" / "engine.json").exists():
+            pid = self.engine_pid()
+            os.kill(pid, signal.SIGTERM)
+            await until(lambda: not is_alive(pid))
+
+    async def task(self, status: TaskStatus) -> Task:
+        """The newest task, once it has this status; asked of the running engine without starting a command."""
+        paths = Paths(self.home)
+        connection = Connection(lambda: read_endpoint(paths), "test")
+        await connection.open()
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                while True:
+                    task = (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks[0]
+                    if task.status == status:
+                        return task
+        finally:
+            await connection.close()
 
     def engine_pid(self) -> int:
         """The process of the engine that runs."""

@@ -17,6 +17,14 @@ def running(marker: str) -> list[int]:
     return found
 
 
+def is_alive(pid: int) -> bool:
+    """False for a process that has ended, also for one that nobody has taken note of yet."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 async def until(is_true: Callable[[], bool], limit_s: float = 10.0) -> None:
     """Wait for something that sends no event, by looking again every 10 ms."""
     async with asyncio.timeout(limit_s):
