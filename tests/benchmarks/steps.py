@@ -1,11 +1,10 @@
 """Tool steps: one task and fifty, through engine and protocol, against the bare loop in the same run."""
 
+import asyncio
 import json
-import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from app.client.connection import Connection
 from app.protocol.engine import EmptyParams, EngineStatusResult
@@ -51,17 +50,28 @@ async def one_task() -> list[Row]:
 
 
 async def fifty_tasks() -> list[Row]:
+    """Medians of some rounds, each with an engine of its own: the machine may be shared."""
+    rounds = [await _fifty() for _ in range(_ROUNDS)]
+    rates, floors, memory, p99s, worst = zip(*rounds, strict=True)
+    return [
+        Row("50 tasks of 20 steps", median(rates), "steps/s", 200.0, median(floors), more_is_better=True),
+        Row("engine memory with 50 tasks (PSS)", median(memory), "MB", 130.0),
+        Row("event-loop stall with 50 tasks, p99", median(p99s), "ms", 20.0),
+        Row("event-loop stall with 50 tasks, max", median(worst), "ms", 50.0),
+    ]
+
+
+async def _fifty() -> tuple[float, float, float, float, float]:
+    """Rate, the floor's rate, memory while they work, stalls."""
+    steps = _TASKS * _TASK_STEPS
     with home() as folder, model(_TASK_STEPS) as server:
-        workspace = Path(os.environ["ERRAND_HOME"])
-        floor = _TASKS * _TASK_STEPS / _floor(server.url, _TASKS)["wall_s"]
+        floor = steps / _floor(server.url, _TASKS)["wall_s"]
         async with engine(folder) as connection:
             started = time.perf_counter()
-            await run_tasks(connection, server.url, _TASKS, workspace)
-            rate = _TASKS * _TASK_STEPS / (time.perf_counter() - started)
+            working = asyncio.create_task(run_tasks(connection, server.url, _TASKS, folder / "workspaces"))
+            await asyncio.sleep(1.0)
+            memory = (await _status(connection)).memory_bytes
+            await working
+            rate = steps / (time.perf_counter() - started)
             status = await _status(connection)
-    return [
-        Row("50 tasks of 20 steps", rate, "steps/s", 200.0, floor, more_is_better=True),
-        Row("engine memory with 50 tasks (PSS)", status.memory_bytes / 1e6, "MB", 130.0),
-        Row("event-loop stall with 50 tasks, p99", status.loop_stall_p99_ms, "ms", 20.0),
-        Row("event-loop stall with 50 tasks, max", status.loop_stall_max_ms, "ms", 50.0),
-    ]
+    return rate, floor, memory / 1e6, status.loop_stall_p99_ms, status.loop_stall_max_ms
