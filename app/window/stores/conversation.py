@@ -147,12 +147,10 @@ class ConversationStore(QObject):
             self._session.spawn(self._load(self.conversation_id), self.failed.emit)
 
     def close(self) -> None:
-        """Stop following. The store is of no use after this."""
+        """Called by `Stores.close`: the store is of no use after this."""
         if self._flush is not None:
             self._flush.cancel()
             self._flush = None
-        if self.conversation_id is not None:
-            self._session.spawn(self._session.unfollow(self.conversation_id))
 
     def put_conversation(self, conversation: Conversation) -> None:
         old = self.title

@@ -1,5 +1,6 @@
 """A reply while it streams: its blocks as far as they have come, and their rows, of which only the last one changes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.protocol.blocks import TextBlock, ThinkingBlock
@@ -23,9 +24,16 @@ class _Growing:
         if offset < len(self.text):
             text = self.text[:offset] + text
             self.text, self.pieces = "", Pieces()
+            self.rows.clear()
         self.text += text
         if not self.is_thinking:
             self.cut = self.pieces.append(text)
+
+    def text_rows(self, node: Node, index: int, *, step: int, streaming: bool) -> list[TextRow]:
+        """A row for each piece. Of those shown before only the last can be another one now."""
+        first = max(0, len(self.rows) - 1)
+        self.rows[first:] = text_rows(node, index, self.cut, first=first, step=step, streaming=streaming)
+        return self.rows
 
 
 class Draft:
@@ -61,9 +69,7 @@ class Draft:
             if block.is_thinking:
                 rows.append(ThinkingRow(key(self.node, index), self.node, block.text, streaming=index == newest))
                 continue
-            made = text_rows(self.node, index, block.cut, step=step, streaming=index == newest)
-            block.rows = [_kept(old, new) for old, new in zip(block.rows, made, strict=False)] + made[len(block.rows) :]
-            rows += block.rows
+            rows += block.text_rows(self.node, index, step=step, streaming=index == newest)
             step = 0
         return rows
 
@@ -77,20 +83,18 @@ def key(node: Node, block: int) -> str:
     return f"{node.id}/{block}"
 
 
-def text_rows(node: Node, block: int, pieces: tuple[str, ...], *, step: int, streaming: bool) -> list[TextRow]:
-    """The rows of a text, one a piece. `step` is shown at the first."""
+def text_rows(
+    node: Node, block: int, pieces: Sequence[str], *, first: int = 0, step: int, streaming: bool
+) -> list[TextRow]:
+    """The rows of a text, one a piece, from piece number `first` on. `step` is shown at piece 0."""
     last = len(pieces) - 1
     return [
         TextRow(
             f"{key(node, block)}/{number}",
             node,
-            piece,
+            pieces[number],
             streaming=streaming and number == last,
             step=0 if number else step,
         )
-        for number, piece in enumerate(pieces)
+        for number in range(first, len(pieces))
     ]
-
-
-def _kept(old: TextRow, new: TextRow) -> TextRow:
-    return old if old.markdown == new.markdown and old.streaming == new.streaming and old.step == new.step else new

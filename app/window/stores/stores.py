@@ -50,8 +50,9 @@ class Stores:
     def close(self, store: ConversationStore) -> None:
         """Drop an opened conversation; its task goes on."""
         self._opened.remove(store)
-        if not self._of(store.conversation_id):
-            store.close()
+        store.close()
+        if store.conversation_id is not None and not self._of(store.conversation_id):
+            self.session.spawn(self.session.unfollow(store.conversation_id))
 
     def apply(self, event: Event) -> None:
         """Give an event to those it concerns."""
@@ -111,8 +112,7 @@ class Stores:
 def make_stores(connect: Callable[[], Awaitable[Connection]]) -> Stores:
     """The stores of one window; `connect` finds an engine or starts one. `session.start()` sets them going."""
     session = Session(connect)
-    asks = AskStore(session)
-    stores = Stores(session, TaskStore(), asks, ConversationsStore(session))
+    stores = Stores(session, TaskStore(), AskStore(session), ConversationsStore(session))
     session.event_received.connect(stores.apply)
     session.delta_received.connect(stores.apply_delta)
     session.snapshot.connect(stores.apply_snapshot)
