@@ -1,6 +1,7 @@
 """Opens a task: checks what was asked for, settles model and limits, and puts the first records."""
 
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 from app.engine.agent.branch import Branch
 from app.engine.agent.place import Place, publish_place
@@ -9,7 +10,7 @@ from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
 from app.engine.settings import SettingValues
-from app.protocol.blocks import TextBlock
+from app.protocol.blocks import NoticeBlock, TextBlock
 from app.protocol.events import TaskUpdate
 from app.protocol.tasks import Task, TaskStartParams
 
@@ -18,6 +19,8 @@ NOTHING_CONFIGURED = (
     "(Ollama, LM Studio, llama.cpp, vLLM), or name a model with --model. `errand models` lists what was found; "
     "`errand tour` works without any."
 )
+
+NO_PRICE = "The price of {} is not known, so the budget cannot be kept: only turns and minutes limit this task."
 
 
 def check(params: TaskStartParams) -> None:
@@ -28,6 +31,19 @@ def check(params: TaskStartParams) -> None:
         raise InvalidParams("maxTurns must be at least 1.")
     if params.budget_usd is not None and params.budget_usd <= 0:
         raise InvalidParams("budgetUsd must be more than 0.")
+    if params.agent_id is not None and params.conversation_id is None:
+        raise InvalidParams("agentId goes with the conversationId of its conversation.")
+    if params.api_base is not None:
+        _check_address(params.api_base)
+
+
+def _check_address(api_base: str) -> None:
+    try:
+        password = urlsplit(api_base).password
+    except ValueError as error:
+        raise InvalidParams(f"apiBase {api_base!r} is not a web address: {error}.") from error
+    if password is not None:
+        raise InvalidParams("apiBase holds a password, and it is stored and shown. Give a key as apiKey instead.")
 
 
 async def new_task(params: TaskStartParams, place: Place, settings: SettingValues, models: ModelRouter) -> Task:
@@ -53,11 +69,17 @@ async def new_task(params: TaskStartParams, place: Place, settings: SettingValue
     )
 
 
-def publish_opening(task: Task, place: Place, log: EventLog) -> Branch:
-    """Put conversation, agent, task and the user's message, in the order that storage needs."""
+def publish_opening(task: Task, place: Place, log: EventLog, *, has_price: bool) -> Branch:
+    """Put conversation, agent, task and the user's message, in the order that storage needs.
+
+    With a budget that cannot be kept (`has_price` is about the model) the person is told.
+    """
     publish_place(place, log)
     log.publish(TaskUpdate(task=task))
     branch = Branch(place.agent, log)
     branch.append(branch.draft("user", "user", (TextBlock(text=task.prompt),), task_id=task.id))
+    if task.budget_usd is not None and not has_price:
+        notice = NoticeBlock(kind="model", text=NO_PRICE.format(task.model))
+        branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
     branch.announce_head()
     return branch

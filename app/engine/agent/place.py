@@ -38,7 +38,8 @@ async def find_place(params: TaskStartParams, database: Database, paths: Paths) 
 
 
 def publish_place(place: Place, log: EventLog) -> None:
-    """Store and announce a place; what is there already is only touched."""
+    """Store and announce a place, with the folder it works in; what is there already is only touched."""
+    Path(place.conversation.workspace).mkdir(parents=True, exist_ok=True)
     touched = msgspec.structs.replace(place.conversation, updated_at=datetime.now(UTC))
     log.publish(ConversationUpdate(conversation=touched))
     if place.agent.version == 0:
@@ -51,11 +52,12 @@ async def _conversation(params: TaskStartParams, database: Database, paths: Path
         if found is None:
             raise NotFound(f"There is no conversation {params.conversation_id!r}.")
         if params.workspace is None:
+            _check_still_there(found)
             return found
         return msgspec.structs.replace(found, workspace=str(_workspace(params.workspace)))
     now = datetime.now(UTC)
     conversation_id = new_id("conv")
-    workspace = _workspace(params.workspace) if params.workspace else _scratch(paths, conversation_id)
+    workspace = _workspace(params.workspace) if params.workspace else paths.workspaces / conversation_id
     return Conversation(
         id=conversation_id, title=title_of(params.prompt), created_at=now, updated_at=now, workspace=str(workspace)
     )
@@ -90,10 +92,11 @@ def _workspace(given: str) -> Path:
     return workspace.resolve()
 
 
-def _scratch(paths: Paths, conversation_id: str) -> Path:
-    scratch = paths.workspaces / conversation_id
-    scratch.mkdir(parents=True, exist_ok=True)
-    return scratch
+def _check_still_there(conversation: Conversation) -> None:
+    if not Path(conversation.workspace).is_dir():
+        raise InvalidParams(
+            f"The workspace of this conversation is gone: {conversation.workspace}. Make it again, or name another."
+        )
 
 
 def title_of(prompt: str) -> str:

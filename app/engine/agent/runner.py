@@ -119,7 +119,8 @@ class AgentTaskRunner:
             task = await new_task(params, place, self._assembly.settings.values, self._models)
             model = self._models.open(task.model, task.api_base, params.api_key)
             history = await self._history(place.agent)
-            branch = publish_opening(task, place, self._assembly.log)
+            has_price = self._models.has_price(task.model)
+            branch = publish_opening(task, place, self._assembly.log, has_price=has_price)
             await self._assembly.log.flush()
             run = self._assembly.build(task, branch, place.personality, model, history, stored_prompts=1)
         except BaseException:

@@ -54,7 +54,7 @@ class Shell:
         wanted = decode(arguments, ShellArguments)
         folder = self._folder(wanted)
         if not folder.is_dir():
-            raise ToolError(f"There is no folder {folder}. Leave working_dir out to run in the workspace.")
+            raise ToolError(self._no_folder(folder))
         if cancel.is_set:
             raise ToolError("Operation aborted")
         updates = _Updates(on_update)
@@ -65,6 +65,11 @@ class Shell:
         finally:
             updates.close()
         return _result(command, outcome, wanted.timeout_secs)
+
+    def _no_folder(self, folder: Path) -> str:
+        if not self._workplace.workspace.is_dir():
+            return f"The workspace {self._workplace.workspace} is gone. Tell the person, and do not make it again."
+        return f"There is no folder {folder}. Leave working_dir out to run in the workspace."
 
     def _folder(self, wanted: ShellArguments) -> Path:
         return resolve(wanted.working_dir or ".", self._workplace)
