@@ -1,4 +1,4 @@
-"""What the window remembers between two starts: open tabs, sizes, drafts, what was seen. One file, written atomically."""
+"""What the window remembers between two starts: open tabs, sizes, drafts, what was seen. One file, written whole."""
 
 import logging
 import os

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QDialog, QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 
@@ -35,6 +35,7 @@ class PickerDialog(QDialog):
         self.setWindowTitle(title)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._choices = choices
+        self._width, self._space = theme.tokens.column * 3 // 4, theme.tokens.space_close
         self._field = QLineEdit(self)
         self._field.setPlaceholderText(title)
         self._field.setAccessibleName(title)
@@ -63,6 +64,25 @@ class PickerDialog(QDialog):
             self._move(event.key())
             return True
         return super().eventFilter(watched, event)
+
+    def open_over(self, window: QWidget) -> None:
+        """In the upper middle of a window."""
+        self._size_to(window)
+        corner = QPoint((window.width() - self.width()) // 2, window.height() // 8)
+        self._open_at(window.mapToGlobal(corner))
+
+    def open_above(self, button: QWidget) -> None:
+        """Its foot on the button that opened it."""
+        self._size_to(button.window())
+        self._open_at(button.mapToGlobal(QPoint(0, -self.height() - self._space)))
+
+    def _size_to(self, window: QWidget) -> None:
+        self.resize(min(self._width, window.width() - 2 * self._space), window.height() // 2)
+
+    def _open_at(self, corner: QPoint) -> None:
+        self.move(corner)
+        self.show()
+        self._field.setFocus()
 
     def _move(self, key: int) -> None:
         steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -8, Qt.Key.Key_PageDown: 8}

@@ -1,0 +1,155 @@
+"""What a tab shows: the transcript or a welcome, the status line, the composer."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QClipboard, QKeySequence, QShortcut
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from app.window.models import ModelStore
+from app.window.rows import UserRow
+from app.window.stores.conversation import ConversationStore, TaskOptions, is_working
+from app.window.stores.stores import Stores
+from app.window.theme.theme import Theme
+from app.window.transcript.view import TranscriptView
+from app.window.views.block_links import ConversationActions
+from app.window.views.composer import ComposerView, Situation
+from app.window.views.start_choices import StartChoices
+from app.window.views.status_line import StatusLine
+from app.window.views.welcome import WelcomeView
+from app.window.widgets.banner import Banner
+
+_INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
+
+
+class ConversationView(QWidget):
+    """Painted from its store; what a person does here goes to the store as an intent."""
+
+    tour_asked = Signal()
+    draft_changed = Signal(str)
+    choices_changed = Signal(str, str)
+    resume_asked = Signal(str)
+
+    def __init__(
+        self, store: ConversationStore, stores: Stores, models: ModelStore, theme: Theme, clipboard: QClipboard
+    ) -> None:
+        super().__init__()
+        self.store = store
+        self._stores = stores
+        self._models = models
+        self._theme = theme
+        self.transcript = TranscriptView(store, theme, ConversationActions(store, clipboard))
+        self.welcome = WelcomeView(models, theme)
+        self.status = StatusLine(theme)
+        self.choices = StartChoices(theme)
+        self.composer = ComposerView(theme, self.choices)
+        self.interrupted = Banner(theme)
+        self._layers = QStackedWidget()
+        self._lay_out()
+        self._connect()
+        self._show_rows()
+        self._show_task()
+        self._on_models_changed()
+        self.setFocusProxy(self.composer)
+
+    def focus_panes(self) -> tuple[QWidget, ...]:
+        """Where F6 stops."""
+        return (self.transcript, self.composer.field)
+
+    def choose(self, workspace: str, model: str) -> None:
+        """Take these for the next task that is started here."""
+        self.choices.choose(workspace, model)
+        self._use_choices()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self._layers.addWidget(self.welcome)
+        self._layers.addWidget(self.transcript)
+        foot = QWidget()
+        foot.setMaximumWidth(tokens.column + 2 * tokens.space_wide)
+        inner = QVBoxLayout(foot)
+        inner.setContentsMargins(tokens.space_wide, tokens.space_tight, tokens.space_wide, tokens.space_wide)
+        inner.setSpacing(tokens.space_close)
+        inner.addWidget(self.status)
+        inner.addWidget(self.composer)
+        centred = QHBoxLayout()
+        centred.setContentsMargins(0, 0, 0, 0)
+        centred.addStretch(1)
+        centred.addWidget(foot, 1000)
+        centred.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._layers, 1)
+        column.addWidget(self.interrupted)
+        column.addLayout(centred)
+
+    def _connect(self) -> None:
+        store, composer = self.store, self.composer
+        for signal in (store.reset, store.inserted, store.removed, store.stored):
+            signal.connect(self._show_rows)
+        store.taskUpdate.connect(self._show_task)
+        store.loaded.connect(self._show_task)
+        store.unsent.connect(self._on_unsent)
+        self._stores.asks.changed.connect(self._show_task)
+        self._stores.session.state_changed.connect(self._show_task)
+        self._models.changed.connect(self._on_models_changed)
+        self.welcome.tour_asked.connect(self.tour_asked)
+        composer.submitted.connect(self._on_submitted)
+        composer.queued.connect(store.follow_up)
+        composer.stop_asked.connect(store.stop)
+        composer.recall_asked.connect(self._on_recall_asked)
+        composer.edited.connect(self.draft_changed)
+        self.choices.changed.connect(self._on_choices_changed)
+        self.interrupted.acted.connect(self._on_resume_clicked)
+        escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self)
+        escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        escape.activated.connect(store.stop)
+
+    def _show_rows(self) -> None:
+        has_begun = self.store.conversation_id is not None or self.store.count() > 0
+        self._layers.setCurrentWidget(self.transcript if has_begun else self.welcome)
+        self.choices.set_begun(has_begun)
+
+    def _show_task(self) -> None:
+        task = self.store.task
+        self.status.show_task(task)
+        self.status.setVisible(task is not None)
+        question = next((ask.text for ask in self.store.waiting if ask.kind == "question"), "")
+        active = task is not None and is_working(task)
+        stopping = task is not None and task.stopping
+        connected = self._stores.session.state == "ready"
+        self.composer.show_situation(Situation(active, stopping, question, connected))
+        if task is not None and task.status == "interrupted":
+            self.interrupted.tell(_INTERRUPTED, "waiting", "Resume", dismissible=False)
+        else:
+            self.interrupted.hide()
+
+    def _on_submitted(self, text: str) -> None:
+        self.store.send(text)
+        self.transcript.to_end()
+
+    def _on_choices_changed(self) -> None:
+        self._use_choices()
+        self.choices_changed.emit(self.choices.workspace, self.choices.model)
+
+    def _use_choices(self) -> None:
+        self.store.options = TaskOptions(model=self.choices.model or None, workspace=self.choices.workspace or None)
+
+    def _on_unsent(self, text: str) -> None:
+        """A text that was not taken comes back, above what was written meanwhile."""
+        written = self.composer.text
+        self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
+
+    def _on_resume_clicked(self) -> None:
+        if self.store.task is not None:
+            self.resume_asked.emit(self.store.task.id)
+
+    def _on_models_changed(self) -> None:
+        self.choices.offer(self._models.ready, self._models.default)
+
+    def _on_recall_asked(self) -> None:
+        """Up in an empty field brings back the last message."""
+        for index in reversed(range(self.store.count())):
+            row = self.store.row(index)
+            if isinstance(row, UserRow):
+                self.composer.set_text(row.text)
+                return

@@ -1,0 +1,91 @@
+"""The settings dialog: the pages' names on the left, the page on the right."""
+
+from typing import Literal
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
+
+from app.window.theme.look import set_look
+from app.window.theme.theme import Theme
+from app.window.views.settings.about_page import AboutPage
+from app.window.views.settings.appearance_page import AppearancePage
+from app.window.views.settings.calls import Calls
+from app.window.views.settings.declared_page import DeclaredPage
+from app.window.views.settings.grants_page import GrantsPage
+from app.window.views.settings.page import SettingsPage
+from app.window.views.settings.providers_page import ProvidersPage
+
+PageName = Literal["general", "providers", "permissions", "appearance", "about"]
+_PAGES: tuple[tuple[PageName, str, str], ...] = (
+    ("general", "General", "sliders-horizontal"),
+    ("providers", "Models and keys", "key-round"),
+    ("permissions", "Permissions", "shield-question-mark"),
+    ("appearance", "Appearance", "palette"),
+    ("about", "About", "info"),
+)
+_WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 190, 32
+
+
+class SettingsDialog(QDialog):
+    """A page asks the engine for its state each time it is shown. Not modal: `show` it, `open_page` chooses."""
+
+    def __init__(self, calls: Calls, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setWindowTitle("Settings")
+        self.resize(_WIDTH, _HEIGHT)
+        self._names = QListWidget()
+        self._stack = QStackedWidget()
+        self._pages: tuple[SettingsPage, ...] = (
+            DeclaredPage(theme, calls),
+            ProvidersPage(theme, calls),
+            GrantsPage(theme, calls),
+            AppearancePage(theme),
+            AboutPage(theme, calls),
+        )
+        for page in self._pages:
+            self._stack.addWidget(page)
+        self._add_names()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self._panel())
+        row.addWidget(self._stack, 1)
+        self._names.currentRowChanged.connect(self._on_page_chosen)
+        theme.changed.connect(self._on_theme_changed)
+        self._names.setCurrentRow(0)
+
+    def open_page(self, name: PageName) -> None:
+        """Show the dialog with this page in front."""
+        self._names.setCurrentRow([page for page, _, _ in _PAGES].index(name))
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def _add_names(self) -> None:
+        self._names.setAccessibleName("Pages of the settings")
+        self._names.setIconSize(QSize(self._theme.tokens.icon_small, self._theme.tokens.icon_small))
+        for _, title, _ in _PAGES:
+            item = QListWidgetItem(title)
+            item.setSizeHint(QSize(0, _ROW_HEIGHT))
+            self._names.addItem(item)
+        self._on_theme_changed()
+
+    def _panel(self) -> QWidget:
+        panel = QWidget()
+        panel.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        panel.setFixedWidth(_NAMES_WIDTH)
+        set_look(panel, "look", "panel")
+        inside = QHBoxLayout(panel)
+        space = self._theme.tokens.space_close
+        inside.setContentsMargins(space, self._theme.tokens.space_wide, space, space)
+        inside.addWidget(self._names)
+        return panel
+
+    def _on_page_chosen(self, row: int) -> None:
+        self._stack.setCurrentIndex(row)
+        self._pages[row].load()
+
+    def _on_theme_changed(self) -> None:
+        for row, (_, _, icon) in enumerate(_PAGES):
+            self._names.item(row).setIcon(self._theme.icon(icon, "muted"))

@@ -1,0 +1,51 @@
+"""One remembered decision: exactly what is allowed, where, since when, last used, and the way to take it back."""
+
+from datetime import datetime
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.client.characters import exact
+from app.protocol.grants import Grant
+from app.window.theme.look import push_button
+from app.window.theme.theme import Theme
+from app.window.widgets.code_box import CodeBox
+from app.window.widgets.text_label import TextLabel
+
+_LINES = 6
+
+
+class GrantRow(QWidget):
+    revoked = Signal()
+
+    def __init__(self, theme: Theme, grant: Grant) -> None:
+        super().__init__()
+        text = CodeBox(theme, f"What {grant.tool} may do", most_lines=_LINES)
+        text.set_text(exact(grant.exact))
+        revoke = push_button("Revoke", "danger")
+        revoke.setAccessibleName(f"Revoke {exact(grant.exact)}")
+        revoke.clicked.connect(self._on_revoked)
+        below = QHBoxLayout()
+        below.setSpacing(theme.tokens.space_normal)
+        below.addWidget(TextLabel(theme, grant_words(grant), tone="muted", wrap=True), 1)
+        below.addWidget(revoke)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addWidget(text)
+        column.addLayout(below)
+
+    def _on_revoked(self) -> None:
+        self.revoked.emit()
+
+
+def grant_words(grant: Grant) -> str:
+    """Where it holds, since when, by whom, and when it was last used."""
+    where = f"In {exact(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
+    by = f" by {grant.created_by}" if grant.created_by else ""
+    used = f"last used {_moment(grant.last_used_at)}" if grant.last_used_at else "not used yet"
+    return f"{where} · {grant.tool} · given {_moment(grant.created_at)}{by} · {used}"
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone():%-d %b %Y, %H:%M}"

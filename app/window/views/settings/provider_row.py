@@ -1,0 +1,101 @@
+"""One provider: whether it is ready and why, and its key, which goes in and is never shown."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from app.protocol.models import Provider
+from app.window.theme.look import Tone, push_button
+from app.window.theme.theme import Theme
+from app.window.widgets.text_label import TextLabel
+
+
+class ProviderRow(QWidget):
+    """`key_given` comes with the key to store, or with an empty one to remove it."""
+
+    key_given = Signal(str)
+
+    def __init__(self, theme: Theme, provider: Provider, models: int) -> None:
+        super().__init__()
+        words, tone = state_words(provider, models)
+        self._state = TextLabel(theme, words, tone=tone, wrap=True)
+        self._key = QLineEdit()
+        self._key.setEchoMode(QLineEdit.EchoMode.Password)
+        self._key.setPlaceholderText("Paste the key")
+        self._key.setAccessibleName(f"Key of {provider.title}")
+        self._save = push_button("Save", "primary")
+        self._entry = QWidget()
+        self._entry.hide()
+        self._set = push_button("Replace key …" if provider.ready else "Add key …")
+        self._set.setAccessibleName(f"{self._set.text()} {provider.title}")
+        self._remove = push_button("Remove key", "danger")
+        self._remove.setAccessibleName(f"Remove the key of {provider.title}")
+        self._set.setVisible(provider.key_source != "not_needed")
+        self._remove.setVisible(provider.key_source in ("keyring", "file"))
+        self._lay_out(theme, provider.title)
+        self._on_typed("")
+        self._set.clicked.connect(self._on_opened)
+        self._remove.clicked.connect(self._on_removed)
+        self._save.clicked.connect(self._on_saved)
+        self._key.returnPressed.connect(self._on_saved)
+        self._key.textChanged.connect(self._on_typed)
+
+    def tell(self, text: str, tone: Tone) -> None:
+        """What came of it, in place of the state."""
+        self._state.setText(text)
+        self._state.set_tone(tone)
+
+    def _lay_out(self, theme: Theme, title: str) -> None:
+        tokens = theme.tokens
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        words.addWidget(TextLabel(theme, title, bold=True))
+        words.addWidget(self._state)
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addLayout(words, 1)
+        head.addWidget(self._set)
+        head.addWidget(self._remove)
+        entry = QHBoxLayout(self._entry)
+        entry.setContentsMargins(0, 0, 0, 0)
+        entry.setSpacing(tokens.space_close)
+        entry.addWidget(self._key, 1)
+        entry.addWidget(self._save)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(head)
+        column.addWidget(self._entry)
+
+    def _on_opened(self) -> None:
+        self._entry.setVisible(not self._entry.isVisible())
+        self._key.setFocus()
+
+    def _on_typed(self, text: str) -> None:
+        self._save.setEnabled(bool(text.strip()))
+
+    def _on_saved(self) -> None:
+        key = self._key.text().strip()
+        if key:
+            self._key.clear()
+            self.key_given.emit(key)
+
+    def _on_removed(self) -> None:
+        self.key_given.emit("")
+
+
+def state_words(provider: Provider, models: int) -> tuple[str, Tone]:
+    """Whether the provider can be used, from where, and with how many models."""
+    offers = f" · {models:,} models" if models else ""
+    if provider.local:
+        return (f"Runs at {provider.api_base}{offers}", "done") if provider.ready else ("Not running here", "muted")
+    match provider.key_source:
+        case "environment":
+            return f"Ready, with the key in {provider.key_variable}{offers}", "done"
+        case "keyring":
+            return f"Ready, with the key in the system's keyring{offers}", "done"
+        case "file":
+            return f"Ready, with the key in the encrypted file{offers}", "done"
+        case "not_needed":
+            return f"Needs no key{offers}", "muted"
+        case "none":
+            return f"No key{f' ({provider.key_variable})' if provider.key_variable else ''}", "muted"

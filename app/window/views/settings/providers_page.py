@@ -1,0 +1,67 @@
+"""Providers and their keys: ready ones first."""
+
+from functools import partial
+
+from app.protocol.models import ModelListParams, ModelListResult
+from app.protocol.settings import KeySetParams
+from app.protocol.wire import KEY_SET, MODEL_LIST
+from app.window.theme.look import push_button
+from app.window.theme.theme import Theme
+from app.window.views.settings.calls import Calls
+from app.window.views.settings.page import SettingsPage, hairline
+from app.window.views.settings.provider_row import ProviderRow
+
+_TEXT = (
+    "Keys are found in the environment, the system's keyring, or an encrypted file. A key you add here goes to the "
+    "keyring where there is one; it is never shown, logged or given to tools."
+)
+
+
+class ProvidersPage(SettingsPage):
+    def __init__(self, theme: Theme, calls: Calls) -> None:
+        super().__init__(theme, "Models and keys", _TEXT)
+        self._calls = calls
+        self._rows: dict[str, ProviderRow] = {}
+        self._look = push_button("Look for local model servers")
+        self.top.addWidget(self._look)
+        self._look.clicked.connect(self._on_look)
+
+    def load(self) -> None:
+        self._calls.spawn(self._load(refresh=False), self.tell_failure)
+
+    async def _load(self, refresh: bool) -> None:
+        self._show(await self._calls.call(MODEL_LIST, ModelListParams(refresh=refresh)))
+
+    async def _refresh(self) -> None:
+        self._look.setEnabled(False)
+        self._look.setText("Looking …")
+        try:
+            await self._load(refresh=True)
+        finally:
+            self._look.setText("Look for local model servers")
+            self._look.setEnabled(True)
+
+    async def _set_key(self, provider: str, key: str) -> None:
+        result = await self._calls.call(KEY_SET, KeySetParams(provider=provider, key=key))
+        await self._load(refresh=False)
+        if provider in self._rows:
+            self._rows[provider].tell(result.notice, "done" if key else "muted")
+
+    def _show(self, found: ModelListResult) -> None:
+        self.clear_rows()
+        self._rows = {}
+        for provider in sorted(found.providers, key=lambda provider: (not provider.ready, provider.local)):
+            models = sum(model.provider == provider.name for model in found.models)
+            row = ProviderRow(self.theme, provider, models)
+            row.key_given.connect(partial(self._on_key_given, provider.name))
+            if self._rows:
+                self.rows.addWidget(hairline())
+            self._rows[provider.name] = row
+            self.rows.addWidget(row)
+
+    def _on_key_given(self, provider: str, key: str) -> None:
+        tell = partial(self._rows[provider].tell, tone="failed")
+        self._calls.spawn(self._set_key(provider, key), tell)
+
+    def _on_look(self) -> None:
+        self._calls.spawn(self._refresh(), self.tell_failure)
