@@ -3,6 +3,7 @@
 from typing import Literal
 
 from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
 
 from app.window.theme.look import set_look
@@ -62,6 +63,10 @@ class SettingsDialog(QDialog):
         self.raise_()
         self.activateWindow()
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._pages[self._stack.currentIndex()].load()
+
     def _add_names(self) -> None:
         self._names.setAccessibleName("Pages of the settings")
         self._names.setIconSize(QSize(self._theme.tokens.icon_small, self._theme.tokens.icon_small))
@@ -84,7 +89,8 @@ class SettingsDialog(QDialog):
 
     def _on_page_chosen(self, row: int) -> None:
         self._stack.setCurrentIndex(row)
-        self._pages[row].load()
+        if self.isVisible():
+            self._pages[row].load()
 
     def _on_theme_changed(self) -> None:
         for row, (_, _, icon) in enumerate(_PAGES):

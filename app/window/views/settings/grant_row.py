@@ -48,4 +48,5 @@ def grant_words(grant: Grant) -> str:
 
 
 def _moment(moment: datetime) -> str:
-    return f"{moment.astimezone():%-d %b %Y, %H:%M}"
+    local = moment.astimezone()
+    return f"{local.day} {local:%b %Y, %H:%M}"
