@@ -146,8 +146,10 @@ class Transcript:
         if notice.kind == "error" and notice.text in self._errors:
             return ""
         self._errors.add(notice.text)
+        # Which limit it was is said at the end of the task; only what was ended there is news.
+        text = notice.text.partition(". ")[2] if notice.kind == "limit" else notice.text
         paint = self.style.red if notice.kind == "error" else self.style.amber
-        return paint(f"{self.style.sign('warn')} {plain(notice.text)}") + "\n"
+        return paint(f"{self.style.sign('warn')} {plain(text)}") + "\n" if text else ""
 
     def _ask(self, ask: Ask) -> str:
         if self._asks.get(ask.id) == ask.status:

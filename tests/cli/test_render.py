@@ -218,6 +218,15 @@ def test_one_error_is_said_once() -> None:
     assert "".join(shown.event(event) for event in events).count("no key") == 1
 
 
+def test_a_limit_is_said_once_and_what_was_ended_there_too() -> None:
+    shown = transcript()
+    ended = TaskUpdate(task=task("cancelled", stop_reason="iteration_limit"))
+    notices = [NoticeBlock(kind="limit", text=f"Ended at its limit.{rest}") for rest in ("", " Ended: sleep.")]
+    assert shown.event(TaskMessage(node=node("system", notices[0], identifier="node_1"))) == ""
+    assert shown.event(TaskMessage(node=node("system", notices[1], identifier="node_2"))) == "! Ended: sleep.\n"
+    assert shown.event(ended).startswith("! task ended at its limit of turns · ")
+
+
 def test_the_status_line_says_what_the_task_does_now() -> None:
     shown = transcript()
     shown.event(TaskUpdate(task=task("thinking")))

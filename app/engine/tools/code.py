@@ -129,7 +129,7 @@ class Code:
         text = "\n".join(piece for piece in (part.text or "(empty)", part.note) if piece)
         count = part.last - part.first + 1
         details: JsonObject = {"path": str(path), "start_line": part.first, "end_line": part.last, "lines": part.total}
-        return text_result(text, f"{count:,} line{'' if count == 1 else 's'}", details)
+        return text_result(text, _counted(count, "line"), details)
 
     def _change(self, wanted: CodeArguments, path: Path) -> ToolResult:
         is_new = not path.exists()
@@ -175,7 +175,7 @@ class Code:
         details: JsonObject = {"path": str(path), "count": len(listing.lines), "more": listing.more}
         note = "[there are more; narrow the path or the glob]" if listing.more else ""
         text = "\n".join([*listing.lines, *([note] if note else [])]) or "(nothing)"
-        return text_result(text, f"{len(listing.lines)} entries", details)
+        return text_result(text, _counted(len(listing.lines), "entry", "entries"), details)
 
     def _create_dir(self, path: Path) -> ToolResult:
         is_new = not path.is_dir()
@@ -191,8 +191,12 @@ class Code:
         note = f"[{found.more}]" if found.more else ""
         text = "\n".join([*found.lines, *([note] if note else [])]) or "(no hits)"
         details: JsonObject = {"hits": len(found.lines), "files": found.files, "more": found.more}
-        return text_result(text, f"{len(found.lines)} hits in {found.files} files", details)
+        return text_result(text, f"{_counted(len(found.lines), 'hit')} in {_counted(found.files, 'file')}", details)
 
     def _must_exist(self, path: Path) -> None:
         if not path.exists():
             raise ToolError(f"There is no {self._files.name(path)}. List the folder above it to see what there is.")
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {many or one + 's'}"

@@ -1,7 +1,9 @@
 """Anthropic through the library: signed reasoning goes back, the prompt is cached, and cached tokens are counted."""
 
+import gc
 from collections.abc import AsyncGenerator
 
+import aiohttp
 import pytest
 
 from app.engine.messages import Text, Thinking, ToolCall, ToolResultMessage
@@ -49,6 +51,18 @@ async def test_a_signed_reply_arrives_whole_with_its_cost(model: ChatModel) -> N
     assert (usage.input_tokens, usage.output_tokens) == (105, 20)
     assert (usage.cache_read_tokens, usage.cache_write_tokens) == (90, 5)
     assert usage.cost_usd == pytest.approx((10 * 3 + 90 * 0.3 + 5 * 3.75 + 20 * 15) / 1e6)
+
+
+async def test_closing_leaves_no_connection_of_the_library_open(server: AnthropicServer) -> None:
+    row = find("anthropic")
+    assert row is not None
+    for _ in range(2):  # the library is used again after it was closed
+        thread = LibraryThread()
+        model = LiteLLM(Endpoint(row, server.url, stored_key), thread, retry=ONCE)
+        assert (await final(model, thinking_request())).error is None
+        await thread.close()
+    sessions = [thing for thing in gc.get_objects() if isinstance(thing, aiohttp.ClientSession)]
+    assert [session for session in sessions if not session.closed] == []
 
 
 async def test_the_next_turn_sends_the_proof_back_and_marks_the_prompt_for_the_cache(

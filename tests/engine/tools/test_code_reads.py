@@ -93,6 +93,15 @@ async def test_list_finds_by_pattern_and_leaves_out_version_control(workplace: W
     assert text_of(await run(code, {"action": "list", "glob": "*.rs"})) == "(nothing)"
 
 
+async def test_what_is_found_is_counted_in_words(workplace: Workplace, code: Tool) -> None:
+    put(workplace, "a.py", "one\n")
+    calls = ({"action": "read", "path": "a.py"}, {"action": "list"}, {"action": "search", "pattern": "one"})
+    alone = [(await run(code, call)).summary for call in calls]
+    put(workplace, "b.py", "one\n")
+    assert alone == ["1 line", "1 entry", "1 hit in 1 file"]
+    assert [(await run(code, call)).summary for call in calls[1:]] == ["2 entries", "2 hits in 2 files"]
+
+
 async def test_a_list_has_an_end(workplace: Workplace, code: Tool) -> None:
     for number in range(600):
         put(workplace, f"{number:03}")
