@@ -144,7 +144,7 @@ async def _close_library() -> None:
     await library.close_litellm_async_clients()
     library.in_memory_llm_clients_cache.flush_cache()
     # The one client that its closing function leaves out; the library makes another when it is asked for again.
-    shared = vars(library).pop("module_level_aclient", None)
+    shared = cast("dict[str, Any]", vars(library)).pop("module_level_aclient", None)
     if shared is not None:
         await shared.close()
 

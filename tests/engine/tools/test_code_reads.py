@@ -5,6 +5,7 @@ import pytest
 
 from app.engine.cancel import CancelSignal
 from app.engine.tools.base import Tool, Workplace
+from app.protocol.json import JsonObject
 from tests.support.workplaces import detail, failure, make_workplace, run, text_of, tool_of
 
 
@@ -95,7 +96,11 @@ async def test_list_finds_by_pattern_and_leaves_out_version_control(workplace: W
 
 async def test_what_is_found_is_counted_in_words(workplace: Workplace, code: Tool) -> None:
     put(workplace, "a.py", "one\n")
-    calls = ({"action": "read", "path": "a.py"}, {"action": "list"}, {"action": "search", "pattern": "one"})
+    calls: tuple[JsonObject, ...] = (
+        {"action": "read", "path": "a.py"},
+        {"action": "list"},
+        {"action": "search", "pattern": "one"},
+    )
     alone = [(await run(code, call)).summary for call in calls]
     put(workplace, "b.py", "one\n")
     assert alone == ["1 line", "1 entry", "1 hit in 1 file"]
