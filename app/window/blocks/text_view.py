@@ -49,7 +49,10 @@ class TextView(QTextBrowser):
         """Show a document that nobody else has. It has no parent: the view keeps it as long as it is shown."""
         document.setDocumentMargin(0)
         self.setDocument(document)
-        self._shown = document  # only now may the one before go
+        if self._shown is not None:
+            # PySide keeps every document it was given alive with the view, until it has no parent.
+            self._shown.setParent(None)
+        self._shown = document
         self.updateGeometry()
 
     def selected(self) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from PySide6.QtCore import SignalInstance
+from PySide6.QtCore import Signal, SignalInstance
 
 from app.window.rows import Row
 
@@ -13,13 +13,13 @@ class RowSource(Protocol):
     """
 
     @property
-    def reset(self) -> SignalInstance: ...
+    def reset(self) -> Signal: ...
     @property
-    def inserted(self) -> SignalInstance: ...
+    def inserted(self) -> Signal: ...
     @property
-    def changed(self) -> SignalInstance: ...
+    def changed(self) -> Signal: ...
     @property
-    def removed(self) -> SignalInstance: ...
+    def removed(self) -> Signal: ...
 
     @property
     def has_older(self) -> bool: ...
@@ -27,3 +27,9 @@ class RowSource(Protocol):
     def count(self) -> int: ...
 
     def row(self, index: int) -> Row: ...
+
+
+def bound(signal: Signal) -> SignalInstance:
+    """A source's signal, to connect to: on an instance it is a SignalInstance, which protocols cannot tell pyright."""
+    assert isinstance(signal, SignalInstance)
+    return signal

@@ -10,7 +10,7 @@ from app.window.transcript.anchor import Anchor
 from app.window.transcript.focus import focus_next
 from app.window.transcript.glide import Glide
 from app.window.transcript.pills import LatestPill, OlderPill
-from app.window.transcript.source import RowSource
+from app.window.transcript.source import RowSource, bound
 from app.window.transcript.stage import Stage
 
 _NOTCH = 120  # what Qt calls one step of a wheel
@@ -141,10 +141,10 @@ class TranscriptView(QAbstractScrollArea):
         self.verticalScrollBar().setAccessibleName("Place in the conversation")
 
     def _connect(self) -> None:
-        self._rows.reset.connect(self._on_reset)
-        self._rows.inserted.connect(self._on_inserted)
-        self._rows.changed.connect(self._on_changed)
-        self._rows.removed.connect(self._on_removed)
+        bound(self._rows.reset).connect(self._on_reset)
+        bound(self._rows.inserted).connect(self._on_inserted)
+        bound(self._rows.changed).connect(self._on_changed)
+        bound(self._rows.removed).connect(self._on_removed)
         self._theme.changed.connect(self._on_theme_changed)
         self._stage.resized.connect(self._on_block_resized)
         self._glide.moved.connect(self.scroll_by)

@@ -1,0 +1,107 @@
+"""The transcript alone: opening a long conversation, paging up, streaming into its end, and the memory it takes."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtWidgets import QApplication
+
+from app.window import rows as shown
+from app.window.theme.theme import Theme
+from app.window.transcript.view import TranscriptView
+from tests.benchmarks.bench import Row, median, p99
+from tests.support.rows import KeptActions, RowList, long_conversation, reply, tool
+
+_ROWS = 10_000
+_PAGES = 300
+_CHARACTERS = 20_000
+_FLUSH = 40  # characters; 100 tokens a second come as about that many each 33 ms
+_WORDS = "the discount was taken off as an **amount** and `total` gave 190, "
+
+
+async def window_transcript() -> list[Row]:
+    """Every time includes laying out and painting, unless its name says that it is the update alone."""
+    application = QApplication.instance()
+    if not isinstance(application, QApplication):
+        application = QApplication([])
+    theme = Theme()
+    theme.apply(application)
+    theme.set_motion(False)
+    warm = _view(theme, RowList(long_conversation(20)))
+    warm.grab()
+    application.processEvents()
+    rows = RowList(long_conversation(_ROWS))
+    before = _memory()
+    started = time.perf_counter()
+    view = _view(theme, rows)
+    view.grab()
+    opened = time.perf_counter() - started
+    application.processEvents()
+    pages = _pages(view, application)
+    used = _memory() - before
+    warm.close()
+    updates, painted = _stream(view, rows, lambda text: reply(text, "s", streaming=True), whole=False)
+    code, _ = _stream(view, rows, lambda text: reply(f"```python\n{text}", "s", streaming=True), whole=True)
+    output, _ = _stream(view, rows, lambda text: tool("shell", {"command": "make"}, None, "s", output=text), whole=True)
+    view.close()
+    return [
+        Row("open 10,000 rows at the end", opened * 1000, "ms", 100),
+        Row("page up among 10,000 rows, p99", p99(pages) * 1000, "ms", 33),
+        Row("page up among 10,000 rows, median", median(pages) * 1000, "ms", 33),
+        Row("transcript memory after 300 pages", used, "MB", 20),
+        Row("flush of streamed text at 20,000 characters, median", median(updates) * 1000, "ms", 1),
+        Row("flush of streamed text and its painting, p99", p99(painted) * 1000, "ms", 16),
+        Row("flush of streamed code at 20,000 characters, median", median(code) * 1000, "ms", 1),
+        Row("flush of a tool's output at 20,000 characters, median", median(output) * 1000, "ms", 1),
+    ]
+
+
+def _view(theme: Theme, rows: RowList) -> TranscriptView:
+    view = TranscriptView(rows, theme, KeptActions())
+    view.resize(900, 800)
+    view.show()
+    view.settle()
+    return view
+
+
+def _pages(view: TranscriptView, application: QApplication) -> list[float]:
+    """As when the key is held: no time in between to make rows ready."""
+    times: list[float] = []
+    for _ in range(_PAGES):
+        started = time.perf_counter()
+        view.scroll_by(-view.viewport().height())
+        view.viewport().repaint()
+        times.append(time.perf_counter() - started)
+    application.processEvents()
+    return times
+
+
+def _stream(
+    view: TranscriptView, rows: RowList, row: Callable[[str], shown.Row], *, whole: bool
+) -> tuple[list[float], list[float]]:
+    """The last 5,000 of 20,000 characters; as paragraphs each a row, or as one `whole` row."""
+    view.to_end()
+    text = "".join(f"{_WORDS}\n" if number % 8 == 7 else _WORDS for number in range(_CHARACTERS // len(_WORDS)))
+    pieces = [text] if whole else [text[at : at + 500] for at in range(0, len(text), 500)]
+    updates: list[float] = []
+    painted: list[float] = []
+    for piece in pieces:
+        rows.append(reply("", "s", streaming=True))
+        for end in range(_FLUSH, len(piece), _FLUSH):
+            made = row(piece[:end])
+            started = time.perf_counter()
+            rows.change(rows.count() - 1, made)
+            view.settle()
+            updates.append(time.perf_counter() - started)
+            view.viewport().repaint()
+            painted.append(time.perf_counter() - started)
+    return updates[-120:], painted[-120:]
+
+
+def _memory() -> float:
+    """The proportional set size in MB."""
+    rollup = Path("/proc/self/smaps_rollup").read_text(encoding="ascii")
+    return int(rollup.partition("\nPss:")[2].split()[0]) / 1024
