@@ -9,6 +9,7 @@ from pathlib import Path
 import regex
 
 from app.engine.tools.base import ToolError
+from app.engine.tools.plain_text import tidy_name
 from app.engine.tools.text_file import decode
 from app.engine.tools.walk import matches, walk
 
@@ -64,7 +65,7 @@ def _files(root: Path, glob: str) -> Iterator[tuple[str, Path]]:
     for entry in walk(root):
         name = os.path.relpath(entry.path, root)
         if entry.is_file(follow_symlinks=False) and (not glob or matches(name, glob)):
-            yield name, Path(entry.path)
+            yield tidy_name(name), Path(entry.path)
 
 
 def _text(path: Path, largest: int) -> str | None:

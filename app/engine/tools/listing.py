@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.tools.base import ToolError
+from app.engine.tools.plain_text import tidy_name
 from app.engine.tools.walk import matches, walk
 
 MOST = 500
@@ -50,4 +51,4 @@ def _below(folder: Path, glob: str) -> Iterator[str]:
 
 
 def _line(entry: "os.DirEntry[str]", name: str) -> str:
-    return f"{name}/" if entry.is_dir() else name
+    return tidy_name(f"{name}/" if entry.is_dir() else name)

@@ -1,5 +1,6 @@
 """Output of programs as text that a person or a model can read: no escape codes, no progress bars' former states."""
 
+import os
 import re
 
 # ECMA-48: CSI sequences, OSC sequences up to BEL or ST, and two-character escapes.
@@ -17,6 +18,11 @@ def is_clean(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def tidy_name(name: str) -> str:
+    """A file's name as text; bytes that are no UTF-8, which Python keeps as lone surrogates, become U+FFFD."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def tidy(data: bytes) -> str:
