@@ -61,8 +61,8 @@ class Branch:
 
     def append(self, node: Node) -> None:
         """Put a node into the tree and make it the tip; the same id again replaces a streaming node."""
-        self.tip = node.id
         self._publish(node)
+        self.tip = node.id
 
     def show(self, node: Node) -> None:
         """Put a node that still streams; nothing follows it before its finished self is appended."""
@@ -82,11 +82,11 @@ class Branch:
         self._log.publish(AgentUpdate(agent=self.agent))
 
     def _publish(self, node: Node) -> None:
-        if self.agent.head_id != node.id:
-            self._point_to(node.id)
+        agent = self.agent if self.agent.head_id == node.id else self._pointing_to(node.id)
+        self._log.publish(TaskMessage(node=node), also=(agents.save(agent),), on_commit=lambda: self._on_saved(node))
+        # Only what the log has taken: a node that it refused must not be the parent of the next one.
+        self.agent = agent
         self._unsaved[node.id] = node
-        head = agents.save(self.agent)
-        self._log.publish(TaskMessage(node=node), also=(head,), on_commit=lambda: self._on_saved(node))
 
     def _on_saved(self, node: Node) -> None:
         if self._unsaved.get(node.id) is node:
@@ -103,8 +103,8 @@ class Branch:
         if version != self.agent.version:
             raise Conflict(f"The agent has moved on: its version is {self.agent.version}, not {version}.")
         self.tip = node_id
-        self._point_to(node_id)
+        self.agent = self._pointing_to(node_id)
         self.announce_head()
 
-    def _point_to(self, node_id: str) -> None:
-        self.agent = msgspec.structs.replace(self.agent, head_id=node_id, version=self.agent.version + 1)
+    def _pointing_to(self, node_id: str) -> Agent:
+        return msgspec.structs.replace(self.agent, head_id=node_id, version=self.agent.version + 1)

@@ -1,5 +1,6 @@
 """Opens a task: checks what was asked for, settles model and limits, and puts the first records."""
 
+import re
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -23,10 +24,15 @@ NOTHING_CONFIGURED = (
 NO_PRICE = "The price of {} is not known, so the budget cannot be kept: only turns and minutes limit this task."
 
 
+_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
 def check(params: TaskStartParams) -> None:
     """What the types do not say; raises `InvalidParams`."""
     if not params.prompt.strip():
         raise InvalidParams("The prompt is empty. Say what is to be done.")
+    if params.task_id is not None and not _TASK_ID.fullmatch(params.task_id):
+        raise InvalidParams("taskId: 1 to 100 letters, digits, `-` and `_`.")  # it names a folder
     if params.max_turns is not None and params.max_turns < 1:
         raise InvalidParams("maxTurns must be at least 1.")
     if params.budget_usd is not None and params.budget_usd <= 0:

@@ -28,8 +28,9 @@ _logger = logging.getLogger(__name__)
 
 # Tools end themselves on the signal; one that does not is given up after this.
 _PATIENCE_S = 5.0
-# An end that could not be saved (a full disk) is tried again this often.
+# An end that could not be saved (a full disk) is tried again this often, for ten minutes.
 _SAVED_AGAIN_S = 1.0
+_MOST_TRIES = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +207,8 @@ class TaskRun:
         await self._until_saved(self._log.flush, self._live.publish_again)
 
     async def _until_saved(self, save: Callable[[], Awaitable[None]], again: Callable[[], None]) -> None:
-        """A task counts as under way until its end is saved; an engine that ends meanwhile leaves it interrupted."""
-        while True:
+        """A task counts as under way until its end is saved; an engine that ends before leaves it interrupted."""
+        for _ in range(_MOST_TRIES):
             try:
                 await save()
                 return

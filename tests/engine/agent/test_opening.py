@@ -64,3 +64,10 @@ async def test_a_task_that_is_refused_leaves_no_folder_behind(tmp_path: Path) ->
         with pytest.raises(ConfigurationError):
             await engine.services.runner.start(TaskStartParams(prompt="go", model="nowhere/x"), "me")
         assert list(engine.services.paths.workspaces.glob("*")) == []
+
+
+@pytest.mark.parametrize("task_id", ["", "../other", "a b", "a\0", "x" * 101])
+async def test_a_task_id_that_is_no_name_is_refused(tmp_path: Path, task_id: str) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        with pytest.raises(InvalidParams, match="taskId"):
+            await engine.start(task_id=task_id)
