@@ -13,14 +13,13 @@ from app.engine.cancel import CancelSignal
 from app.engine.ids import new_id
 from app.engine.messages import user_text
 from app.protocol.asks import Ask
-from app.protocol.tasks import TaskStopReason
 
 # Replies without a call that a task in `task` mode may give in a row before it counts as done.
 _MOST_NUDGES = 3
 
 
 class Course:
-    """Decides at the end of each turn. `limit` is set when a reached limit ended the task."""
+    """Decides at the end of each turn. `over` is set when a limit was reached and ended the task."""
 
     def __init__(
         self,
@@ -37,7 +36,7 @@ class Course:
         self._nudges = 0
         self._nudge = False
         self._agent: Agent | None = None
-        self.limit: TaskStopReason | None = None
+        self.over: Reached | None = None
 
     def follow(self, agent: Agent) -> None:
         """Set the agent whose queues count: a completed task goes on while somebody's words wait in them."""
@@ -80,7 +79,7 @@ class Course:
         if task.approve == "ask" and await self._may_go_on(over, cancel):
             self._limits = over.extended
             return True
-        self.limit = None if cancel.is_set else over.reason
+        self.over = None if cancel.is_set else over
         return False
 
     async def _may_go_on(self, over: Reached, cancel: CancelSignal) -> bool:

@@ -27,9 +27,8 @@ class Reached:
 def reached(limits: Limits, given: Limits, turns: int, seconds: float, usage: Usage) -> Reached | None:
     """The first of `limits` that leaves no room for a further turn; `given` is what a yes adds once more."""
     if turns >= limits.turns:
-        return Reached(
-            "iteration_limit", f"It has used its {limits.turns} turns.", replace(limits, turns=turns + given.turns)
-        )
+        used = "one turn" if limits.turns == 1 else f"{limits.turns} turns"
+        return Reached("iteration_limit", f"It has used its {used}.", replace(limits, turns=turns + given.turns))
     if limits.minutes is not None and given.minutes is not None and seconds >= limits.minutes * 60:
         more = replace(limits, minutes=seconds / 60 + given.minutes)
         return Reached("time_limit", f"It has worked for {limits.minutes:.0f} minutes.", more)

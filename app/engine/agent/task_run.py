@@ -159,7 +159,7 @@ class TaskRun:
 
     def _is_read_on(self) -> bool:
         """True for words that came while the calls of the last reply ran: they are read though it ended the task."""
-        ended_well = not self._cancel.is_set and self._agent.state.error is None and self._course.limit is None
+        ended_well = not self._cancel.is_set and self._agent.state.error is None and self._course.over is None
         return ended_well and bool(self._agent.queued_steering)
 
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
@@ -185,8 +185,8 @@ class TaskRun:
         if self._agent.state.error is not None:
             error = self._agent.state.error
             return _End("error", "error", ("error", error), error)
-        if self._course.limit is not None:
-            return _End("cancelled", self._course.limit, ("limit", "Ended at its limit."))
+        if (over := self._course.over) is not None:
+            return _End("cancelled", over.reason, ("limit", over.text))
         return _End("completed", "completed")
 
     async def _conclude(self, end: _End) -> None:

@@ -10,10 +10,14 @@ from tests.support.model_server import Call, ModelServer, Reply
 DONE = Reply(calls=(Call("task_complete", {"summary": "all done"}),))
 
 
+def make_odd_file(folder: Path) -> None:
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt")).write_text("a needle")
+
+
 async def test_file_names_that_are_no_text_are_shown_as_well_as_can_be(tmp_path: Path) -> None:
     calls = (Call("code", {"action": "list"}), Call("code", {"action": "search", "pattern": "needle"}))
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=calls), DONE])) as engine:
-        Path(os.fsdecode(os.fsencode(engine.workspace) + b"/\xff.txt")).write_text("a needle")
+        make_odd_file(engine.workspace)
         assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
         blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
         listed, found, _ = [block.text for block in blocks if isinstance(block, ToolResultBlock)]

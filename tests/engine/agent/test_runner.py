@@ -400,3 +400,9 @@ async def test_only_tool_calls_that_were_asked_for_are_in_the_reply(tmp_path: Pa
         await engine.watcher.end((await engine.start()).id)
         calls = [block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, ToolCallBlock)]
         assert [call.tool for call in calls] == ["shell", "task_complete"]
+
+
+async def test_a_task_that_ended_at_a_limit_says_which(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
+        await engine.watcher.end((await engine.start(max_turns=1)).id)
+        assert engine.watcher.nodes()[-1].blocks == (NoticeBlock(kind="limit", text="It has used its one turn."),)

@@ -2,6 +2,15 @@
 
 from pathlib import Path
 
+import msgspec
+
+from app.engine.agent.branch import Branch
+from app.engine.agent.events import MessageUpdate
+from app.engine.agent.executions import Executions
+from app.engine.agent.live import LiveTask
+from app.engine.agent.recorder import Recorder
+from app.engine.messages import AssistantMessage, Text
+from app.engine.models.base import BlockDelta
 from app.protocol.blocks import TextBlock, ThinkingBlock
 from app.protocol.events import TextDelta
 from tests.support.engine_parts import engine_parts
@@ -38,3 +47,24 @@ async def test_the_deltas_of_a_reply_are_the_whole_of_it(tmp_path: Path) -> None
             assert isinstance(delta, TextDelta) and delta.offset == len(so_far)
             so_far += delta.text
         assert so_far and text.startswith(so_far)
+
+
+async def test_a_reply_that_is_given_up_without_an_end_is_cut_and_its_call_is_closed(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        log, database = engine.services.log, engine.services.database
+        (agent,) = await database.agents.list(task.conversation_id)
+        branch = Branch(agent, log)
+        live = LiveTask(msgspec.structs.replace(task, status="running", ended_at=None), log)
+        executions = Executions(task.id, database.journal)
+        recorder = Recorder(live, branch, log, database.journal, executions, lambda model: False, skip=0)
+        recorder.turn_started(task.model)
+        partial = AssistantMessage((Text("Half"),))
+        await recorder.listen(MessageUpdate(partial, BlockDelta("text", 0, "Half", partial)))
+        await engine.watcher.until(lambda: engine.watcher.nodes()[-1].status == "streaming")
+        recorder.close()
+        await branch.save()
+        reply = await database.nodes.get(branch.tip or "")
+        assert reply is not None and (reply.status, reply.blocks) == ("cut", (TextBlock(text="Half"),))
+        assert await database.turns.started(task.id) == ()
+        assert await database.nodes.streaming() == ()
