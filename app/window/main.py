@@ -1,8 +1,10 @@
 """Opens the window: joins theme, state, stores and views, and runs Qt's loop and asyncio's as one."""
 
 import asyncio
+import contextlib
 import logging
 import sys
+from collections.abc import Coroutine
 from types import TracebackType
 
 import qasync  # pyright: ignore[reportMissingTypeStubs] -- it has none; only its loop is made here
@@ -35,10 +37,14 @@ def main() -> int:
     application.setApplicationName("Errand")
     application.setDesktopFileName("errand")
     application.setQuitOnLastWindowClosed(False)  # the loop ends below, after the line to the engine
-    loop = qasync.QEventLoop(application)
-    with loop:
-        asyncio.get_event_loop().run_until_complete(run(application, paths))
+    _run_on(qasync.QEventLoop(application), run(application, paths))
     return 0
+
+
+def _run_on(loop: asyncio.AbstractEventLoop, work: Coroutine[None, None, None]) -> None:
+    with contextlib.closing(loop):
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(work)
 
 
 async def run(application: QApplication, paths: Paths) -> None:

@@ -107,12 +107,14 @@ class ConversationView(QWidget):
     def _show_rows(self) -> None:
         has_begun = self.store.conversation_id is not None or self.store.count() > 0
         self._layers.setCurrentWidget(self.transcript if has_begun else self.welcome)
-        self.choices.set_begun(has_begun)
 
     def _show_task(self) -> None:
         task = self.store.task
         self.status.show_task(task)
         self.status.setVisible(task is not None)
+        if task is not None:
+            self.choices.show_begun(task.workspace, task.model)
+            self._use_choices()
         question = next((ask.text for ask in self.store.waiting if ask.kind == "question"), "")
         active = task is not None and is_working(task)
         stopping = task is not None and task.stopping

@@ -105,7 +105,9 @@ class _Section(QWidget):
         self._make_row = make_row
         self._rows: dict[str, InboxRow] = {}
         self._heading = TextLabel(theme, title, size=theme.tokens.size_small, tone="muted", bold=True)
-        self._heading.setContentsMargins(theme.tokens.space_close, 0, 0, 0)
+        self._heading.setContentsMargins(
+            theme.tokens.space_close, theme.tokens.space_close, 0, theme.tokens.space_tight
+        )
         self._more = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._more.setContentsMargins(theme.tokens.space_close, 0, 0, 0)
         self._column = QVBoxLayout(self)
@@ -121,7 +123,9 @@ class _Section(QWidget):
     def show_entries(self, entries: list[_Entry]) -> None:
         shown = entries[:_MOST_ROWS]
         for key in self._rows.keys() - {entry.key for entry in shown}:
-            self._rows.pop(key).deleteLater()
+            row = self._rows.pop(key)
+            row.hide()  # what pulses in it stops
+            row.deleteLater()
         for place, entry in enumerate(shown, start=1):
             row = self._rows.get(entry.key)
             if row is None:

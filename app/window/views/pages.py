@@ -97,17 +97,17 @@ class PagesView(QWidget):
 
     def new(self) -> None:
         """Go to the page of a conversation that has not begun; there is at most one without a word in it."""
-        for key, page in self._pages.items():
-            if not page.conversation_id and (page.view is None or not page.view.composer.text.strip()):
-                self.tabs.go_to(key)
-                return
-        self.tabs.go_to(self._add(""))
+        self.tabs.go_to(self._blank() or self._add(""))
 
     def open(self, conversation_id: str, *, behind: bool = False) -> None:
         """Go to a conversation, in a tab of its own; `behind` leaves the one in front where it is."""
         key = self._key_of(conversation_id) or self._add(conversation_id)
-        if not behind:
-            self.tabs.go_to(key)
+        if behind:
+            return
+        blank = self._blank()
+        self.tabs.go_to(key)
+        if blank is not None:
+            self._on_close_asked(blank)
 
     def close_front(self) -> None:
         self._on_close_asked(self.tabs.current)
@@ -217,6 +217,15 @@ class PagesView(QWidget):
             return TabLook(page.title)
         task = self._stores.tasks.of_conversation(page.conversation_id)
         return TabLook(page.title, state_of(task), self._unread.count(page.conversation_id))
+
+    def _blank(self) -> str | None:
+        """A new conversation without a word in it."""
+        blank = (key for key, page in self._pages.items() if not page.conversation_id)
+        return next((key for key in blank if self._is_unwritten(self._pages[key])), None)
+
+    @staticmethod
+    def _is_unwritten(page: _Page) -> bool:
+        return page.view is None or not page.view.composer.text.strip()
 
     def _key_of(self, conversation_id: str) -> str | None:
         return next((key for key, page in self._pages.items() if page.conversation_id == conversation_id), None)

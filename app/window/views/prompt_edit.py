@@ -1,7 +1,9 @@
 """The text field of the composer: grows with its text, tells Enter from Shift+Enter and Alt+Enter."""
 
+from math import ceil
+
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 _MOST_LINES = 12
@@ -20,7 +22,6 @@ class PromptEdit(QPlainTextEdit):
         super().__init__(parent)
         self.setTabChangesFocus(True)
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
         self._fit()
@@ -56,8 +57,11 @@ class PromptEdit(QPlainTextEdit):
 
     def _fit(self) -> None:
         """A plain document's height is counted in lines."""
-        lines = min(_MOST_LINES, max(1, round(self.document().size().height())))
-        margins = 2 * round(self.document().documentMargin()) + 2 * self.frameWidth()
-        height = lines * self.fontMetrics().lineSpacing() + margins
+        lines = max(1, round(self.document().size().height()))
+        is_long = lines > _MOST_LINES
+        bars = Qt.ScrollBarPolicy
+        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if is_long else bars.ScrollBarAlwaysOff)
+        margins = 2 * ceil(self.document().documentMargin()) + self.height() - self.viewport().height()
+        height = ceil(min(_MOST_LINES, lines) * QFontMetricsF(self.font()).lineSpacing()) + margins
         if height != self.height():
             self.setFixedHeight(height)

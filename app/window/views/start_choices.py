@@ -46,9 +46,13 @@ class StartChoices(QWidget):
         self._models, self._default = models, default
         self._show()
 
-    def set_begun(self, begun: bool) -> None:
-        """A conversation keeps its folder; the model may change from task to task."""
-        self.folder_button.setEnabled(not begun)
+    def show_begun(self, workspace: str, model: str) -> None:
+        """A conversation keeps its folder; the next task takes the model of the one before unless another is chosen."""
+        self.workspace = workspace
+        self.folder_button.setEnabled(False)
+        if not self.model and model != self._default:
+            self.model = model
+        self._show()
 
     def _show(self) -> None:
         folder = Path(self.workspace).name if self.workspace else _SCRATCH

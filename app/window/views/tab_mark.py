@@ -9,20 +9,21 @@ from app.window.widgets.state_dot import State, StateDot
 
 
 class TabMark(QWidget):
-    """The badge takes the dot's place while something is new, unless the task works or waits."""
+    """Takes no room where there is nothing to say."""
 
     def __init__(self, theme: Theme, pulse: Pulse) -> None:
         super().__init__()
         self._dot = StateDot(theme, pulse)
         self._badge = Badge(theme, "new")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_tight)
-        row.addWidget(self._dot)
-        row.addWidget(self._badge)
+        self._space = theme.tokens.space_close
+        self._row = QHBoxLayout(self)
+        self._row.setSpacing(theme.tokens.space_tight)
+        self._row.addWidget(self._dot)
+        self._row.addWidget(self._badge)
 
     def show_state(self, state: State, unread: int) -> None:
         self._dot.set_state(state)
         self._dot.setVisible(state != "idle")
         self._badge.set_count(unread)
+        self._row.setContentsMargins(self._space if state != "idle" or unread else 0, 0, 0, 0)
         self.adjustSize()

@@ -12,7 +12,7 @@ from app.window.widgets.icon_button import IconButton
 from app.window.widgets.pulse import Pulse
 from app.window.widgets.state_dot import WORDS, State
 
-_LONGEST_TITLE = 28
+_LONGEST_TITLE = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,9 @@ class TabsView(QTabBar):
         self.setCurrentIndex(self.keys.index(key))
 
     def remove(self, key: str) -> None:
-        self.removeTab(self.keys.index(key))
+        index = self.keys.index(key)
+        self.tabButton(index, QTabBar.ButtonPosition.LeftSide).hide()  # what pulses in it stops
+        self.removeTab(index)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         index = self.tabAt(event.position().toPoint())

@@ -2,7 +2,9 @@
 
 from functools import partial
 
-from app.protocol.models import ModelListParams, ModelListResult
+from PySide6.QtCore import Qt
+
+from app.protocol.models import ModelListParams, ModelListResult, Provider
 from app.protocol.settings import KeySetParams
 from app.protocol.wire import KEY_SET, MODEL_LIST
 from app.window.theme.look import push_button
@@ -23,7 +25,7 @@ class ProvidersPage(SettingsPage):
         self._calls = calls
         self._rows: dict[str, ProviderRow] = {}
         self._look = push_button("Look for local model servers")
-        self.top.addWidget(self._look)
+        self.top.addWidget(self._look, 0, Qt.AlignmentFlag.AlignLeft)
         self._look.clicked.connect(self._on_look)
 
     def load(self) -> None:
@@ -50,7 +52,7 @@ class ProvidersPage(SettingsPage):
     def _show(self, found: ModelListResult) -> None:
         self.clear_rows()
         self._rows = {}
-        for provider in sorted(found.providers, key=lambda provider: (not provider.ready, provider.local)):
+        for provider in sorted(found.providers, key=_order):
             models = sum(model.provider == provider.name for model in found.models)
             row = ProviderRow(self.theme, provider, models)
             row.key_given.connect(partial(self._on_key_given, provider.name))
@@ -65,3 +67,8 @@ class ProvidersPage(SettingsPage):
 
     def _on_look(self) -> None:
         self._calls.spawn(self._refresh(), self.tell_failure)
+
+
+def _order(provider: Provider) -> tuple[bool, bool]:
+    """Ready ones first, and last what has no key to set."""
+    return not provider.local and provider.key_source == "not_needed", not provider.ready

@@ -27,7 +27,7 @@ class SettingField(QWidget):
         self._check = QCheckBox("On")
         for control in (self._line, self._check):
             control.setAccessibleName(setting.title)
-            control.setAccessibleDescription(setting.help)
+            control.setAccessibleDescription(setting.help.replace("`", ""))
         is_boolean = setting.kind == "boolean"
         self._line.setVisible(not is_boolean)
         self._check.setVisible(is_boolean)
@@ -71,7 +71,7 @@ class SettingField(QWidget):
         words = QVBoxLayout()
         words.setSpacing(2)
         words.addWidget(TextLabel(theme, self._setting.title, bold=True))
-        words.addWidget(TextLabel(theme, self._setting.help, tone="muted", wrap=True))
+        words.addWidget(TextLabel(theme, self._setting.help.replace("`", ""), tone="muted", wrap=True))
         words.addWidget(self._problem)
         words.addStretch()
         row = QHBoxLayout(self)
