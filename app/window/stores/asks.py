@@ -33,7 +33,14 @@ class AskStore(QObject):
     def answer(self, ask_id: str, *, text: str = "", allow: bool | None = None, remember: Remember = "once") -> None:
         """Settle an ask: see `AskAnswerParams` for what each kind takes."""
         params = AskAnswerParams(ask_id=ask_id, text=text, allow=allow, remember=remember)
-        self._session.spawn(self._answer(params), self.failed.emit)
+        self._session.spawn(self.settle(params), self.failed.emit)
+
+    async def settle(self, params: AskAnswerParams) -> None:
+        """The same as a call. An answer that came too late is told by `failed`."""
+        result = await self._session.call(ASK_ANSWER, params)
+        if not result.won:
+            by = f"by {result.ask.answered_by}" if result.ask.answered_by else "or is no longer needed"
+            self.failed.emit(f"This was settled already {by}. Your answer was not used.")
 
     def put(self, ask: Ask) -> None:
         """Take a state that the engine sent."""
@@ -51,9 +58,3 @@ class AskStore(QObject):
         if waiting != self._waiting:
             self._waiting = waiting
             self.changed.emit()
-
-    async def _answer(self, params: AskAnswerParams) -> None:
-        result = await self._session.call(ASK_ANSWER, params)
-        if not result.won:
-            by = f"by {result.ask.answered_by}" if result.ask.answered_by else "or is no longer needed"
-            self.failed.emit(f"This was settled already {by}. Your answer was not used.")

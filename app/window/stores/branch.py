@@ -42,6 +42,9 @@ class Branch:
     def task_ids(self) -> frozenset[str]:
         return frozenset(self._last_of_task)
 
+    def knows_task(self, task_id: str) -> bool:
+        return task_id in self._tasks
+
     def holds(self, node_id: str) -> bool:
         return node_id in self._nodes
 
@@ -95,6 +98,9 @@ class Branch:
         return [last] if last else []
 
     def put_ask(self, ask: Ask) -> Sequence[str]:
+        known = self._asks.get(ask.id)
+        if known is not None and ask.status == "waiting":
+            return ()  # read before it was settled, or said again
         self._asks[ask.id] = ask
         place = self._place(ask)
         return [place] if place else []

@@ -1,18 +1,18 @@
 """One opened conversation: the rows of its transcript, kept current, and what a person can do in it."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from uuid import uuid4
 
 from PySide6.QtCore import QObject, Signal
 
-from app.protocol.asks import Ask, AskListParams, Remember
+from app.protocol.asks import Ask, AskAnswerParams, AskListParams, Remember
 from app.protocol.conversations import Conversation, ConversationNodesParams, Node
 from app.protocol.engine import Snapshot
 from app.protocol.events import AgentUpdate, TextDelta, ToolOutput
 from app.protocol.tasks import ApproveMode, Task, TaskIdParams, TaskMessageParams, TaskMode, TaskStartParams
-from app.protocol.wire import ASK_LIST, CONVERSATION_NODES, TASK_FOLLOW_UP, TASK_START, TASK_STEER, TASK_STOP
+from app.protocol.wire import ASK_LIST, CONVERSATION_NODES, TASK_FOLLOW_UP, TASK_GET, TASK_START, TASK_STEER, TASK_STOP
 from app.window.rows import Row
 from app.window.stores.asks import AskStore
 from app.window.stores.branch import Branch
@@ -70,7 +70,8 @@ class ConversationStore(QObject):
         self._is_loaded = conversation_id is None
         self._is_loading_older = False
         self._is_starting = False
-        self._asked_of: set[str] = set()
+        self._is_held = False
+        self._with_past: set[str] = set()
         self._touched: dict[str, None] = {}
         self._flushed_at = 0.0
         self._flush: asyncio.TimerHandle | None = None
@@ -109,7 +110,8 @@ class ConversationStore(QObject):
         question = next((ask for ask in self.waiting if ask.kind == "question"), None)
         task = self.task
         if question is not None:
-            self.answer(question.id, text=text)
+            answer = AskAnswerParams(ask_id=question.id, text=text)
+            self._session.spawn(self._asks.settle(answer), self._give_back(text))
         elif task is not None and is_working(task):
             self._session.spawn(self._steer(task, text), self._give_back(text))
         elif not self._is_starting:
@@ -201,7 +203,7 @@ class ConversationStore(QObject):
 
     def _touch(self, node_ids: Iterable[str]) -> None:
         """Make the rows of these nodes anew."""
-        if self._is_loaded:
+        if self._is_loaded and not self._is_held:
             for node_id in node_ids:
                 self._touched.pop(node_id, None)
                 self._rows.put(node_id, self._branch.rows(node_id))
@@ -242,9 +244,13 @@ class ConversationStore(QObject):
         result = await self._session.follow(conversation_id)
         assert result.snapshot is not None, "following without a place to go on from gives a snapshot"
         self._take_snapshot(result.snapshot)
-        # The rows wait for the asks of the past, so that they do not jump when those come.
-        await self._load_asks()
-        self._show()
+        # The rows wait for what was settled in the past, so that they do not jump when it comes.
+        self._is_held = True
+        try:
+            await self._load_past(self._branch.task_ids)
+        finally:
+            self._is_held = False
+            self._show()
 
     def _take_snapshot(self, snapshot: Snapshot) -> None:
         for conversation in snapshot.conversations:
@@ -267,30 +273,32 @@ class ConversationStore(QObject):
         self.loaded.emit()
 
     async def _load_older(self, conversation_id: str) -> None:
+        before, leaf = self._branch.ids[0], self._branch.ids[-1]
+        params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=leaf, before_id=before, limit=_PAGE)
         try:
-            before = self._branch.ids[0]
-            leaf = self._branch.ids[-1]
-            params = ConversationNodesParams(
-                conversation_id=conversation_id, leaf_id=leaf, before_id=before, limit=_PAGE
-            )
             page = await self._session.call(CONVERSATION_NODES, params)
-            if self._branch.ids[0] != before:
-                return  # another branch is shown by now
-            touched = self._branch.prepend(page.nodes, page.has_more)
-            await self._load_asks()
+            await self._load_past({node.task_id for node in page.nodes if node.task_id is not None})
         finally:
             self._is_loading_older = False
+        if self._is_held or self._branch.ids[0] != before:
+            return  # the branch was read anew meanwhile
+        touched = self._branch.prepend(page.nodes, page.has_more)
         older = touched[: len(page.nodes)]
         self._rows.prepend([(node_id, self._branch.rows(node_id)) for node_id in older])
         self._touch(touched[len(page.nodes) :])
 
-    async def _load_asks(self) -> None:
-        """Those settled in the past, of each task that has come into view."""
-        for task_id in self._branch.task_ids - self._asked_of:
-            result = await self._session.call(ASK_LIST, AskListParams(waiting=False, task_id=task_id))
-            self._asked_of.add(task_id)
-            for ask in result.asks:
-                self._branch.put_ask(ask)
+    async def _load_past(self, task_ids: Collection[str]) -> None:
+        """The tasks that have come into view, with what was asked in them."""
+        new = [task_id for task_id in task_ids if task_id not in self._with_past]
+        await asyncio.gather(*(self._load_task(task_id) for task_id in new))
+
+    async def _load_task(self, task_id: str) -> None:
+        if not self._branch.knows_task(task_id):
+            self._branch.put_task((await self._session.call(TASK_GET, TaskIdParams(task_id=task_id))).task)
+        result = await self._session.call(ASK_LIST, AskListParams(waiting=False, task_id=task_id))
+        for ask in result.asks:
+            self._branch.put_ask(ask)
+        self._with_past.add(task_id)
 
 
 class _Refusal:

@@ -1,0 +1,149 @@
+"""An opened conversation: its rows as a real engine works, and what a person does in it."""
+
+import asyncio
+from pathlib import Path
+
+from app.window.rows import AskRow, EndRow, NoticeRow, TextRow, ToolRow, UserRow
+from app.window.stores.conversation import TaskOptions
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import until
+from tests.support.store_engine import Mirror, store_engine
+
+DONE = Reply(calls=(Call("task_complete", {"summary": "all done"}),))
+QUESTION = Call("ask_user", {"question": "Which?", "choices": ["a", "b"]})
+LONG = "".join(f"Paragraph {number} says a few words.\n\n" for number in range(12))
+
+
+def texts_of(mirror: Mirror) -> list[str]:
+    return [row.markdown for row in mirror.rows if isinstance(row, TextRow)]
+
+
+async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_path: Path) -> None:
+    shell = Call("shell", {"command": "echo hi"}, id="call_1")
+    turns = [
+        Reply(thinking="Hm.", text="First.\n\n- a\n- b\n\nThen:", calls=(QUESTION,)),
+        Reply(calls=(Call("send_update", {"message": "Half **done**."}, id="call_0"), shell)),
+        DONE,
+    ]
+    async with store_engine(tmp_path, ModelServer(turns=turns)) as engine:
+        task = await engine.parts.start("do it", approve="ask")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("Ask")
+        store.send("b")
+        await until(lambda: [ask.kind for ask in store.waiting] == ["approval"])
+        store.answer(store.waiting[0].id, allow=True)
+        await mirror.until("End")
+        assert mirror.kinds == [
+            "User", "Thinking", "Text", "Text", "Text", "Ask", "Text", "Tool", "Ask", "End",
+        ]  # fmt: skip
+        texts = [(row.markdown, row.step, row.streaming) for row in mirror.rows if isinstance(row, TextRow)]
+        assert texts == [
+            ("First.\n\n", 1, False),
+            ("- a\n- b\n\n", 0, False),
+            ("Then:", 0, False),
+            ("Half **done**.", 2, False),
+        ]
+        asks = [row.ask for row in mirror.rows if isinstance(row, AskRow)]
+        assert [(ask.status, ask.answer, ask.allowed, ask.answered_by) for ask in asks] == [
+            ("answered", "b", None, "the window"),
+            ("answered", "", True, "the window"),
+        ]
+        tool, end = mirror.rows[7], mirror.rows[9]
+        assert isinstance(tool, ToolRow) and tool.result is not None and "hi" in tool.result.text
+        assert isinstance(end, EndRow) and end.task.summary == "all done"
+
+
+async def test_a_conversation_read_again_has_the_same_rows(tmp_path: Path) -> None:
+    turns = [Reply(text="I ask.", calls=(QUESTION,)), Reply(text="Bye.")]
+    async with store_engine(tmp_path, ModelServer(turns=turns)) as engine:
+        task = await engine.parts.start("do it", approve="ask")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("Ask")
+        store.send("b")
+        await mirror.until("End")
+        _, again = await engine.open(task.conversation_id)
+        assert again.rows == mirror.rows
+        assert again.kinds == ["User", "Text", "Ask", "Text", "End"]
+        end = again.rows[-1]
+        assert isinstance(end, EndRow) and end.task.summary == "", "the last words stand right above it"
+
+
+async def test_while_a_reply_streams_only_its_last_row_changes(tmp_path: Path) -> None:
+    reply = Reply(text=LONG, piece_length=12, piece_delay_s=0.012)
+    async with store_engine(tmp_path, ModelServer(turns=[reply])) as engine:
+        task = await engine.parts.start("tell")
+        _, mirror = await engine.open(task.conversation_id)
+        seen = 1
+        await until(lambda: mirror.kinds[-1:] == ["Text"])
+        mirror.changes.clear()
+        await until(lambda: isinstance(row := mirror.rows[-1], TextRow) and "Paragraph 11" in row.markdown)
+        streamed = [change for change in mirror.changes if change[0] != "reset"]
+        assert len(streamed) > 3
+        for how, first, count in streamed:
+            assert how in ("changed", "inserted")
+            assert first + count >= seen - 1, "an earlier row changed"
+            seen = max(seen, first + count)
+        await mirror.until("End")
+        assert "".join(texts_of(mirror)) == LONG
+
+
+async def test_who_comes_while_a_reply_streams_sees_its_text_so_far_and_a_stop_keeps_it(tmp_path: Path) -> None:
+    reply = Reply(text=LONG, piece_length=12, stall_after=30)
+    async with store_engine(tmp_path, ModelServer(turns=[reply])) as engine:
+        task = await engine.parts.start("tell")
+        _, first = await engine.open(task.conversation_id)
+        await until(lambda: first.kinds.count("Text") == 12)
+        store, second = await engine.open(task.conversation_id)
+        await until(lambda: texts_of(second) == texts_of(first))
+        store.stop()
+        await second.until("End")
+        assert second.kinds[-3:] == ["Notice", "Notice", "End"]
+        notices = [row.notice.kind for row in second.rows if isinstance(row, NoticeRow)]
+        assert notices == ["interrupted", "stopped"]
+        said = "".join(texts_of(second))
+        assert LONG.startswith(said) and len(said) > 300
+
+
+async def test_what_is_sent_starts_a_conversation_steers_the_task_at_work_and_starts_the_next(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    turns = [
+        Reply(text="One.", calls=(Call("shell", {"command": "true"}),), gate=gate),
+        Reply(text="Two."),
+        Reply(text="3."),
+    ]
+    async with store_engine(tmp_path, ModelServer(turns=turns)) as engine:
+        engine.parts.services.settings.set("default_api_base", engine.parts.model.url)
+        store = engine.stores.open(None)
+        mirror = Mirror(store)
+        assert (store.title, store.is_loaded, store.count()) == ("New conversation", True, 0)
+        store.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace), approve="all")
+        store.send("Count the files")
+        await until(lambda: store.task is not None and mirror.kinds == ["User"])
+        assert store.title == "Count the files"
+        store.send("and the folders")
+        store.follow_up("then rest")
+        gate.set()
+        await mirror.until("End")
+        said = [row.text for row in mirror.rows if isinstance(row, UserRow)]
+        assert said == ["Count the files", "and the folders", "then rest"]
+        store.send("again")
+        await until(lambda: mirror.kinds.count("End") == 2)
+
+
+async def test_a_text_that_is_not_taken_is_given_back_with_the_reason(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(turns=[DONE])) as engine:
+        store = engine.stores.open(None)
+        back: list[str] = []
+        why: list[str] = []
+        store.unsent.connect(back.append)
+        store.failed.connect(why.append)
+        store.options = TaskOptions(model="nowhere/model")
+        store.send("Do it")
+        await until(lambda: bool(why))
+        assert back == ["Do it"]
+        assert "nowhere" in why[0]
+        store.options = TaskOptions(model="scripted/none", workspace="/not/there")
+        store.send("Do it")
+        await until(lambda: len(why) == 2)
+        assert "not a folder" in why[1]
+        assert store.count() == 0
