@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 
 from app.window.theme.theme import Theme
@@ -13,6 +14,9 @@ from app.window.theme.theme import Theme
 @pytest.fixture
 def theme(qapp: QApplication) -> Theme:
     """The light theme, applied."""
+    QCoreApplication.sendPostedEvents(
+        None, QEvent.Type.DeferredDelete
+    )  # no event loop ends the widgets of tests before
     theme = Theme()
     theme.apply(qapp)
     theme.set_mode("light")

@@ -1,5 +1,7 @@
 """Text shown exactly, in monospace: whole up to a number of lines, scrolled beyond, broken anywhere, selectable."""
 
+import math
+
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import (
     QColor,
@@ -15,9 +17,12 @@ from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 
-_EDGE = 14
+_EDGE = 16
 _SIDES = 18
-"""Border, padding and the document's margin: above and below together, left and right together."""
+"""Border, padding and the document's margin: above and below together (and 2 px, or Qt scrolls), left and right together."""
+
+_LONGEST_LINE = 1000
+"""More characters than stand in one line on any screen: what is longer is not measured."""
 
 
 class CodeBox(QPlainTextEdit):
@@ -27,6 +32,7 @@ class CodeBox(QPlainTextEdit):
         super().__init__()
         self._theme = theme
         self._most_lines = most_lines
+        self._text = ""
         self._diff = DiffColours(theme, self.document()) if diff else None
         self.setReadOnly(True)
         self.setTabChangesFocus(True)
@@ -44,6 +50,7 @@ class CodeBox(QPlainTextEdit):
         theme.changed.connect(self._on_theme_changed)
 
     def set_text(self, text: str) -> None:
+        self._text = text
         self.setPlainText(text)
         self.updateGeometry()
         self._show_or_hide_bar()
@@ -56,8 +63,7 @@ class CodeBox(QPlainTextEdit):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        lines = min(self._lines(width - _SIDES), self._most_lines)
-        return lines * self.fontMetrics().lineSpacing() + _EDGE
+        return math.ceil(sum(self._line_heights(width)[: self._most_lines])) + _EDGE
 
     def sizeHint(self) -> QSize:
         width = max(super().sizeHint().width(), self.width())
@@ -66,27 +72,29 @@ class CodeBox(QPlainTextEdit):
     def minimumSizeHint(self) -> QSize:
         return QSize(0, self.fontMetrics().lineSpacing() + _EDGE)
 
-    def _lines(self, width: int) -> int:
-        """How many lines the text takes at `width`, counted no further than one more than are shown."""
-        lines, most = 0, self._most_lines + 1
+    def _line_heights(self, width: int) -> list[float]:
+        """Of the lines that the text takes at `width`, no further than one more than are shown."""
+        heights: list[float] = []
+        most = self._most_lines + 1
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)
-        for paragraph in self.toPlainText().split("\n", most)[:most]:
-            layout = QTextLayout(paragraph, self.font())
+        for paragraph in self._text.split("\n", most)[:most]:
+            layout = QTextLayout(paragraph[: most * _LONGEST_LINE], self.font())
             layout.setTextOption(option)
             layout.beginLayout()
-            while lines < most:
+            while len(heights) < most:
                 line = layout.createLine()
                 if not line.isValid():
                     break
-                line.setLineWidth(max(1, width))
-                lines += 1
+                line.setLeadingIncluded(True)
+                line.setLineWidth(max(1, width - _SIDES))
+                heights.append(line.height())
             layout.endLayout()
-        return max(1, lines)
+        return heights
 
     def _show_or_hide_bar(self) -> None:
         policy = Qt.ScrollBarPolicy
-        fits = self._lines(self.width() - _SIDES) <= self._most_lines
+        fits = len(self._line_heights(self.width())) <= self._most_lines
         self.setVerticalScrollBarPolicy(policy.ScrollBarAlwaysOff if fits else policy.ScrollBarAlwaysOn)
 
     def _on_theme_changed(self) -> None:

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtWidgets import QLineEdit, QToolButton
 
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
@@ -26,6 +26,8 @@ class SearchField(QLineEdit):
         self._clear = QAction("Clear", self)
         self.addAction(self._find, QLineEdit.ActionPosition.LeadingPosition)
         self.addAction(self._clear, QLineEdit.ActionPosition.TrailingPosition)
+        for button, told in zip(self.findChildren(QToolButton), ("Search", "Clear"), strict=True):
+            button.setAccessibleName(told)
         self._clear.setVisible(False)
         set_look(self, "look", "search")
         self.setPlaceholderText(name)

@@ -1,0 +1,67 @@
+"""Asks as the engine raises them, and what a card answered."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from app.protocol.asks import Approval, Ask, Remember
+
+WHEN = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+QUESTION = Ask(
+    id="ask_q",
+    task_id="task_1",
+    conversation_id="conversation_1",
+    kind="question",
+    text="Which colour?",
+    created_at=WHEN,
+    choices=("Blue", "Green, with a reason that is so long that it takes a second line in any card " * 2),
+)
+APPROVAL = Ask(
+    id="ask_a",
+    task_id="task_1",
+    conversation_id="conversation_1",
+    kind="approval",
+    text="Run a command",
+    created_at=WHEN,
+    approval=Approval(
+        tool="shell",
+        call_id="call_1",
+        text="Run a command",
+        rule="it runs a program",
+        risk="medium",
+        command="python -m pytest -q && rm -rf build",
+        working_dir="/home/anna/project",
+        reads=("/home/anna/project", "/home/anna/other"),
+        writes=("/home/anna/project/build",),
+        preview="--- a/x.sql\n+++ b/x.sql\n@@ -1 +1 @@\n--- an old comment\n+select 1;\n",
+        remembered="python -m pytest -q && rm -rf build",
+    ),
+)
+LIMIT = Ask(
+    id="ask_l",
+    task_id="task_1",
+    conversation_id="conversation_1",
+    kind="limit",
+    text="The task has used its 50 turns.",
+    created_at=WHEN,
+)
+
+
+@dataclass(slots=True)
+class Answers:
+    """The actions of a block, kept."""
+
+    given: list[tuple[str, str, bool | None, Remember]] = field(
+        default_factory=list[tuple[str, str, bool | None, Remember]]
+    )
+
+    def open_link(self, url: str) -> None:
+        raise AssertionError(f"No card opens {url}.")
+
+    def copy(self, text: str) -> None:
+        raise AssertionError(f"No card copies {text}.")
+
+    def answer(self, ask_id: str, *, text: str, allow: bool | None, remember: Remember) -> None:
+        self.given.append((ask_id, text, allow, remember))
+
+    def load_older(self) -> None:
+        raise AssertionError("No card loads.")

@@ -1,0 +1,60 @@
+"""The theme dresses the application, follows the system, and draws icons and fonts."""
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QColor, QFontInfo, QIcon, QPalette
+from PySide6.QtWidgets import QApplication, QLabel
+from pytestqt.qtbot import QtBot
+
+from app.window.theme.look import set_look
+from app.window.theme.theme import Theme
+from app.window.theme.tokens import DARK, LIGHT
+
+
+def test_a_chosen_mode_changes_tokens_palette_and_sheet_at_once(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(theme.changed):
+        theme.set_mode("dark")
+    assert theme.tokens is DARK
+    assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(DARK.page)
+    assert DARK.raised in qapp.styleSheet()
+    theme.set_mode("light")
+    assert theme.tokens is LIGHT
+    assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(LIGHT.page)
+
+
+def test_the_same_mode_again_changes_nothing(theme: Theme, qtbot: QtBot) -> None:
+    with qtbot.assertNotEmitted(theme.changed):
+        theme.set_mode("light")
+
+
+def test_icons_are_drawn_in_the_colour_asked_for_and_grey_when_disabled(theme: Theme) -> None:
+    icon = theme.icon("square", "failed")
+    size = QSize(16, 16)
+    edge = icon.pixmap(size).toImage().pixelColor(8, 2)
+    assert edge.red() > edge.blue() + 60
+    disabled = icon.pixmap(size, QIcon.Mode.Disabled).toImage().pixelColor(8, 2)
+    assert abs(disabled.red() - disabled.blue()) < 40
+
+
+def test_an_icon_is_drawn_once_for_each_colour_and_anew_in_another_theme(theme: Theme) -> None:
+    first = theme.icon("check")
+    assert theme.icon("check").cacheKey() == first.cacheKey()
+    theme.set_mode("dark")
+    assert theme.icon("check").cacheKey() != first.cacheKey()
+
+
+def test_fonts_have_the_size_in_pixels_and_code_is_a_little_smaller(theme: Theme) -> None:
+    assert theme.font(13).pixelSize() == 13
+    assert theme.font(15, mono=True).pixelSize() == 14
+    assert theme.font(13, bold=True).bold()
+    assert QFontInfo(theme.font(13, mono=True)).fixedPitch()
+
+
+def test_a_look_changed_after_the_first_showing_keeps_the_font(theme: Theme, qtbot: QtBot) -> None:
+    label = QLabel("text")
+    qtbot.addWidget(label)
+    set_look(label, "tone", "muted")
+    label.setFont(theme.font(18))
+    label.show()
+    set_look(label, "tone", "failed")
+    assert label.font().pixelSize() == 18
+    assert label.palette().color(label.foregroundRole()) == QColor(theme.tokens.failed)

@@ -1,0 +1,52 @@
+"""Text can be read in both themes: contrast as WCAG 2.2 computes it."""
+
+import pytest
+
+from app.window.theme.tokens import DARK, LIGHT, Tokens
+
+THEMES = pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
+TEXT_ON_EVERYTHING = ("text", "muted")
+GROUNDS = ("page", "panel", "raised", "bubble", "code", "hover", "pressed", "selected")
+PAIRS = (
+    ("link", "page"),
+    ("link", "raised"),
+    ("link", "bubble"),
+    ("on_accent", "accent"),
+    ("on_accent", "accent_hover"),
+    ("on_accent", "accent_pressed"),
+    ("on_accent", "danger"),
+    ("on_accent", "danger_hover"),
+    *((f"syntax_{part}", "code") for part in ("keyword", "string", "number", "name", "comment")),
+    *((state, ground) for state in ("waiting", "done", "failed") for ground in ("page", "panel", "raised", "code")),
+    *((state, f"{state}_soft") for state in ("waiting", "done", "failed")),
+    *(("text", f"{state}_soft") for state in ("waiting", "done", "failed", "accent")),
+)
+SHAPES = tuple(
+    (mark, ground)
+    for mark in ("waiting_mark", "done_mark", "failed_mark", "focus", "accent")
+    for ground in ("page", "panel", "raised")
+)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(tokens: Tokens, first: str, second: str) -> float:
+    lights = sorted((luminance(str(getattr(tokens, name))) for name in (first, second)), reverse=True)
+    return (lights[0] + 0.05) / (lights[1] + 0.05)
+
+
+@THEMES
+def test_every_text_has_a_contrast_of_four_and_a_half_on_its_ground(tokens: Tokens) -> None:
+    pairs = [*PAIRS, *((text, ground) for text in TEXT_ON_EVERYTHING for ground in GROUNDS)]
+    poor = {pair: round(contrast(tokens, *pair), 2) for pair in pairs if contrast(tokens, *pair) < 4.5}
+    assert poor == {}
+
+
+@THEMES
+def test_marks_and_focus_rings_stand_out_by_three(tokens: Tokens) -> None:
+    poor = {pair: round(contrast(tokens, *pair), 2) for pair in SHAPES if contrast(tokens, *pair) < 3}
+    assert poor == {}

@@ -1,0 +1,138 @@
+"""The small widgets: names for screen readers, keys, and nothing that runs for nobody."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.window.theme.look import push_button
+from app.window.theme.theme import Theme
+from app.window.widgets.badge import Badge
+from app.window.widgets.banner import Banner
+from app.window.widgets.code_box import CodeBox
+from app.window.widgets.elided_label import ElidedLabel
+from app.window.widgets.icon_button import IconButton
+from app.window.widgets.pulse import Pulse
+from app.window.widgets.search_field import SearchField
+from app.window.widgets.state_dot import WORDS, State, StateDot
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space])
+def test_a_button_is_pressed_by_enter_as_by_space(theme: Theme, qtbot: QtBot, key: Qt.Key) -> None:
+    button = push_button("Go")
+    qtbot.addWidget(button)
+    with qtbot.waitSignal(button.clicked):
+        QTest.keyClick(button, key)
+
+
+def test_an_icon_button_has_a_name_and_a_tool_tip_with_its_shortcut(theme: Theme, qtbot: QtBot) -> None:
+    button = IconButton(theme, "plus", "New conversation", shortcut="Ctrl+T")
+    qtbot.addWidget(button)
+    assert button.accessibleName() == "New conversation"
+    assert button.toolTip() == "New conversation (Ctrl+T)"
+    assert button.focusPolicy() == Qt.FocusPolicy.StrongFocus
+    button.set_face("x", "Close")
+    assert button.accessibleName() == "Close"
+
+
+@pytest.mark.parametrize(("count", "text", "shown"), [(0, "0", False), (3, "3", True), (100, "99+", True)])
+def test_a_badge_shows_up_to_99_and_nothing_at_zero(
+    theme: Theme, qtbot: QtBot, count: int, text: str, shown: bool
+) -> None:
+    badge = Badge(theme, "unread")
+    qtbot.addWidget(badge)
+    badge.set_count(count)
+    assert (badge.text, badge.isVisible(), badge.accessibleName()) == (text, shown, f"{count} unread")
+
+
+@pytest.mark.parametrize("state", WORDS)
+def test_a_state_has_a_word_beside_its_colour(theme: Theme, qtbot: QtBot, state: State) -> None:
+    dot = StateDot(theme, Pulse(theme))
+    qtbot.addWidget(dot)
+    dot.set_state(state)
+    assert dot.accessibleName() == WORDS[state]
+
+
+def test_the_pulse_runs_only_while_a_working_dot_is_seen_and_motion_is_wanted(theme: Theme, qtbot: QtBot) -> None:
+    theme.set_motion(True)
+    pulse = Pulse(theme)
+    first, second = StateDot(theme, pulse), StateDot(theme, pulse)
+    for dot in (first, second):
+        qtbot.addWidget(dot)
+        dot.set_state("working")
+    assert not pulse.is_running
+    first.show()
+    second.show()
+    assert pulse.is_running
+    theme.set_motion(False)
+    assert (pulse.is_running, pulse.strength) == (False, 1.0)
+    theme.set_motion(True)
+    first.hide()
+    second.set_state("done")
+    assert not pulse.is_running
+
+
+def test_a_banner_tells_acts_and_is_put_away(theme: Theme, qtbot: QtBot) -> None:
+    banner = Banner(theme)
+    qtbot.addWidget(banner)
+    assert banner.isHidden()
+    banner.tell("The engine has ended.", "failed", "Start again")
+    action, dismiss = banner.findChildren(QPushButton)[0], banner.findChildren(IconButton)[0]
+    assert (banner.isVisible(), action.text(), banner.accessibleName()) == (
+        True,
+        "Start again",
+        "The engine has ended.",
+    )
+    with qtbot.waitSignal(banner.acted):
+        action.click()
+    with qtbot.waitSignal(banner.dismissed):
+        dismiss.click()
+    assert banner.isHidden()
+
+
+def test_an_elided_label_keeps_the_whole_text_for_its_tool_tip(theme: Theme, qtbot: QtBot) -> None:
+    label = ElidedLabel(theme, "a long title that has\nno room at all")
+    qtbot.addWidget(label)
+    label.resize(60, 20)
+    label.show()
+    assert label.text().endswith("…")
+    assert label.toolTip() == label.accessibleName() == label.whole_text == "a long title that has\nno room at all"
+
+
+def test_search_waits_for_a_pause_tells_each_text_once_and_escape_clears(theme: Theme, qtbot: QtBot) -> None:
+    field = SearchField(theme, "Search")
+    qtbot.addWidget(field)
+    told: list[str] = []
+    field.searched.connect(told.append)
+    QTest.keyClicks(field, "tests ")
+    assert told == []
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert told == ["tests"]
+    QTest.keyClick(field, Qt.Key.Key_Escape)
+    assert (told, field.text()) == (["tests", ""], "")
+
+
+def test_a_code_box_is_as_high_as_its_text_up_to_its_most_lines(theme: Theme, qtbot: QtBot) -> None:
+    box = CodeBox(theme, "What will run", most_lines=10)
+    qtbot.addWidget(box)
+    line = box.fontMetrics().lineSpacing()
+    box.set_text("one")
+    one = box.heightForWidth(400)
+    box.set_text("one\ntwo")
+    assert box.heightForWidth(400) == one + line
+    box.set_text("x" * 200)
+    assert box.heightForWidth(400) > one
+    box.set_text("line\n" * 100_000)
+    assert box.heightForWidth(400) == one + 9 * line
+
+
+def test_a_code_box_shows_all_of_its_text_without_a_bar_where_it_fits(theme: Theme, qtbot: QtBot) -> None:
+    box = CodeBox(theme, "What will run", most_lines=10)
+    qtbot.addWidget(box)
+    box.set_text("x" * 200 + "\n" + "漢字 " * 30)
+    box.show()
+    for width in range(400, 800, 37):
+        box.resize(width, box.heightForWidth(width))
+        assert box.verticalScrollBar().maximum() == 0
