@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QTextFrameFormat,
     QTextLength,
     QTextTable,
+    QTextTableCellFormat,
 )
 
 from app.window.theme.theme import Theme
@@ -56,7 +57,7 @@ class _Dress:
         self._document = document
         self._theme = theme
         self._tokens = theme.tokens
-        self._text = QColor(self._tokens.muted if muted else self._tokens.text)
+        self._is_muted = muted
         self._cursor = QTextCursor(document)
         self._mono = theme.font(self._tokens.size_base, mono=True)
 
@@ -95,17 +96,20 @@ class _Dress:
         iterator = block.begin()
         while not iterator.atEnd():
             fragment = iterator.fragment()
-            look = self._look_of(fragment.charFormat(), level, is_quote)
-            pieces.append((fragment.position(), fragment.length(), look))
+            look = fragment.charFormat()
+            if self._dress_look(look, level, is_quote):
+                pieces.append((fragment.position(), fragment.length(), look))
             iterator += 1
         for position, length, look in pieces:
             self._cursor.setPosition(position)
             self._cursor.setPosition(position + length, QTextCursor.MoveMode.KeepAnchor)
             self._cursor.setCharFormat(look)
 
-    def _look_of(self, look: QTextCharFormat, level: int, is_quote: bool) -> QTextCharFormat:
+    def _dress_look(self, look: QTextCharFormat, level: int, is_quote: bool) -> bool:
+        """Whether it was changed: plain text has the palette's colour already, which keeps streaming cheap."""
         tokens = self._tokens
-        look.setForeground(QColor(tokens.muted) if is_quote else self._text)
+        if is_quote or self._is_muted:
+            look.setForeground(QColor(tokens.muted))
         if level:
             look.clearProperty(QTextFormat.Property.FontSizeAdjustment)
             look.setProperty(QTextFormat.Property.FontPixelSize, self._heading_size(level))
@@ -117,7 +121,7 @@ class _Dress:
         if look.isAnchor():
             look.setForeground(QColor(tokens.link))
             look.setFontUnderline(False)
-        return look
+        return bool(is_quote or self._is_muted or level or look.fontFixedPitch() or look.isAnchor())
 
     def _dress_table(self, table: QTextTable) -> None:
         tokens, look = self._tokens, table.format().toTableFormat()
@@ -125,12 +129,19 @@ class _Dress:
         look.setBorder(1)
         look.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
         look.setBorderBrush(QColor(tokens.hairline))
-        look.setCellPadding(tokens.space_tight)
         look.setCellSpacing(0)
         look.setTopMargin(tokens.space_tight)
         look.setBottomMargin(tokens.space_tight)
         look.setWidth(QTextLength(QTextLength.Type.VariableLength, 0))
         table.setFormat(look)
+        inside = QTextTableCellFormat()
+        inside.setLeftPadding(tokens.space_close)
+        inside.setRightPadding(tokens.space_close)
+        inside.setTopPadding(tokens.space_tight)
+        inside.setBottomPadding(tokens.space_tight)
+        for row in range(table.rows()):
+            for column in range(table.columns()):
+                table.cellAt(row, column).setFormat(inside)
 
     def _heading_size(self, level: int) -> int:
         tokens = self._tokens

@@ -62,7 +62,7 @@ def _line_of(row: ToolRow) -> tuple[str, str, list[Piece]]:
     words = words_of(row.call.tool, row.call.arguments)
     result = row.result
     if result is None:
-        return words.icon, "accent", [Piece(words.doing), *_object(words), Piece("…")]
+        return words.icon, "link", [Piece(words.doing), *_object(words), Piece("…")]
     if result.is_error:
         # What was refused or could not begin was not done.
         verb = words.done if result.details is not None else words.doing

@@ -29,13 +29,17 @@ class ToolCard(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_normal)
         layout.setSpacing(tokens.space_tight)
-        self._add(layout, "Arguments", self._arguments)
+        self._arguments_head = self._add(layout, "Arguments", self._arguments)
         self._output_head = self._add(layout, "Output", self._output)
         self._diff_head = self._add(layout, "Changes", self._diff)
 
     def show_row(self, row: ToolRow) -> None:
-        self._arguments.show_code(*arguments_text(row.call.tool, row.call.arguments, row.call.invalid))
         diff = _diff(row)
+        # A change says all that its arguments said.
+        self._arguments.setVisible(not diff)
+        self._arguments_head.setVisible(not diff)
+        if not diff:
+            self._arguments.show_code(*arguments_text(row.call.tool, row.call.arguments, row.call.invalid))
         self._diff.setVisible(bool(diff))
         self._diff_head.setVisible(bool(diff))
         if diff:

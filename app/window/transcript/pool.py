@@ -6,7 +6,7 @@ from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block, BlockType
 from app.window.theme.theme import Theme
 
-_MOST_OF_A_TYPE = 24
+_MOST_OF_A_TYPE = 12
 
 
 class Pool:

@@ -19,6 +19,8 @@ def gap(above: Row | None, row: Row, tokens: Tokens) -> int:
             return tokens.space_far
         case (ToolRow() | ThinkingRow(), ToolRow() | ThinkingRow()):
             return tokens.space_tight
+        case _, TextRow() if row.step:
+            return tokens.space_wide
         case _:
             return tokens.space_normal
 

@@ -1,7 +1,7 @@
 """The transcript: one column of blocks, made only where they are seen. What a block shows it leaves to `blocks`."""
 
 from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent, QWheelEvent
+from PySide6.QtGui import QKeyEvent, QPalette, QResizeEvent, QShowEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from app.window.blocks.actions import BlockActions
@@ -134,6 +134,7 @@ class TranscriptView(QAbstractScrollArea):
 
     def _dress(self) -> None:
         self.setFrameShape(QFrame.Shape.NoFrame)
+        self.viewport().setBackgroundRole(QPalette.ColorRole.Window)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Conversation")
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -276,8 +277,8 @@ class TranscriptView(QAbstractScrollArea):
         return self._theme.tokens.size_base * 3 // 2
 
     def _band(self) -> range:
-        """The rows in view and about as many above and below."""
-        many = len(self._shown) + 1
+        """The rows in view and half as many above and below."""
+        many = len(self._shown) // 2 + 1
         return range(max(0, self._shown.start - many), min(self._rows.count(), self._shown.stop + many))
 
     def _near(self) -> list[int]:

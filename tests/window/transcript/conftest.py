@@ -1,0 +1,59 @@
+"""A transcript on a page, with its rows in memory."""
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.window.blocks.block import Block
+from app.window.blocks.text_view import TextView
+from app.window.rows import Row
+from app.window.theme.theme import Theme
+from app.window.transcript.view import TranscriptView
+from tests.support.rows import KeptActions, RowList
+
+
+class Page:
+    """What a person sees of a transcript."""
+
+    def __init__(self, view: TranscriptView, rows: RowList, actions: KeptActions) -> None:
+        self.view = view
+        self.rows = rows
+        self.actions = actions
+
+    def blocks(self) -> list[Block]:
+        """Those in view, from top to bottom."""
+        height = self.view.viewport().height()
+        seen = [block for block in self.view.findChildren(Block) if block.isVisible()]
+        return sorted((one for one in seen if one.y() < height and one.y() + one.height() > 0), key=QWidget.y)
+
+    def texts(self) -> list[str]:
+        return [text for text in map(text_of, self.blocks()) if text]
+
+    def top_of(self, text: str) -> int:
+        """Where the block with this text begins, in pixels of the view."""
+        block = next(block for block in self.blocks() if text_of(block) == text)
+        return block.mapTo(self.view.viewport(), QPoint(0, 0)).y()
+
+
+def text_of(block: Block) -> str:
+    texts = [view for view in block.findChildren(TextView) if view.isVisible()]
+    return texts[0].toPlainText() if texts else ""
+
+
+@pytest.fixture
+def page(qtbot: QtBot, theme: Theme) -> Callable[..., Page]:
+    """Makes a transcript of 800 × 600 with these rows, shown and laid out; nothing glides."""
+    theme.set_motion(False)
+
+    def make(rows: list[Row], *, has_older: bool = False) -> Page:
+        source, actions = RowList(rows, has_older=has_older), KeptActions()
+        view = TranscriptView(source, theme, actions)
+        qtbot.addWidget(view)
+        view.resize(800, 600)
+        view.show()
+        return Page(view, source, actions)
+
+    return make
