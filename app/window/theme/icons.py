@@ -9,8 +9,17 @@ from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
 _FOLDER = Path(str(files("resources") / "icons"))
+_APP_ICONS = Path(str(files("resources") / "app_icon"))
 _PIXELS = (16, 20, 24, 32, 40, 48, 64)
 """16 and 20 at scales 1, 1.5, 2 and 3, and what empty places show."""
+
+
+def app_icon() -> QIcon:
+    """Errand's own icon, in the sizes that `packaging/app_icon.py` draws."""
+    icon = QIcon()
+    for file in _APP_ICONS.glob("errand-*.png"):
+        icon.addFile(str(file))
+    return icon
 
 
 def draw(name: str, colour: str, disabled: str) -> QIcon:

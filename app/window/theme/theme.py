@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QFont, QFontDatabase, QIcon
 from PySide6.QtWidgets import QApplication, QStyle
 
-from app.window.theme.icons import draw
+from app.window.theme.icons import app_icon, draw
 from app.window.theme.palette import palette_of
 from app.window.theme.sheet import sheet_of
 from app.window.theme.tokens import DARK, LIGHT, Tokens
@@ -39,6 +39,8 @@ class Theme(QObject):
         application.setFont(self.font(self.tokens.size_base))
         self.motion = application.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) > 0
         self._application = application
+        application.setWindowIcon(app_icon())
+        application.styleHints().setColorScheme(_SCHEMES[self.mode])
         application.styleHints().colorSchemeChanged.connect(self._on_scheme_changed)
         self._dress(application)
 

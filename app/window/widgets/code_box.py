@@ -19,7 +19,7 @@ from app.window.theme.theme import Theme
 
 _EDGE = 16
 _SIDES = 18
-"""Border, padding and the document's margin: above and below together (and 2 px, or Qt scrolls), left and right together."""
+"""Border, padding and margin: above and below together, with the 2 px without which Qt scrolls; left and right."""
 
 _LONGEST_LINE = 1000
 """More characters than stand in one line on any screen: what is longer is not measured."""

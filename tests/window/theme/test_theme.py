@@ -58,3 +58,16 @@ def test_a_look_changed_after_the_first_showing_keeps_the_font(theme: Theme, qtb
     set_look(label, "tone", "failed")
     assert label.font().pixelSize() == 18
     assert label.palette().color(label.foregroundRole()) == QColor(theme.tokens.failed)
+
+
+def test_the_application_has_its_icon_in_the_sizes_desktops_ask_for(theme: Theme, qapp: QApplication) -> None:
+    sizes = {(size.width(), size.height()) for size in qapp.windowIcon().availableSizes()}
+    assert {(16, 16), (32, 32), (256, 256)} <= sizes
+
+
+def test_a_mode_chosen_before_the_application_is_dressed_holds(qapp: QApplication) -> None:
+    theme = Theme()
+    theme.set_mode("dark")
+    theme.apply(qapp)
+    assert theme.tokens is DARK
+    assert DARK.raised in qapp.styleSheet()
