@@ -32,6 +32,7 @@ class Branch:
         self._last_of_task: dict[str, str] = {}
         self._asks: dict[str, Ask] = {}
         self._asks_at: dict[str, list[str]] = {}
+        self._lost: set[str] = set()  # asks whose node is not loaded
 
     @property
     def ids(self) -> Sequence[str]:
@@ -85,11 +86,13 @@ class Branch:
         """Add a node at the end, or finish a streaming one; nothing if it belongs to another branch."""
         if node.id in self._nodes:
             self._take(node)
+            self._place_lost(node)
             return self._touched(node)
         if self._order and node.parent_id != self._order[-1]:
             return ()
         before = self._last_of_task.get(node.task_id or "")
         self._append(node)
+        self._place_lost(node)
         return [*([before] if before else []), *self._touched(node)]
 
     def put_task(self, task: Task) -> Sequence[str]:
@@ -195,8 +198,15 @@ class Branch:
 
     def _place_asks(self) -> None:
         self._asks_at.clear()
+        self._lost.clear()
         for ask in self._asks.values():
             self._place(ask)
+
+    def _place_lost(self, node: Node) -> None:
+        """After a loss of the line asks are replayed before the nodes that they belong to."""
+        for ask_id in tuple(self._lost):
+            if self._asks[ask_id].task_id == node.task_id:
+                self._place(self._asks[ask_id])
 
     def _place(self, ask: Ask) -> str | None:
         """The node after which it was raised: for a call the reply that has it."""
@@ -206,7 +216,9 @@ class Branch:
                 placed = self._asks_at.setdefault(node_id, [])
                 if ask.id not in placed:
                     placed.append(ask.id)
+                self._lost.discard(ask.id)
                 return node_id
+        self._lost.add(ask.id)
         return None
 
     def _candidates(self, ask: Ask) -> Iterable[str]:

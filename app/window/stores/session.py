@@ -41,7 +41,7 @@ class Session(QObject):
         super().__init__(parent)
         self._connect = connect
         self._connection: Connection | None = None
-        self._tasks = Tasks(self._on_task_failed)
+        self._tasks = Tasks(self._on_failed)
         self._state: State = "connecting"
         self._reason = ""
         self._reviving = False
@@ -50,6 +50,11 @@ class Session(QObject):
     @property
     def state(self) -> State:
         return self._state
+
+    @property
+    def has_line(self) -> bool:
+        """False until the first connection: calls fail at once before it."""
+        return self._connection is not None
 
     @property
     def reason(self) -> str:
@@ -72,6 +77,7 @@ class Session(QObject):
             self._set_state("lost", str(error))
             return
         self._set_state("ready")
+        self.resync.emit()  # for conversations that were opened before there was a line
 
     async def close(self) -> None:
         """End what is under way; the engine and its tasks go on."""
@@ -101,13 +107,11 @@ class Session(QObject):
 
     def spawn(self, work: Coroutine[None, None, None], failed: Callable[[str], None] | None = None) -> None:
         """Run what a slot began. A call that fails is told to `failed`, or else by the signal of that name."""
-        self._tasks.spawn(self._guarded(work, failed or self.failed.emit))
+        tell = failed or self.failed.emit
+        self._tasks.spawn(work, lambda error: _tell(error, tell))
 
-    async def _guarded(self, work: Coroutine[None, None, None], failed: Callable[[str], None]) -> None:
-        try:
-            await work
-        except CALL_ERRORS as error:
-            failed(words(error))
+    def _on_failed(self, error: Exception) -> None:
+        _tell(error, self.failed.emit)
 
     def _line(self) -> Connection:
         if self._connection is None:
@@ -168,8 +172,11 @@ class Session(QObject):
             self._state, self._reason = state, reason
             self.state_changed.emit()
 
-    def _on_task_failed(self, error: Exception) -> None:
-        raise error
+
+def _tell(error: Exception, failed: Callable[[str], None]) -> None:
+    if not isinstance(error, CALL_ERRORS):
+        raise error  # a mistake of ours: the loop's handler logs it
+    failed(words(error))
 
 
 def words(error: Exception) -> str:

@@ -44,7 +44,8 @@ class Stores:
         if known is not None:
             store.put_conversation(known)
         self._opened.append(store)
-        store.load()
+        if self.session.has_line:  # else they are read when it is there
+            store.load()
         return store
 
     def close(self, store: ConversationStore) -> None:

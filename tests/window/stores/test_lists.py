@@ -1,0 +1,130 @@
+"""The lists of a window: conversations, tasks and asks of everything."""
+
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.protocol.conversations import Conversation, SearchHit
+from app.protocol.events import AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
+from app.protocol.tasks import Task
+from app.window.stores.conversations import ConversationsStore
+from app.window.stores.stores import Stores
+from tests.support.engine_server import EngineServer, engine_server
+from tests.support.processes import until
+from tests.support.records import NOW, ask, conversation, node, task
+from tests.support.store_engine import stores_on
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
+    async with engine_server(tmp_path / "home") as running:
+        for number in range(250):
+            running.log.publish(ConversationUpdate(conversation=numbered(number)))
+        await running.log.flush()
+        yield running
+
+
+@pytest.fixture
+async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
+    async with stores_on(engine.endpoint) as made:
+        await until(lambda: made.conversations.count() > 0)
+        yield made
+
+
+def numbered(number: int) -> Conversation:
+    return conversation(f"c{number}", at=NOW + timedelta(seconds=number))
+
+
+def ids(store: ConversationsStore) -> list[str]:
+    return [store.at(index).id for index in range(store.count())]
+
+
+async def test_conversations_are_paged_newest_first(stores: Stores) -> None:
+    store = stores.conversations
+    assert ids(store) == [f"c{number}" for number in range(249, 149, -1)]
+    while store.has_more:
+        count = store.count()
+        store.fetch_more()
+        store.fetch_more()
+        await until(lambda: store.count() > count)  # noqa: B023 -- awaited at once
+    assert ids(store) == [f"c{number}" for number in range(249, -1, -1)]
+
+
+async def test_a_change_moves_a_conversation_and_archiving_takes_it_out(engine: EngineServer, stores: Stores) -> None:
+    store = stores.conversations
+    moved = conversation("c200", at=NOW + timedelta(days=1))
+    engine.log.publish(ConversationUpdate(conversation=moved))
+    await until(lambda: store.at(0).id == "c200")
+    assert store.count() == 100
+    engine.log.publish(ConversationUpdate(conversation=conversation("c3", at=NOW + timedelta(seconds=3, days=-1))))
+    store.archive("c200")
+    await until(lambda: store.at(0).id == "c249")
+    assert (store.count(), store.get("c200"), store.get("c3")) == (99, None, None)
+    store.rename("c249", "Better")
+    await until(lambda: store.at(0).title == "Better")
+    store.pin("c249")
+    await until(lambda: store.at(0).pinned)
+
+
+async def test_a_search_finds_messages_and_an_older_search_is_void(engine: EngineServer, stores: Stores) -> None:
+    engine.log.publish(TaskMessage(node=node("n1", text="A needle here.")))
+    engine.log.publish(TaskMessage(node=node("n2", text="Some hay here.")))
+    await engine.log.flush()
+    found: list[tuple[SearchHit, ...]] = []
+    stores.conversations.found.connect(found.append)
+    stores.conversations.search("hay")
+    stores.conversations.search("needle")
+    await until(lambda: bool(found))
+    assert [[hit.node_id for hit in hits] for hits in found] == [["n1"]]
+    stores.conversations.search(" ")
+    assert found[-1] == ()
+
+
+async def test_what_cannot_be_changed_is_told_in_words(stores: Stores) -> None:
+    said: list[str] = []
+    stores.conversations.failed.connect(said.append)
+    stores.conversations.rename("c249", "")
+    await until(lambda: bool(said))
+    assert said == ["title: a text of 1 to 500 characters."]
+
+
+async def test_the_newest_state_of_each_task_is_known_by_conversation(engine: EngineServer, stores: Stores) -> None:
+    heard: list[Task] = []
+    stores.tasks.taskUpdate.connect(heard.append)
+    first = task("t1", ended_at=NOW)
+    second = task("t2", started_at=NOW + timedelta(seconds=1))
+    for one in (first, second, second):
+        engine.log.publish(TaskUpdate(task=one))
+    await until(lambda: stores.tasks.of_conversation("c1") == second)
+    assert heard == [first, second]
+    assert stores.tasks.running() == (second,)
+    late = msgspec.structs.replace(first, summary="late")
+    engine.log.publish(TaskUpdate(task=late))
+    await until(lambda: stores.tasks.get("t1") == late)
+    assert stores.tasks.of_conversation("c1") == second
+
+
+async def test_asks_wait_until_somebody_settles_them(engine: EngineServer, stores: Stores) -> None:
+    changes: list[int] = []
+    stores.asks.changed.connect(lambda: changes.append(len(stores.asks.waiting())))
+    engine.log.publish(TaskUpdate(task=task()))
+    engine.log.publish(AskUpdate(ask=ask("k2", at=NOW + timedelta(seconds=1))))
+    engine.log.publish(AskUpdate(ask=ask("k1")))
+    await until(lambda: len(stores.asks.waiting()) == 2)
+    assert [one.id for one in stores.asks.of_task("t1")] == ["k1", "k2"]
+    assert stores.asks.of_conversation("c2") == ()
+    engine.log.publish(AskUpdate(ask=msgspec.structs.replace(ask("k1"), status="answered")))
+    await until(lambda: [one.id for one in stores.asks.waiting()] == ["k2"])
+    assert changes == [1, 2, 1]
+
+
+async def test_a_window_opened_later_knows_what_runs_and_waits(engine: EngineServer) -> None:
+    engine.log.publish(TaskUpdate(task=task()))
+    engine.log.publish(AskUpdate(ask=ask()))
+    await engine.log.flush()
+    async with stores_on(engine.endpoint) as later:
+        assert later.tasks.running() == (task(),)
+        assert later.asks.waiting() == (ask(),)
