@@ -21,6 +21,7 @@ class Situation:
     stopping: bool = False
     question: str = ""
     connected: bool = True
+    has_begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class ComposerView(QFrame):
         mode = self.mode
         face = _FACES[mode]
         self._edit.setPlaceholderText(self._placeholder())
+        self._edit.viewport().update()  # Qt leaves the old text standing there
         self._button.setText(face.text)
         self._button.setAccessibleName(face.text)
         self._button.setToolTip(face.tip)
@@ -136,7 +138,7 @@ class ComposerView(QFrame):
             return state.question
         if state.active:
             return "Write to steer the task; Alt+Enter queues it for later"
-        return "What is to be done?"
+        return "Go on from here" if state.has_begun else "What is to be done?"
 
     def _on_text_changed(self) -> None:
         self._show_mode()

@@ -36,6 +36,7 @@ class ConversationView(QWidget):
         self._stores = stores
         self._models = models
         self._theme = theme
+        self._has_sent = False
         self.transcript = TranscriptView(store, theme, ConversationActions(store, clipboard))
         self.welcome = WelcomeView(models, theme)
         self.status = StatusLine(theme)
@@ -49,6 +50,11 @@ class ConversationView(QWidget):
         self._show_task()
         self._on_models_changed()
         self.setFocusProxy(self.composer)
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing was written or sent in it yet."""
+        return self.store.conversation_id is None and not self._has_sent and not self.composer.text.strip()
 
     def focus_panes(self) -> tuple[QWidget, ...]:
         """Where F6 stops."""
@@ -119,13 +125,14 @@ class ConversationView(QWidget):
         active = task is not None and is_working(task)
         stopping = task is not None and task.stopping
         connected = self._stores.session.state == "ready"
-        self.composer.show_situation(Situation(active, stopping, question, connected))
+        self.composer.show_situation(Situation(active, stopping, question, connected, task is not None))
         if task is not None and task.status == "interrupted":
             self.interrupted.tell(_INTERRUPTED, "waiting", "Resume", dismissible=False)
         else:
             self.interrupted.hide()
 
     def _on_submitted(self, text: str) -> None:
+        self._has_sent = True
         self.store.send(text)
         self.transcript.to_end()
 
@@ -138,6 +145,7 @@ class ConversationView(QWidget):
 
     def _on_unsent(self, text: str) -> None:
         """A text that was not taken comes back, above what was written meanwhile."""
+        self._has_sent = False
         written = self.composer.text
         self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
 

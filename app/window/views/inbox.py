@@ -105,11 +105,10 @@ class _Section(QWidget):
         self._make_row = make_row
         self._rows: dict[str, InboxRow] = {}
         self._heading = TextLabel(theme, title, size=theme.tokens.size_small, tone="muted", bold=True)
-        self._heading.setContentsMargins(
-            theme.tokens.space_close, theme.tokens.space_close, 0, theme.tokens.space_tight
-        )
-        self._more = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
-        self._more.setContentsMargins(theme.tokens.space_close, 0, 0, 0)
+        tokens = theme.tokens
+        self._heading.setContentsMargins(tokens.space_close, tokens.space_close, 0, tokens.space_tight)
+        self._more = TextLabel(theme, size=tokens.size_small, tone="muted")
+        self._more.setContentsMargins(tokens.space_close, 0, 0, 0)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)

@@ -220,12 +220,8 @@ class PagesView(QWidget):
 
     def _blank(self) -> str | None:
         """A new conversation without a word in it."""
-        blank = (key for key, page in self._pages.items() if not page.conversation_id)
-        return next((key for key in blank if self._is_unwritten(self._pages[key])), None)
-
-    @staticmethod
-    def _is_unwritten(page: _Page) -> bool:
-        return page.view is None or not page.view.composer.text.strip()
+        views = ((key, page.view) for key, page in self._pages.items() if not page.conversation_id)
+        return next((key for key, view in views if view is None or view.is_blank), None)
 
     def _key_of(self, conversation_id: str) -> str | None:
         return next((key for key, page in self._pages.items() if page.conversation_id == conversation_id), None)
