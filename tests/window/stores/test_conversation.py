@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+from app.protocol.engine import EmptyParams
+from app.protocol.wire import ENGINE_STATUS
 from app.window.rows import AskRow, EndRow, NoticeRow, TextRow, ToolRow, UserRow
 from app.window.stores.conversation import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
@@ -122,6 +124,7 @@ async def test_what_is_sent_starts_a_conversation_steers_the_task_at_work_and_st
         assert store.title == "Count the files"
         store.send("and the folders")
         store.follow_up("then rest")
+        await engine.stores.session.call(ENGINE_STATUS, EmptyParams())  # so they have arrived
         gate.set()
         await mirror.until("End")
         said = [row.text for row in mirror.rows if isinstance(row, UserRow)]
