@@ -45,6 +45,7 @@ class Block(QWidget):
         layout = self.layout()
         assert layout is not None
         self.resize(width, self.height())
+        _refresh(self)
         layout.activate()
         if layout.hasHeightForWidth():
             return layout.totalHeightForWidth(width)
@@ -57,6 +58,14 @@ class Block(QWidget):
         view = under.parentWidget() if under is not None else None
         link = view.anchorAt(under.mapFrom(self, event.pos())) if under and isinstance(view, TextView) else ""
         show_menu(self, event.globalPos(), Copyable(selected, link, self.markdown()), self.intents)
+
+
+def _refresh(widget: QWidget) -> None:
+    """Tell the layouts of cards inside cards now; Qt would tell them one level for each turn of the event loop."""
+    for child in widget.children():
+        if isinstance(child, QWidget) and not child.isHidden() and child.layout() is not None:
+            _refresh(child)
+            child.updateGeometry()
 
 
 BlockType: TypeAlias = type[Block]

@@ -1,0 +1,156 @@
+"""What people and agents said, as blocks."""
+
+import pytest
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QContextMenuEvent, QTextDocument
+from PySide6.QtWidgets import QApplication, QLabel, QMenu, QToolButton
+
+from app.window.blocks.block import Block
+from app.window.blocks.code_view import CodeView
+from app.window.blocks.fence import Fence, fence_of
+from app.window.blocks.highlight import Run, runs
+from app.window.blocks.menu import message_markdown
+from app.window.blocks.text_view import TextView
+from tests.support.rows import KeptActions, image, node, notice, reply, thinking, user
+from tests.window.blocks.conftest import WIDTH, MakeBlock, part
+
+
+def test_what_a_person_wrote_is_shown_as_written(show: MakeBlock) -> None:
+    block = show(user("# not a heading\n<b>no tag</b> & *no stars*"))
+    text = part(block, TextView, "Your message")
+    assert text.toPlainText() == "# not a heading\n<b>no tag</b> & *no stars*"
+
+
+def test_a_short_message_has_a_small_bubble_on_the_right(show: MakeBlock) -> None:
+    text = part(show(user("Hello")), TextView, "Your message")
+    assert text.width() < 100
+    assert text.x() + text.width() > WIDTH - 40
+
+
+def test_a_long_word_is_broken_and_not_cut(show: MakeBlock) -> None:
+    block = show(user("x" * 2_000))
+    assert part(block, TextView, "Your message").width() <= WIDTH
+    assert block.height() > 200
+
+
+def test_a_reply_is_shown_as_markdown_and_copied_as_written(show: MakeBlock) -> None:
+    block = show(reply("Some **bold** text"))
+    assert part(block, TextView, "Reply").toPlainText() == "Some bold text"
+    assert block.markdown() == "Some **bold** text"
+
+
+def test_the_whole_message_is_copied_not_the_piece(show: MakeBlock) -> None:
+    assert message_markdown(node("n", "One.\n\nTwo.\n")) == "One.\n\nTwo."
+
+
+def test_html_in_a_reply_stays_text(show: MakeBlock) -> None:
+    text = part(show(reply("a <script>alert(1)</script> b")), TextView, "Reply")
+    assert "<script>" in text.toPlainText()
+
+
+@pytest.mark.parametrize("address", ["file:///etc/passwd", "http://127.0.0.1:1/x.png"])
+def test_a_picture_that_a_reply_names_is_never_fetched(show: MakeBlock, address: str) -> None:
+    text = part(show(reply(f"![x]({address})")), TextView, "Reply")
+    kind = QTextDocument.ResourceType.ImageResource.value
+    assert text.loadResource(kind, QUrl(address)) is None
+
+
+def test_a_link_goes_to_those_above(show: MakeBlock, actions: KeptActions) -> None:
+    text = part(show(reply("[here](https://example.org/a?b=1)")), TextView, "Reply")
+    text.anchorClicked.emit(QUrl("https://example.org/a?b=1"))
+    assert actions.links == ["https://example.org/a?b=1"]
+
+
+def test_a_fence_is_a_card_with_its_language_and_a_copy_button(show: MakeBlock, actions: KeptActions) -> None:
+    block = show(reply("```python\nprint(1)\n```"))
+    assert part(block, CodeView, "Code, python").toPlainText() == "print(1)"
+    part(block, QToolButton, "Copy code").click()
+    assert actions.copied == ["print(1)"]
+    part(block, QToolButton, "Copied")
+
+
+def test_a_block_shows_nothing_of_the_row_before(show: MakeBlock) -> None:
+    block = show(reply("```python\nprint(1)\n```", step=3))
+    block.set_row(reply("Prose."))
+    texts = [view for view in block.findChildren(TextView) if view.isVisible()]
+    assert [view.toPlainText() for view in texts] == ["Prose."]
+    before = block.height_for(WIDTH)
+    block.set_row(reply("```python\nprint(1)\n```"))
+    block.set_row(reply("Prose."))
+    assert block.height_for(WIDTH) == before
+
+
+def test_streamed_code_ends_as_finished_code_does(show: MakeBlock) -> None:
+    code = "def f():\n    return 1\n\n\nprint(f())"
+    block = show(reply("```python\n", streaming=True))
+    for end in range(1, len(code) + 1):
+        block.set_row(reply(f"```python\n{code[:end]}", streaming=True))
+    assert part(block, CodeView, "Code, python").toPlainText() == code
+    block.set_row(reply(f"```python\n{code}\n```"))
+    assert part(block, CodeView, "Code, python").toPlainText() == code
+    assert block.height_for(WIDTH) == show(reply(f"```python\n{code}\n```")).height()
+
+
+@pytest.mark.parametrize(
+    ("markdown", "fence"),
+    [
+        ("```python\nx = 1\n```", Fence("python", "x = 1")),
+        ("```\nx\n```\n", Fence("", "x")),
+        ("~~~~ {.rust}\na\n~~~\n~~~~", Fence("rust", "a\n~~~")),
+        ("```js title=x\n  a\n", Fence("js", "  a")),
+        ("```", Fence("", "")),
+        ("```sh\n```", Fence("sh", "")),
+        ("text\n```\nx\n```", None),
+        ("`code`", None),
+        ("", None),
+    ],
+)
+def test_a_fence_is_known_by_its_first_line(markdown: str, fence: Fence | None) -> None:
+    assert fence_of(markdown) == fence
+
+
+def test_highlighting_keeps_every_character() -> None:
+    code = 'def f(x):\n    """Doc."""\n\n    return "é" + str(1)  # why'
+    assert "".join(run.text for run in runs(code, "python")) == code
+    assert {run.kind for run in runs(code, "python")} >= {"keyword", "string", "number", "name", "comment"}
+    assert runs(code, "no such language") == (Run(code, "text"),)
+
+
+def test_thinking_is_closed_until_it_is_opened(show: MakeBlock) -> None:
+    block = show(thinking("I wonder **why**."))
+    closed = block.height_for(WIDTH)
+    assert not [view for view in block.findChildren(TextView) if view.isVisible()]
+    block.set_open(True)
+    block.set_row(thinking("I wonder **why**."))
+    assert part(block, TextView, "Thinking").toPlainText() == "I wonder why."
+    assert block.height_for(WIDTH) > closed
+
+
+def test_a_notice_is_text_that_can_be_selected(show: MakeBlock) -> None:
+    text = part(show(notice("error", "The model refused the key.\x1b[31m")), TextView, "Notice")
+    assert text.toPlainText() == "The model refused the key."
+    text.selectAll()
+    assert text.selected() == "The model refused the key."
+
+
+def test_a_broken_picture_says_so(show: MakeBlock) -> None:
+    for data in ("not base64!", "AAAA", ""):
+        block = show(image(data))
+        assert part_texts(block) == ["This picture (image/png) cannot be shown."]
+    assert part_texts(show(image())) == [""]
+
+
+def part_texts(block: Block) -> list[str]:
+    return [label.text() for label in block.findChildren(QLabel) if label.isVisible()]
+
+
+def test_the_menu_copies_the_selection_and_the_message(show: MakeBlock, actions: KeptActions) -> None:
+    block = show(reply("Some **bold** text"))
+    part(block, TextView, "Reply").selectAll()
+    middle = block.rect().center()
+    QApplication.sendEvent(block, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, block.mapToGlobal(middle)))
+    entries = {entry.text(): entry for menu in block.findChildren(QMenu) for entry in menu.actions()}
+    assert list(entries) == ["Copy", "Copy message as Markdown"]
+    for entry in entries.values():
+        entry.trigger()
+    assert actions.copied == ["Some bold text", "Some **bold** text"]
