@@ -69,6 +69,10 @@ class MainWindow(QMainWindow):
         super().closeEvent(event)
         self.closed.emit()
 
+    def on_action(self, name: ActionName) -> None:
+        """Do one of the actions of the table."""
+        self._slots()[name]()
+
     def tell_trouble(self, text: str) -> None:
         """Something did not work: what, and what to do."""
         self.trouble.tell(text, "failed")

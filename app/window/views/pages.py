@@ -90,7 +90,7 @@ class PagesView(QWidget):
         current = kept.current
         for conversation_id in tuple(kept.tabs):
             self._add(conversation_id)
-        if current in self._open_ids():
+        if current in self.open_ids:
             self.open(current)
         if not self._pages:
             self.new()
@@ -117,7 +117,7 @@ class PagesView(QWidget):
         kept = self._state.kept
         while kept.closed:
             conversation_id = kept.closed.pop()
-            if conversation_id not in self._open_ids():
+            if conversation_id not in self.open_ids:
                 self.open(conversation_id)
                 return
 
@@ -226,11 +226,13 @@ class PagesView(QWidget):
     def _key_of(self, conversation_id: str) -> str | None:
         return next((key for key, page in self._pages.items() if page.conversation_id == conversation_id), None)
 
-    def _open_ids(self) -> tuple[str, ...]:
+    @property
+    def open_ids(self) -> tuple[str, ...]:
+        """The conversations in tabs, from left to right."""
         ids = (self._pages[key].conversation_id for key in self.tabs.keys if key in self._pages)
         return tuple(conversation_id for conversation_id in ids if conversation_id)
 
     def _keep(self) -> None:
-        self._state.kept.tabs = list(self._open_ids())
+        self._state.kept.tabs = list(self.open_ids)
         self._state.kept.current = self.front_id
         self._state.save_soon()

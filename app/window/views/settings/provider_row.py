@@ -29,8 +29,10 @@ class ProviderRow(QWidget):
         self._set.setAccessibleName(f"{self._set.text()} {provider.title}")
         self._remove = push_button("Remove key", "danger")
         self._remove.setAccessibleName(f"Remove the key of {provider.title}")
-        self._set.setVisible(provider.key_source != "not_needed")
-        self._remove.setVisible(provider.key_source in ("keyring", "file"))
+        if provider.key_source == "not_needed":
+            self._set.hide()
+        if provider.key_source not in ("keyring", "file"):
+            self._remove.hide()
         self._lay_out(theme, provider.title)
         self._on_typed("")
         self._set.clicked.connect(self._on_opened)

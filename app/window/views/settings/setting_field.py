@@ -7,6 +7,7 @@ from app.protocol.json import JsonValue
 from app.protocol.settings import Setting
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
+from app.window.views.settings.choice_box import ChoiceBox
 from app.window.views.settings.setting_text import NotAValue, text_of, value_of
 from app.window.widgets.icon_button import IconButton
 from app.window.widgets.text_label import TextLabel
@@ -25,12 +26,14 @@ class SettingField(QWidget):
         self._line = QLineEdit()
         self._line.setFixedWidth(_FIELD_WIDTH)
         self._check = QCheckBox("On")
-        for control in (self._line, self._check):
+        self._box = ChoiceBox(setting.choices)
+        self._box.setFixedWidth(_FIELD_WIDTH)
+        own: QWidget = self._box if setting.choices else self._check if setting.kind == "boolean" else self._line
+        for control in (self._line, self._check, self._box):
             control.setAccessibleName(setting.title)
             control.setAccessibleDescription(setting.help.replace("`", ""))
-        is_boolean = setting.kind == "boolean"
-        self._line.setVisible(not is_boolean)
-        self._check.setVisible(is_boolean)
+            if control is not own:
+                control.hide()
         self._reset = IconButton(theme, "undo-2", f"Back to the default of {setting.title}")
         policy = self._reset.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
@@ -40,6 +43,7 @@ class SettingField(QWidget):
         self._lay_out(theme)
         self._line.editingFinished.connect(self._on_edited)
         self._check.clicked.connect(self._on_checked)
+        self._box.textActivated.connect(self._change)
         self._reset.clicked.connect(self._on_reset)
         self.show_setting(setting)
 
@@ -58,6 +62,7 @@ class SettingField(QWidget):
         self._line.setText(text_of(setting.value))
         self._line.setPlaceholderText(text_of(setting.default))
         self._check.setChecked(setting.value is True)
+        self._box.setCurrentText(text_of(setting.value))
         self._reset.setVisible(setting.value != setting.default)
         self._reset.setToolTip(f"Back to the default ({text_of(setting.default) or 'empty'})")
         self._tell("")
@@ -81,6 +86,7 @@ class SettingField(QWidget):
         row.addSpacing(tokens.space_wide)
         row.addWidget(self._line)
         row.addWidget(self._check)
+        row.addWidget(self._box)
         row.addWidget(self._reset)
 
     def _tell(self, problem: str) -> None:

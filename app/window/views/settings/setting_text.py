@@ -1,5 +1,7 @@
 """A setting's value as the text of a field, and back."""
 
+import math
+
 from app.protocol.json import JsonValue
 from app.protocol.settings import Setting
 
@@ -20,14 +22,19 @@ def text_of(value: JsonValue) -> str:
 def value_of(setting: Setting, text: str) -> JsonValue:
     """An empty field is the default of a number, and the empty text of a string."""
     stripped = text.strip()
+    if setting.kind not in ("integer", "number"):
+        return stripped
+    return _number(setting, stripped) if stripped else setting.default
+
+
+def _number(setting: Setting, text: str) -> float:
     try:
-        match setting.kind:
-            case "integer":
-                return int(stripped) if stripped else setting.default
-            case "number":
-                return float(stripped.replace(",", ".")) if stripped else setting.default
-            case _:
-                return stripped
+        value = int(text) if setting.kind == "integer" else float(text.replace(",", "."))
     except ValueError as error:
         wanted = "a whole number" if setting.kind == "integer" else "a number"
         raise NotAValue(f"This takes {wanted}, such as {text_of(setting.default)}.") from error
+    if not math.isfinite(value):
+        raise NotAValue("This takes a number that has an end.")
+    if setting.minimum is not None and value < setting.minimum:
+        raise NotAValue(f"This cannot be less than {text_of(setting.minimum)}.")
+    return value

@@ -1,0 +1,161 @@
+"""Behaviours 60 to 66: the window with a real engine, from its first run on."""
+
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.protocol.tasks import Task
+from app.window.rows import AskRow, EndRow, NoticeRow, TextRow, UserRow
+from tests.support.errand import Errand
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.open_window import OpenWindow, open_window
+from tests.support.processes import running
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in tuple(os.environ):
+        if name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+
+
+@pytest.fixture
+async def person(qapp: QApplication, own_errand: Errand) -> AsyncGenerator[OpenWindow]:
+    async with open_window(qapp, own_errand.home) as opened:
+        yield opened
+
+
+def ended(person: OpenWindow) -> list[Task]:
+    tasks = map(person.stores.tasks.of_conversation, person.window.pages.open_ids)
+    return [task for task in tasks if task is not None and task.ended_at is not None]
+
+
+def speak_to(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+
+
+async def test_60_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_the_window(
+    person: OpenWindow,
+) -> None:
+    await person.press("Play the tour")
+    await person.until(lambda: len(person.stores.asks.waiting()) == 2)
+    assert len(person.window.sidebar.inbox.lines) >= 2
+    person.window.on_action("next_ask")
+    await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
+    for _ in range(2):
+        if person.front.composer.mode == "reply":
+            person.type("friendly")
+            person.enter()
+        else:
+            await person.press("Allow once")
+        person.window.on_action("next_ask")
+        await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
+    await person.until(lambda: len(ended(person)) == 3)
+    assert {task.stop_reason for task in ended(person)} == {"completed"}
+    assert len(person.window.pages.tabs.keys) == 3
+    await person.until(lambda: any(isinstance(row, EndRow) for row in person.rows))
+
+
+async def test_61_a_task_is_stopped_while_the_model_answers(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.until(lambda: person.stores.session.state == "ready")
+            person.type("write a book")
+            person.enter()
+            await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
+            assert person.front.composer.mode == "stop"
+            await person.press("Stop", person.front.composer)
+            await person.until(lambda: [task.stop_reason for task in ended(person)] == ["manual_stop"])
+            await person.until(lambda: any(isinstance(row, EndRow | NoticeRow) for row in person.rows))
+            assert (person.front.composer.mode, person.front.status.text[:7]) == ("send", "Stopped")
+
+
+async def test_62_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
+    qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = uuid4().hex
+    call = Call("shell", {"command": f"touch ready; sleep 60 # {marker}"})
+    async with ModelServer(replies=[Reply(calls=(call,))]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            person.front.choose(str(workspace), "")
+            await person.until(lambda: person.stores.session.state == "ready")
+            person.type("wait for me")
+            person.enter()
+            await person.press("Allow once")
+            await person.until((workspace / "ready").exists)
+            person.window.on_action("stop")
+            await person.until(lambda: bool(ended(person)))
+    assert running(marker) == []
+
+
+async def test_63_what_is_written_while_a_task_works_steers_it(
+    qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = [Reply(calls=(Call("shell", {"command": "touch later"}),)), Reply(text="I took the short way.")]
+    async with ModelServer(replies=replies) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            person.front.choose(str(workspace), "")
+            await person.until(lambda: person.stores.session.state == "ready")
+            person.type("find a way")
+            person.enter()
+            await person.until(lambda: bool(person.stores.asks.waiting()))
+            person.type("take the short one")
+            assert person.front.composer.mode == "steer"
+            person.enter()
+            await person.press("Allow once")
+            await person.until(lambda: bool(ended(person)))
+            said = [row.text for row in person.rows if isinstance(row, UserRow)]
+            told = str(server.requests[1].messages[-1]["content"])
+    assert said == ["find a way", "take the short one"]
+    assert "take the short one" in told
+
+
+async def test_64_a_window_closed_while_a_task_runs_finds_it_again(qapp: QApplication, own_errand: Errand) -> None:
+    async with open_window(qapp, own_errand.home) as first:
+        await first.press("Play the tour")
+        await first.until(lambda: len(first.stores.asks.waiting()) == 2)
+        open_before = first.window.pages.open_ids
+        first.type("half a thought")
+        draft_in = first.window.pages.front_id
+    async with open_window(qapp, own_errand.home) as second:
+        await second.until(lambda: len(second.stores.asks.waiting()) == 2)
+        assert second.window.pages.open_ids == open_before
+        assert second.window.pages.front_id == draft_in
+        assert second.front.composer.text == "half a thought"
+        await second.until(lambda: any(isinstance(row, UserRow) for row in second.rows))
+
+
+async def test_65_an_engine_that_is_killed_comes_back_and_its_task_can_be_resumed(
+    person: OpenWindow, own_errand: Errand
+) -> None:
+    await person.press("Play the tour")
+    await person.until(lambda: len(person.stores.asks.waiting()) == 2)
+    await person.until(lambda: person.front.store.task is not None and person.front.store.is_loaded)
+    killed = own_errand.engine_pid()
+    own_errand.kill_engine()
+    await person.until(lambda: person.stores.session.state == "lost")
+    assert person.window.connection.isVisible()
+    await person.until(lambda: person.stores.session.state == "ready")
+    assert own_errand.engine_pid() != killed
+    assert not person.window.connection.isVisible()
+    await person.until(lambda: not person.window.connection.isVisible())
+    assert len(person.stores.tasks.running()) >= 1
+
+
+async def test_66_closing_with_running_tasks_says_once_that_they_go_on(person: OpenWindow) -> None:
+    await person.press("Play the tour")
+    await person.until(lambda: len(person.stores.asks.waiting()) == 2)
+    assert not person.window.close()
+    await person.press("Close the window")
+    await person.until(lambda: not person.window.isVisible())
