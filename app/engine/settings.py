@@ -32,7 +32,9 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         ThinkingLevel,
         _about("Thinking level", "How long models think that can: off, minimal, low, medium, high, xhigh."),
     ] = "off"
-    max_turns: Annotated[int, msgspec.Meta(ge=1), _about("Turns", "Turns of a task before it asks to go on.")] = 50
+    max_turns: Annotated[
+        int, msgspec.Meta(ge=1, le=1_000_000), _about("Turns", "Turns of a task before it asks to go on.")
+    ] = 50
     max_minutes: Annotated[
         float, msgspec.Meta(ge=0), _about("Minutes", "Minutes of a task before it asks to go on; 0 for no limit.")
     ] = 30.0
@@ -65,6 +67,8 @@ class Settings:
                 kind=_kind(field.name),
                 value=_plain(getattr(self.values, field.name)),
                 default=_plain(getattr(defaults, field.name)),
+                choices=_choices(field.name),
+                minimum=_minimum(field.name),
             )
             for field in msgspec.structs.fields(SettingValues)
         )
@@ -77,7 +81,8 @@ class Settings:
         try:
             values = msgspec.convert({**current, name: value}, SettingValues)
         except msgspec.ValidationError as error:
-            raise InvalidParams(f"Setting {name}: {error}") from error
+            reason = str(error).partition(" - at ")[0].replace("`", "")
+            raise InvalidParams(f"Setting {name}: {reason}.") from error
         _write(self._file, values)
         self.values = values
 
@@ -98,13 +103,26 @@ def _write(file: Path, values: SettingValues) -> None:
 
 
 def _meta(name: str) -> msgspec.Meta:
+    return _metas(name)[-1]
+
+
+def _minimum(name: str) -> float | None:
+    return next((meta.ge for meta in _metas(name) if meta.ge is not None), None)
+
+
+def _metas(name: str) -> list[msgspec.Meta]:
     hint = get_type_hints(SettingValues, include_extras=True)[name]
-    return next(note for note in reversed(get_args(hint)[1:]) if isinstance(note, msgspec.Meta))
+    return [note for note in get_args(hint)[1:] if isinstance(note, msgspec.Meta)]
 
 
 def _kind(name: str) -> _Kind:
     hint = get_type_hints(SettingValues)[name]
     return "string" if get_origin(hint) is Literal else _KINDS[hint]
+
+
+def _choices(name: str) -> tuple[str, ...]:
+    hint = get_type_hints(SettingValues)[name]
+    return tuple(str(choice) for choice in get_args(hint)) if get_origin(hint) is Literal else ()
 
 
 def _plain(value: str | float | bool) -> JsonValue:

@@ -7,7 +7,10 @@ from app.protocol.struct import Wire
 
 
 class Setting(Wire, frozen=True, kw_only=True):
-    """One declared setting. `kind` is the JSON type of `value`."""
+    """One declared setting. `kind` is the JSON type of `value`.
+
+    Where `choices` are given, the value is one of them; a number is not below `minimum`.
+    """
 
     name: str
     title: str
@@ -15,6 +18,8 @@ class Setting(Wire, frozen=True, kw_only=True):
     kind: Literal["string", "integer", "number", "boolean", "null"]
     value: JsonValue
     default: JsonValue
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
 
 
 class SettingsGetParams(Wire, frozen=True, kw_only=True):

@@ -22,7 +22,8 @@ class EmptyState(QWidget):
         self._icon = icon
         self._picture = QLabel()
         self._button = push_button(action, "primary")
-        self._button.setVisible(bool(action))
+        if not action:
+            self._button.hide()
         self._button.clicked.connect(self._on_acted)
         self._lay_out(title, text)
         self._on_theme_changed()

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QComboBox,
     QLabel,
     QLineEdit,
     QListWidget,
@@ -93,7 +94,8 @@ async def settings(engine: EngineServer, theme: Theme, qtbot: QtBot) -> AsyncGen
 async def test_every_declared_setting_is_there_with_its_help(settings: Settings, engine: EngineServer) -> None:
     await settings.see("Turns of a task before it asks to go on.")
     titles = {setting.title for setting in engine.services.settings.all()}
-    controls = settings.fields().keys() | settings.buttons().keys()
+    boxes = {box.accessibleName() for box in settings.dialog.findChildren(QComboBox) if box.isVisible()}
+    controls = settings.fields().keys() | settings.buttons().keys() | boxes
     assert titles - controls == set()
 
 
@@ -117,12 +119,28 @@ async def test_text_where_a_number_belongs_is_refused_beside_the_field_and_stays
     assert settings.fields()["Minutes"].text() == "a while"
 
 
-async def test_what_the_engine_refuses_is_told_beside_the_field(settings: Settings, engine: EngineServer) -> None:
+async def test_a_number_below_its_least_is_refused_beside_the_field(settings: Settings, engine: EngineServer) -> None:
     await until(lambda: "Turns" in settings.fields())
     settings.type("Turns", "0")
-    await settings.see("1")
-    await until(lambda: settings.fields()["Turns"].property("state") == "wrong")
+    await settings.see("This cannot be less than 1.")
+    assert settings.fields()["Turns"].property("state") == "wrong"
     assert engine.services.settings.values.max_turns == 50
+
+
+async def test_what_the_engine_refuses_is_told_beside_the_field(settings: Settings, engine: EngineServer) -> None:
+    await until(lambda: "Turns" in settings.fields())
+    settings.type("Turns", "9" * 40)
+    await settings.see("Setting max_turns: Expected int <= 1000000.")
+    assert engine.services.settings.values.max_turns == 50
+
+
+async def test_a_setting_with_choices_is_chosen_from_a_box(settings: Settings, engine: EngineServer) -> None:
+    await until(lambda: "Turns" in settings.fields())
+    box = next(box for box in settings.dialog.findChildren(QComboBox) if box.isVisible())
+    assert (box.accessibleName(), box.currentText()) == ("Thinking level", "off")
+    QTest.keyClick(box, Qt.Key.Key_Down)
+    QTest.keyClick(box, Qt.Key.Key_Down)
+    await until(lambda: engine.services.settings.values.thinking_level == "low")
 
 
 async def test_the_search_leaves_what_has_all_its_words(settings: Settings) -> None:
@@ -169,7 +187,9 @@ async def test_the_appearance_changes_at_once(settings: Settings, theme: Theme) 
     assert theme.tokens.dark
 
 
-async def test_without_an_engine_a_page_says_so(settings: Settings, engine: EngineServer) -> None:
+async def test_without_an_engine_what_was_typed_stays_and_nothing_is_stored(
+    settings: Settings, engine: EngineServer
+) -> None:
     await until(lambda: "Turns" in settings.fields())
     await engine.server.close()
     settings.type("Turns", "9")
