@@ -136,21 +136,25 @@ async def test_64_a_window_closed_while_a_task_runs_finds_it_again(qapp: QApplic
         await second.until(lambda: any(isinstance(row, UserRow) for row in second.rows))
 
 
-async def test_65_an_engine_that_is_killed_comes_back_and_its_task_can_be_resumed(
-    person: OpenWindow, own_errand: Errand
+async def test_65_an_engine_that_is_killed_comes_back_and_its_task_is_resumed(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await person.press("Play the tour")
-    await person.until(lambda: len(person.stores.asks.waiting()) == 2)
-    await person.until(lambda: person.front.store.task is not None and person.front.store.is_loaded)
-    killed = own_errand.engine_pid()
-    own_errand.kill_engine()
-    await person.until(lambda: person.stores.session.state == "lost")
-    assert person.window.connection.isVisible()
-    await person.until(lambda: person.stores.session.state == "ready")
-    assert own_errand.engine_pid() != killed
-    assert not person.window.connection.isVisible()
-    await person.until(lambda: not person.window.connection.isVisible())
-    assert len(person.stores.tasks.running()) >= 1
+    async with ModelServer(replies=[Reply(text="A long answer", stall_after=2), Reply(text="The end.")]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.until(lambda: person.stores.session.state == "ready")
+            person.type("write a book")
+            person.enter()
+            await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
+            killed = own_errand.engine_pid()
+            own_errand.kill_engine()
+            await person.until(lambda: person.window.connection.isVisible())
+            await person.until(lambda: person.stores.session.state == "ready")
+            assert own_errand.engine_pid() != killed
+            assert not person.window.connection.isVisible()
+            await person.press("Resume")
+            await person.until(lambda: [task.stop_reason for task in ended(person)] == ["completed"])
+            assert not person.front.interrupted.isVisible()
 
 
 async def test_66_closing_with_running_tasks_says_once_that_they_go_on(person: OpenWindow) -> None:

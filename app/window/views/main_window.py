@@ -40,7 +40,7 @@ class MainWindow(QMainWindow):
         state: WindowState,
     ) -> None:
         super().__init__()
-        self._stores = stores
+        self.stores = stores
         self._control = control
         self._tour = tour
         self._theme = theme
@@ -58,7 +58,7 @@ class MainWindow(QMainWindow):
         pages.restore()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        running = len(self._stores.tasks.running())
+        running = len(self.stores.tasks.running())
         if running and not self._state.kept.told_of_background:
             event.ignore()
             dialog = LeaveDialog(running, self)
@@ -124,7 +124,7 @@ class MainWindow(QMainWindow):
         }
 
     def _connect(self) -> None:
-        stores = self._stores
+        stores = self.stores
         for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self.pages):
             speaker.failed.connect(self.tell_trouble)
         self.sidebar.opened.connect(self._on_opened)
@@ -154,7 +154,7 @@ class MainWindow(QMainWindow):
 
     def _on_next_ask(self) -> None:
         """The one after that of the conversation in front, round at the end."""
-        waiting = [ask.conversation_id for ask in self._stores.asks.waiting()]
+        waiting = [ask.conversation_id for ask in self.stores.asks.waiting()]
         if not waiting:
             return
         here = self.pages.front_id
@@ -164,7 +164,7 @@ class MainWindow(QMainWindow):
 
     def _on_palette(self) -> None:
         actions = [_choice(action) for action in ACTIONS if action.in_palette]
-        store = self._stores.conversations
+        store = self.stores.conversations
         shown = min(store.count(), _MOST_IN_PALETTE)
         chats = [Choice(f"open {store.at(index).id}", store.at(index).title, "conversation") for index in range(shown)]
         picker = PickerDialog(self._theme, "Find an action or a conversation", (*actions, *chats), self)

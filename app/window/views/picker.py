@@ -58,6 +58,11 @@ class PickerDialog(QDialog):
         self._list.clicked.connect(self._on_clicked)
         self._on_text_changed("")
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The entries that match, from the top."""
+        return tuple(self._model.item(row).text() for row in range(self._model.rowCount()))
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Arrow keys typed in the field move in the list."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _MOVES:

@@ -1,0 +1,99 @@
+"""The composer: what its button does, and what its keys do."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.window.theme.theme import Theme
+from app.window.views.composer import ComposerView, Mode, Situation
+
+_ALT = Qt.KeyboardModifier.AltModifier
+_SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture
+def composer(qtbot: QtBot, theme: Theme) -> ComposerView:
+    view = ComposerView(theme, QWidget())
+    qtbot.addWidget(view)
+    view.resize(600, 200)
+    view.show()
+    return view
+
+
+@pytest.mark.parametrize(
+    ("situation", "text", "mode", "can_press"),
+    [
+        (Situation(), "", "send", False),
+        (Situation(), "do it", "send", True),
+        (Situation(active=True), "", "stop", True),
+        (Situation(active=True), "other way", "steer", True),
+        (Situation(active=True, stopping=True), "", "stopping", False),
+        (Situation(active=True, question="Which?"), "", "reply", False),
+        (Situation(active=True, question="Which?"), "that", "reply", True),
+        (Situation(connected=False), "do it", "send", False),
+    ],
+)
+def test_the_button_does_what_the_moment_asks_for(
+    composer: ComposerView, situation: Situation, text: str, mode: Mode, can_press: bool
+) -> None:
+    composer.show_situation(situation)
+    composer.set_text(text)
+    assert (composer.mode, composer.button.isEnabled()) == (mode, can_press)
+    assert composer.button.accessibleName() == mode.capitalize()
+
+
+def test_enter_sends_and_empties_shift_enter_breaks_alt_enter_queues(composer: ComposerView) -> None:
+    sent: list[str] = []
+    queued: list[str] = []
+    composer.submitted.connect(sent.append)
+    composer.queued.connect(queued.append)
+    QTest.keyClicks(composer.field, "one")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return, _SHIFT)
+    QTest.keyClicks(composer.field, "two")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return)
+    QTest.keyClicks(composer.field, "later")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return, _ALT)
+    assert (sent, queued, composer.text) == (["one\ntwo"], ["later"], "")
+
+
+def test_nothing_is_sent_while_the_engine_is_away_and_the_text_stays(composer: ComposerView) -> None:
+    sent: list[str] = []
+    composer.submitted.connect(sent.append)
+    composer.show_situation(Situation(connected=False))
+    QTest.keyClicks(composer.field, "do it")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return)
+    assert (sent, composer.text) == ([], "do it")
+
+
+def test_blanks_alone_are_not_sent(composer: ComposerView) -> None:
+    sent: list[str] = []
+    composer.submitted.connect(sent.append)
+    QTest.keyClicks(composer.field, "   ")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return)
+    assert sent == []
+
+
+def test_the_field_grows_with_its_text_up_to_twelve_lines(composer: ComposerView) -> None:
+    heights: list[int] = []
+    for lines in (1, 2, 12, 13, 500):
+        composer.set_text("\n".join(["line"] * lines))
+        heights.append(composer.field.height())
+    one, two, twelve, thirteen, many = heights
+    assert one < two < twelve == thirteen == many
+    assert twelve == pytest.approx(one + 11 * (two - one), abs=11)
+
+
+def test_a_question_stands_as_the_placeholder(composer: ComposerView) -> None:
+    composer.show_situation(Situation(active=True, question="Which one?"))
+    assert composer.field.placeholderText() == "Which one?"
+
+
+def test_up_recalls_only_in_an_empty_field(composer: ComposerView) -> None:
+    asked: list[None] = []
+    composer.recall_asked.connect(lambda: asked.append(None))
+    QTest.keyClick(composer.field, Qt.Key.Key_Up)
+    QTest.keyClicks(composer.field, "x")
+    QTest.keyClick(composer.field, Qt.Key.Key_Up)
+    assert len(asked) == 1
