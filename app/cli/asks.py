@@ -34,8 +34,10 @@ def ask_lines(ask: Ask, width: int, style: Style) -> list[str]:
 def hint(ask: Ask) -> str:
     """What may be typed."""
     if ask.approval is not None:
-        remember = " · c this exact command in this conversation · w in this workspace"
-        return f"a allow once{remember if ask.approval.remembered else ''} · d deny · r REASON deny and say why"
+        deny = "d deny · r REASON deny and say why"
+        if ask.approval.remembered is None:
+            return f"a allow once · {deny}"
+        return f"a allow once · c exactly this in this conversation · w in this workspace\n  {deny}"
     if ask.kind == "limit":
         return "y go on with as much again · n stop here"
     return "a number, or an answer of your own" if ask.choices else "type your answer"

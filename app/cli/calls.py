@@ -54,7 +54,9 @@ def running_line(tool: str, arguments: JsonObject, width: int, style: Style) -> 
     return words.line(words.doing, width - len(words.doing) - 12, style)
 
 
-def result_line(call: ToolCallBlock | None, result: ToolResultBlock, width: int, style: Style) -> str:
+def result_line(
+    call: ToolCallBlock | None, result: ToolResultBlock, width: int, style: Style, *, with_diff: bool = True
+) -> str:
     """One line for a finished call, and the diff below it where there is one."""
     words = words_of(result.tool, call.arguments if call else {})
     sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
@@ -65,7 +67,7 @@ def result_line(call: ToolCallBlock | None, result: ToolResultBlock, width: int,
     head = words.line(verb, width - len(verb) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
     line = style.join(f"{sign} {head}", tail, style.dim(time))
-    below = diff_lines(_text(result.details or {}, "diff"), width, style)
+    below = diff_lines(_text(result.details or {}, "diff"), width, style) if with_diff else []
     if result.is_error and was_run and result.tool == "shell":
         below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text)]
     return "\n".join([line, *below])

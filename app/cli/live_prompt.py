@@ -11,7 +11,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from app.cli.above import AbovePrompt
-from app.cli.plain import columns, cut
+from app.cli.plain import cut, visible_columns
 from app.cli.style import Style
 
 How: TypeAlias = Literal["enter", "alt_enter", "interrupt", "end"]
@@ -51,7 +51,7 @@ class LivePrompt:
         """Show text; what follows the last newline waits above the prompt until its line is full."""
         whole, newline, tail = (self._tail + text).rpartition("\n")
         self._tail = tail
-        if columns(tail) > self.width and " " in tail:
+        if visible_columns(tail) > self.width and " " in tail:
             # Give a full line away at a blank, so that a long paragraph does not grow above the prompt.
             head, _, self._tail = tail.rpartition(" ")
             whole, newline = whole + newline + head, "\n"

@@ -30,11 +30,11 @@ def wrapped(text: str, width: int) -> str:
 
 
 def _wrapped_line(line: str, width: int) -> str:
-    if columns(line.rstrip("\n")) <= width:
+    if visible_columns(line.rstrip("\n")) <= width:
         return line
     lines, used = [""], 0
     for word in line.rstrip("\n").split(" "):
-        size = columns(word)
+        size = visible_columns(word)
         if used and used + 1 + size > width:
             lines.append(word)
             used = size
@@ -42,6 +42,11 @@ def _wrapped_line(line: str, width: int) -> str:
             lines[-1] += f" {word}" if used else word
             used += size + (1 if used else 0)
     return "\n".join(lines) + line[len(line.rstrip("\n")) :]
+
+
+def visible_columns(text: str) -> int:
+    """How many columns a text with colours takes."""
+    return columns(plain(text))
 
 
 def columns(text: str) -> int:

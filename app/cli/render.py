@@ -6,6 +6,7 @@ from app.cli.asks import ask_lines, outcome
 from app.cli.calls import CONTROL_TOOLS, result_line, running_line
 from app.cli.figures import account
 from app.cli.plain import cut, one_line, plain, wrapped
+from app.cli.prose import Prose
 from app.cli.style import Style
 from app.protocol.asks import Ask
 from app.protocol.blocks import Block, ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
@@ -37,11 +38,13 @@ class Transcript:
         self.task: Task | None = None
         self.is_open = False
         self._streams = streams
+        self._prose: Prose | None = None
         self._streamed: dict[tuple[str, int], str] = {}
         self._nodes: set[str] = set()
         self._calls: dict[str, ToolCallBlock] = {}
         self._running: list[str] = []
         self._asks: dict[str, str] = {}
+        self._previewed: set[str] = set()
         self._ended: set[str] = set()
         self._last_text = ""
         self._errors: set[str] = set()
@@ -68,12 +71,12 @@ class Transcript:
         before = self._streamed.get(key, "")
         if delta.offset == 0 and before:
             self._streamed[key] = delta.text
-            return self._closed() + self.style.dim("(starting again)\n") + self._opened(plain(delta.text))
+            return self._closed() + self.style.dim("(starting again)\n") + self._said(delta.text)
         if delta.offset != len(before):
             return ""  # a piece was missed: the finished node brings the rest
         # Escape sequences may be cut in two by deltas; `plain` then leaves harmless letters, never the escape itself.
         self._streamed[key] = before + delta.text
-        return self._opened(plain(delta.text))
+        return self._said(delta.text)
 
     def status(self) -> str:
         """What the task does now, for a line that is rewritten in place; empty when it has ended."""
@@ -129,18 +132,19 @@ class Transcript:
         shown = self._streamed.pop((node_id, index), "")
         self._last_text = text
         if shown and text.startswith(shown):
-            return self._opened(plain(text[len(shown) :])) + self._closed()
-        return self._closed() + (self._wrapped(plain(text).strip("\n")) + "\n" if text.strip() else "")
+            return self._said(text[len(shown) :]) + self._closed()
+        return self._closed() + (self._whole(text) + "\n" if text.strip() else "")
 
     def _result(self, result: ToolResultBlock) -> str:
         call = self._calls.pop(result.call_id, None)
         if result.call_id in self._running:
             self._running.remove(result.call_id)
         if result.tool == "send_update" and call is not None:
-            return plain(str(call.arguments.get("message", ""))).strip() + "\n"
+            return self._whole(str(call.arguments.get("message", ""))) + "\n"
         if result.tool in CONTROL_TOOLS and (result.tool == "ask_user" or not result.is_error):
             return ""
-        return result_line(call, result, self.width, self.style) + "\n"
+        with_diff = result.call_id not in self._previewed
+        return result_line(call, result, self.width, self.style, with_diff=with_diff) + "\n"
 
     def _notice(self, notice: NoticeBlock) -> str:
         if notice.kind == "error" and notice.text in self._errors:
@@ -156,6 +160,8 @@ class Transcript:
             return ""
         self._asks[ask.id] = ask.status
         if ask.status == "waiting":
+            if ask.approval is not None and ask.approval.preview:
+                self._previewed.add(ask.approval.call_id)  # the diff was seen when it was allowed
             return self._closed() + "\n".join(ask_lines(ask, self.width, self.style)) + "\n"
         return self._closed() + self.style.dim(f"  {self.style.sign('arrow')} {outcome(ask)}") + "\n"
 
@@ -163,7 +169,7 @@ class Transcript:
         """The last lines of a task: how it ended and what it took, its summary and error unless just said."""
         lines = [self.style.join(_ending(task, self.style), self.style.dim(account(task, self.style)))]
         if task.summary and task.summary.strip() not in self._last_text:
-            lines.insert(0, plain(task.summary).strip())
+            lines.insert(0, self._whole(task.summary))
         if task.error and task.error not in self._errors:
             lines.append(self.style.red(f"  {plain(task.error)}"))
         return "\n".join(lines) + "\n"
@@ -172,15 +178,28 @@ class Transcript:
         """Text shown whole is broken at blanks; streamed text is left to the terminal."""
         return text if self._streams else wrapped(text, self.width)
 
+    def _whole(self, text: str) -> str:
+        """A text of the agent that is there as a whole."""
+        prose = Prose(self.style, self.width)
+        return self._wrapped((prose.feed(plain(text).strip()) + prose.end()).rstrip("\n"))
+
+    def _said(self, text: str) -> str:
+        """The next piece of a streaming text, as far as it can be shown already."""
+        if self._prose is None:
+            self._prose = Prose(self.style, self.width)
+        return self._opened(self._prose.feed(plain(text)))
+
     def _opened(self, text: str) -> str:
         if text:
             self.is_open = not text.endswith("\n")
         return text
 
     def _closed(self) -> str:
-        """A newline if a streamed reply stands open."""
+        """The end of a streamed reply that stands open, with a newline."""
+        prose, self._prose = self._prose, None
+        rest = self._opened(prose.end()) if prose else ""
         was_open, self.is_open = self.is_open, False
-        return "\n" if was_open else ""
+        return f"{rest}\n" if was_open else rest
 
 
 def _ending(task: Task, style: Style) -> str:

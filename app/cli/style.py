@@ -3,8 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_UNICODE = {"dot": "●", "tick": "✓", "cross": "✗", "ask": "?", "warn": "!", "bar": "│", "sep": " · ", "arrow": "→"}
-_ASCII = {"dot": "*", "tick": "+", "cross": "x", "ask": "?", "warn": "!", "bar": "|", "sep": " - ", "arrow": "->"}
+_UNICODE = {
+    "dot": "●",
+    "tick": "✓",
+    "cross": "✗",
+    "ask": "?",
+    "warn": "!",
+    "bar": "│",
+    "sep": " · ",
+    "arrow": "→",
+    "bullet": "•",
+}
+_ASCII = {
+    "dot": "*",
+    "tick": "+",
+    "cross": "x",
+    "ask": "?",
+    "warn": "!",
+    "bar": "|",
+    "sep": " - ",
+    "arrow": "->",
+    "bullet": "-",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +35,7 @@ class Style:
     unicode: bool
 
     def sign(self, name: str) -> str:
-        """One of dot, tick, cross, ask, warn, bar, sep, arrow."""
+        """One of dot, tick, cross, ask, warn, bar, sep, arrow, bullet."""
         return (_UNICODE if self.unicode else _ASCII)[name]
 
     def paint(self, code: str, text: str) -> str:

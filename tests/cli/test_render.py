@@ -112,6 +112,24 @@ def test_a_change_of_a_file_shows_its_diff() -> None:
     )
 
 
+def test_a_diff_that_was_just_allowed_is_not_shown_again() -> None:
+    shown = transcript()
+    asked = approval()
+    assert asked.approval is not None
+    previewed = msgspec.structs.replace(asked.approval, preview="-old\n+new\n", command=None)
+    first = shown.event(AskUpdate(ask=msgspec.structs.replace(asked, approval=previewed)))
+    shown.event(call("code", {"action": "patch", "path": "a.py"}))
+    assert "    +new" in first
+    assert "+new" not in shown.event(result("code", "+1 −1", {"diff": "-old\n+new\n"}))
+
+
+def test_a_reply_is_shown_without_its_marks_where_there_are_colours() -> None:
+    shown = transcript(style=Style(colour=True, unicode=True))
+    parts = [shown.delta(piece("All **go", 0)), shown.delta(piece("od** now", 8))]
+    parts.append(shown.event(TaskMessage(node=node("assistant", TextBlock(text="All **good** now")))))
+    assert "".join(parts) == "All \x1b[1mgood\x1b[0m now\n"
+
+
 def test_a_diff_is_coloured_where_colours_are_allowed() -> None:
     shown = transcript(style=Style(colour=True, unicode=True))
     shown.event(call("code", {"action": "patch", "path": "a.py"}))
