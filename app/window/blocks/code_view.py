@@ -33,7 +33,7 @@ class CodeView(TextView):
         if wanted == self._language and code == self._code:
             return
         if wanted is None and self._language is None and code.startswith(self._code):
-            self._append(code[len(self._code) :])
+            self.add_text(code[len(self._code) :])
         else:
             self.show_document(self._document(runs(code, language) if is_finished else (Run(code, "text"),)))
         self._code, self._language = code, wanted
@@ -67,12 +67,6 @@ class CodeView(TextView):
             return
         bar.setValue(bar.value() - down // (1 if event.pixelDelta().y() else 2))
         event.accept()
-
-    def _append(self, text: str) -> None:
-        cursor = QTextCursor(self.document())
-        cursor.movePosition(QTextCursor.MoveOperation.End)
-        cursor.insertText(text)
-        self.updateGeometry()
 
     def _document(self, pieces: tuple[Run, ...]) -> QTextDocument:
         document = QTextDocument()

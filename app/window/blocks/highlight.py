@@ -10,8 +10,8 @@ from pygments.util import ClassNotFound
 
 Kind = Literal["text", "keyword", "string", "number", "name", "comment"]
 
-# Longer texts are data more often than code, and take Pygments over 100 ms.
-_LONGEST = 60_000
+# Longer texts are data more often than code, and take over 50 ms to colour.
+_LONGEST = 20_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from PySide6.QtGui import (
     QKeySequence,
     QPainter,
     QPaintEvent,
+    QTextCursor,
     QTextDocument,
     QTextOption,
     QWheelEvent,
@@ -53,6 +54,13 @@ class TextView(QTextBrowser):
             # PySide keeps every document it was given alive with the view, until it has no parent.
             self._shown.setParent(None)
         self._shown = document
+        self.updateGeometry()
+
+    def add_text(self, text: str) -> None:
+        """More of a plain text, in the look of its end: what was there is not laid out again."""
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        cursor.insertText(text)
         self.updateGeometry()
 
     def selected(self) -> str:

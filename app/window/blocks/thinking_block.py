@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.blocks.line_button import LineButton, Piece
-from app.window.blocks.markdown import markdown_document
+from app.window.blocks.markdown import markdown_document, plain_document
 from app.window.blocks.plain import one_line
 from app.window.blocks.text_view import TextView
 from app.window.rows import Row, ThinkingRow
@@ -19,6 +19,7 @@ class ThinkingBlock(Block):
         super().__init__(theme, actions, parent)
         self._row: ThinkingRow | None = None
         self._is_open = False
+        self._streamed: str | None = None
         self._line = LineButton(theme, self)
         self._line.clicked.connect(self._on_clicked)
         self._text = TextView(theme, "Thinking", self)
@@ -50,7 +51,17 @@ class ThinkingBlock(Block):
         is_shown = self._is_open and bool(row.text)
         self._text.setVisible(is_shown)
         if is_shown:
+            self._show_text(row)
+
+    def _show_text(self, row: ThinkingRow) -> None:
+        """Plain and added to while it streams, for thoughts grow long; Markdown when it is finished."""
+        if not row.streaming:
             self._text.show_document(markdown_document(row.text, self.theme, muted=True))
+        elif self._streamed is not None and row.text.startswith(self._streamed):
+            self._text.add_text(row.text[len(self._streamed) :])
+        else:
+            self._text.show_document(plain_document(row.text, self.theme, colour="muted"))
+        self._streamed = row.text if row.streaming else None
 
     def _on_clicked(self, is_checked: bool) -> None:
         self._is_open = is_checked

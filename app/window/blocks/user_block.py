@@ -1,7 +1,9 @@
-"""What a person said: a tinted bubble on the right, as wide as its text."""
+"""What a person said: a tinted bubble on the right, as wide as its text; a long paste shows its beginning first."""
+
+import re
 
 from PySide6.QtCore import QRect
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextOption
 from PySide6.QtWidgets import QWidget
 
 from app.window.blocks.actions import BlockActions
@@ -11,9 +13,13 @@ from app.window.blocks.menu import message_markdown
 from app.window.blocks.paint import rounded
 from app.window.blocks.text_view import TextView
 from app.window.rows import Row, UserRow
+from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 
 _WIDEST = 0.8  # of the column
+_FIRST = 3_000  # characters of a long message
+_LINES = 40
+_LONG_WORD = re.compile(r"\S{2000}")
 
 
 class UserBlock(Block):
@@ -22,11 +28,24 @@ class UserBlock(Block):
         self._row: UserRow | None = None
         self._text = TextView(theme, "Your message", self)
         self._bubble = QRect()
+        self._is_open = False
+        self._all = push_button("Show all", "quiet")
+        self._all.setParent(self)
+        self._all.clicked.connect(self._on_all_clicked)
+
+    def set_open(self, is_open: bool) -> None:
+        self._is_open = is_open
 
     def set_row(self, row: Row) -> None:
         assert isinstance(row, UserRow)
         self._row = row
-        self._text.show_document(plain_document(row.text.strip("\n"), self.theme))
+        text = row.text.strip("\n")
+        first = "\n".join(text[:_FIRST].split("\n")[:_LINES])
+        is_cut = len(first) < len(text)
+        self._all.setVisible(is_cut)
+        self._all.setText("Show less" if self._is_open else f"Show all {len(text):,} characters")
+        self._all.setAccessibleName(self._all.text())
+        self._show_text(first + "…" if is_cut and not self._is_open else text)
         self._arrange(self.width())
 
     def markdown(self) -> str:
@@ -43,6 +62,20 @@ class UserBlock(Block):
         tokens = self.theme.tokens
         rounded(QPainter(self), self._bubble, tokens.radius_card, fill=tokens.bubble)
 
+    def _show_text(self, text: str) -> None:
+        # Looking for word boundaries in a word of 100,000 characters takes Qt seconds.
+        mode = QTextOption.WrapMode
+        has_long_word = _LONG_WORD.search(text) is not None
+        self._text.setWordWrapMode(mode.WrapAnywhere if has_long_word else mode.WrapAtWordBoundaryOrAnywhere)
+        self._text.show_document(plain_document(text, self.theme))
+
+    def _on_all_clicked(self) -> None:
+        assert self._row is not None
+        self._is_open = not self._is_open
+        self.set_row(self._row)
+        self.opened.emit(self._is_open)
+        self.resized.emit()
+
     def _arrange(self, width: int) -> int:
         """Put bubble and text in their places; the height."""
         tokens = self.theme.tokens
@@ -53,5 +86,9 @@ class UserBlock(Block):
         high = self._text.heightForWidth(wide)
         self._bubble = QRect(width - wide - 2 * aside, 0, wide + 2 * aside, high + 2 * above)
         self._text.setGeometry(self._bubble.adjusted(aside, above, -aside, -above))
+        if not self._all.isHidden():
+            size = self._all.sizeHint()
+            self._all.setGeometry(self._bubble.left() + above, self._bubble.bottom(), size.width(), size.height())
+            self._bubble.setHeight(self._bubble.height() + size.height())
         self.update()
         return self._bubble.height()

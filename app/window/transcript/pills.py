@@ -5,6 +5,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 
 from app.window.blocks.paint import brush, colour, focus_ring
+from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 
 
@@ -63,6 +64,7 @@ class OlderPill(QLabel):
         self._theme = theme
         self._over = parent
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        set_look(self, "tone", "muted")
         self.hide()
 
     def place(self, *, is_waiting: bool) -> None:

@@ -3,7 +3,8 @@
 import pytest
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QContextMenuEvent, QTextDocument
-from PySide6.QtWidgets import QApplication, QLabel, QMenu, QToolButton
+from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QToolButton
+from pytestqt.qtbot import QtBot
 
 from app.window.blocks.block import Block
 from app.window.blocks.code_view import CodeView
@@ -154,3 +155,31 @@ def test_the_menu_copies_the_selection_and_the_message(show: MakeBlock, actions:
     for entry in entries.values():
         entry.trigger()
     assert actions.copied == ["Some bold text", "Some **bold** text"]
+
+
+def test_streamed_thoughts_grow_in_place_and_end_as_markdown(show: MakeBlock) -> None:
+    block = show(thinking("", streaming=True))
+    block.set_open(True)
+    thought = "I wonder **why**.\n\nAnd how."
+    for end in range(1, len(thought) + 1):
+        block.set_row(thinking(thought[:end], streaming=True))
+    text = part(block, TextView, "Thinking")
+    assert text.toPlainText() == thought
+    block.set_row(thinking("Another", streaming=True))
+    assert text.toPlainText() == "Another"
+    block.set_row(thinking(thought))
+    assert text.toPlainText() == "I wonder why.\nAnd how."
+
+
+def test_a_long_paste_shows_its_beginning_and_opens(show: MakeBlock, qtbot: QtBot) -> None:
+    text = "\n".join(f"line {number}" for number in range(500))
+    block = show(user(text))
+    view = part(block, TextView, "Your message")
+    assert view.toPlainText().endswith("line 39…")
+    closed = block.height()
+    with qtbot.waitSignals([block.resized, block.opened]):
+        part(block, QPushButton, f"Show all {len(text):,} characters").click()
+    assert view.toPlainText() == text
+    assert block.height_for(WIDTH) > 5 * closed
+    part(block, QPushButton, "Show less").click()
+    assert block.height_for(WIDTH) == closed
