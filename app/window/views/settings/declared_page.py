@@ -1,5 +1,6 @@
 """The settings that the engine declares, with a search over them."""
 
+import asyncio
 from functools import partial
 
 from app.protocol.json import JsonValue
@@ -20,6 +21,7 @@ class DeclaredPage(SettingsPage):
         super().__init__(theme, "General", "How tasks run. A change holds for the tasks that start after it.")
         self._calls = calls
         self._fields: dict[str, SettingField] = {}
+        self._one_by_one = asyncio.Lock()  # the engine may take two changes that are under way in either order
         self._search = SearchField(theme, "Search settings")
         self._nothing = TextLabel(theme, "No setting has these words.", tone="muted")
         self._nothing.hide()
@@ -48,7 +50,8 @@ class DeclaredPage(SettingsPage):
         self.rows.addWidget(field)
 
     async def _set(self, name: str, value: JsonValue) -> None:
-        result = await self._calls.call(SETTINGS_SET, SettingsSetParams(name=name, value=value))
+        async with self._one_by_one:
+            result = await self._calls.call(SETTINGS_SET, SettingsSetParams(name=name, value=value))
         for setting in result.settings:
             if setting.name == name:  # the others may hold what is being typed
                 self._fields[name].show_setting(setting)
