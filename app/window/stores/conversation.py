@@ -8,11 +8,20 @@ from uuid import uuid4
 from PySide6.QtCore import QObject, Signal
 
 from app.protocol.asks import Ask, AskAnswerParams, AskListParams, Remember
+from app.protocol.blocks import ToolCallBlock
 from app.protocol.conversations import Conversation, ConversationNodesParams, Node
 from app.protocol.engine import Snapshot
 from app.protocol.events import AgentUpdate, TextDelta, ToolOutput
-from app.protocol.tasks import ApproveMode, Task, TaskIdParams, TaskMessageParams, TaskMode, TaskStartParams
-from app.protocol.wire import ASK_LIST, CONVERSATION_NODES, TASK_FOLLOW_UP, TASK_GET, TASK_START, TASK_STEER, TASK_STOP
+from app.protocol.tasks import (
+    ApproveMode,
+    Task,
+    TaskIdParams,
+    TaskListParams,
+    TaskMessageParams,
+    TaskMode,
+    TaskStartParams,
+)
+from app.protocol.wire import ASK_LIST, CONVERSATION_NODES, TASK_FOLLOW_UP, TASK_LIST, TASK_START, TASK_STEER, TASK_STOP
 from app.window.rows import Row
 from app.window.stores.asks import AskStore
 from app.window.stores.branch import Branch
@@ -23,6 +32,8 @@ from app.window.stores.tasks import TaskStore
 NEW_TITLE = "New conversation"
 
 _PAGE = 50
+# As many as one answer of the engine holds; the end of an older task is not shown.
+_MOST_TASKS = 500
 # Two frames of a 60 Hz screen.
 _FLUSH_S = 0.033
 
@@ -242,12 +253,13 @@ class ConversationStore(QObject):
 
     async def _load(self, conversation_id: str) -> None:
         result = await self._session.follow(conversation_id)
-        assert result.snapshot is not None, "following without a place to go on from gives a snapshot"
-        self._take_snapshot(result.snapshot)
+        snapshot = result.snapshot
+        assert snapshot is not None, "following without a place to go on from gives a snapshot"
+        self._take_snapshot(snapshot)
         # The rows wait for what was settled in the past, so that they do not jump when it comes.
         self._is_held = True
         try:
-            await self._load_past(self._branch.task_ids)
+            await self._load_past(conversation_id, snapshot.nodes)
         finally:
             self._is_held = False
             self._show()
@@ -277,7 +289,7 @@ class ConversationStore(QObject):
         params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=leaf, before_id=before, limit=_PAGE)
         try:
             page = await self._session.call(CONVERSATION_NODES, params)
-            await self._load_past({node.task_id for node in page.nodes if node.task_id is not None})
+            await self._load_past(conversation_id, page.nodes)
         finally:
             self._is_loading_older = False
         if self._is_held or self._branch.ids[0] != before:
@@ -287,14 +299,17 @@ class ConversationStore(QObject):
         self._rows.prepend([(node_id, self._branch.rows(node_id)) for node_id in older])
         self._touch(touched[len(page.nodes) :])
 
-    async def _load_past(self, task_ids: Collection[str]) -> None:
-        """The tasks that have come into view, with what was asked in them."""
-        new = [task_id for task_id in task_ids if task_id not in self._with_past]
-        await asyncio.gather(*(self._load_task(task_id) for task_id in new))
+    async def _load_past(self, conversation_id: str, nodes: Collection[Node]) -> None:
+        """The tasks of these nodes, and what was asked in them: only a task that called tools can have asked."""
+        task_ids = {node.task_id for node in nodes if node.task_id is not None}
+        if any(not self._branch.knows_task(task_id) for task_id in task_ids):
+            params = TaskListParams(conversation_id=conversation_id, limit=_MOST_TASKS)
+            for task in (await self._session.call(TASK_LIST, params)).tasks:
+                self._branch.put_task(task)
+        asking = {node.task_id for node in nodes if node.task_id is not None and _may_ask(node)} - self._with_past
+        await asyncio.gather(*(self._load_asks(task_id) for task_id in asking))
 
-    async def _load_task(self, task_id: str) -> None:
-        if not self._branch.knows_task(task_id):
-            self._branch.put_task((await self._session.call(TASK_GET, TaskIdParams(task_id=task_id))).task)
+    async def _load_asks(self, task_id: str) -> None:
         result = await self._session.call(ASK_LIST, AskListParams(waiting=False, task_id=task_id))
         for ask in result.asks:
             self._branch.put_ask(ask)
@@ -316,3 +331,8 @@ class _Refusal:
 def is_working(task: Task) -> bool:
     """True while a task takes words: it has not ended and was not interrupted."""
     return task.ended_at is None and task.status != "interrupted"
+
+
+def _may_ask(node: Node) -> bool:
+    """True for a reply with calls, and for the later ones that follow only where a limit could be reached."""
+    return node.turn > 1 or any(isinstance(block, ToolCallBlock) for block in node.blocks)
