@@ -8,6 +8,7 @@ from app.cli.answers import Answers
 from app.cli.asks import Problem, hint, read_reply, short_hint
 from app.cli.live_prompt import How, LivePrompt
 from app.cli.options import Options
+from app.cli.plain import wrapped
 from app.cli.run import UsageError, start_params
 from app.cli.screen import PeopleScreen
 from app.cli.slash import HELP, SlashCommands
@@ -22,8 +23,8 @@ from app.protocol.tasks import Task, TaskIdParams, TaskMessageParams, TaskStartP
 from app.protocol.wire import TASK_FOLLOW_UP, TASK_PAUSE, TASK_RESUME, TASK_START, TASK_STEER, TASK_STOP
 
 WELCOME = (
-    "Type what to do. Enter sends; while a task works Enter steers it and Alt+Enter queues a follow-up.\n"
-    "Ctrl+C stops the task, Ctrl+D leaves, /help lists the commands."
+    "Type what to do; Enter sends. While a task works, Enter steers it and Alt+Enter queues a follow-up. "
+    "Ctrl+C stops it, Ctrl+D leaves, /help says more."
 )
 LEAVE = "A task is still working. l leaves it working, s stops it and leaves, Enter stays: "
 
@@ -174,7 +175,7 @@ async def chat(options: Options, paths: Paths, terminal: Terminal) -> int:
         raise UsageError("A conversation needs a terminal to type in. Without one use: errand run 'what to do'")
     connection = await connect(paths, "errand chat")
     try:
-        terminal.line(terminal.style.dim(WELCOME))
+        terminal.line(terminal.style.dim(wrapped(WELCOME, terminal.width)))
         prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history")
         await Chat(connection, prompt, start_params(options, "", someone=True)).run()
     finally:

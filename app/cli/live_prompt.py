@@ -85,10 +85,13 @@ class LivePrompt:
         return ("alt_enter" if self._queued else "enter"), text.strip()
 
     def _message(self) -> ANSI:
+        prompt = f"{self._hint}{self.style.bold('> ')}"
+        if self._session.app.is_done:  # what stays on the screen is the line alone
+            return ANSI(prompt)
         tail = f"{self._tail}\n" if self._tail else ""
         # Not prompt_toolkit's toolbar: it stays hidden in terminals that do not report the cursor's place.
         status = self.style.dim(cut(self._status, self.width - 1)) + "\n" if self._status else ""
-        return ANSI(f"{tail}{status}{self._hint}{self.style.bold('> ')}")
+        return ANSI(f"{tail}{status}{prompt}")
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()

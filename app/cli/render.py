@@ -97,7 +97,7 @@ class Transcript:
         if task.ended_at is None or task.id in self._ended:
             return ""
         self._ended.add(task.id)
-        return self._closed() + self._wrapped(self._badge(task))
+        return self._closed() + self._badge(task)
 
     def _node(self, node: Node) -> str:
         if node.id in self._nodes or node.status == "streaming":
@@ -108,7 +108,8 @@ class Transcript:
             word = "failed" if node.status == "failed" else "cut off"
             reason = f": {one_line(node.error, 500)}" if node.error else ""
             self._errors.add(node.error or "")
-            text += self._closed() + self.style.red(f"{self.style.sign('cross')} reply {word}{reason}") + "\n"
+            failed = self._wrapped(f"{self.style.sign('cross')} reply {word}{reason}")
+            text += self._closed() + self.style.red(failed) + "\n"
         return text
 
     def _block(self, node: Node, index: int, block: Block) -> str:
@@ -153,7 +154,7 @@ class Transcript:
         # Which limit it was is said at the end of the task; only what was ended there is news.
         text = notice.text.partition(". ")[2] if notice.kind == "limit" else notice.text
         paint = self.style.red if notice.kind == "error" else self.style.amber
-        return paint(f"{self.style.sign('warn')} {plain(text)}") + "\n" if text else ""
+        return paint(self._wrapped(f"{self.style.sign('warn')} {plain(text)}")) + "\n" if text else ""
 
     def _ask(self, ask: Ask) -> str:
         if self._asks.get(ask.id) == ask.status:
@@ -167,16 +168,16 @@ class Transcript:
 
     def _badge(self, task: Task) -> str:
         """The last lines of a task: how it ended and what it took, its summary and error unless just said."""
-        lines = [self.style.join(_ending(task, self.style), self.style.dim(account(task, self.style)))]
+        lines = [self._wrapped(self.style.join(_ending(task, self.style), self.style.dim(account(task, self.style))))]
         if task.summary and task.summary.strip() not in self._last_text:
             lines.insert(0, self._whole(task.summary))
         if task.error and task.error not in self._errors:
-            lines.append(self.style.red(f"  {plain(task.error)}"))
+            lines.append(self.style.red(self._wrapped(f"  {plain(task.error)}")))
         return "\n".join(lines) + "\n"
 
     def _wrapped(self, text: str) -> str:
-        """Text shown whole is broken at blanks; streamed text is left to the terminal."""
-        return text if self._streams else wrapped(text, self.width)
+        """A text broken at blanks, but for who wants plain text that streams: a program, perhaps."""
+        return text if self._streams and not self.style.colour else wrapped(text, self.width)
 
     def _whole(self, text: str) -> str:
         """A text of the agent that is there as a whole."""
