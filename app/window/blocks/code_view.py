@@ -43,7 +43,6 @@ class CodeView(TextView):
     def heightForWidth(self, width: int) -> int:
         """Of the lines: nothing wraps. The horizontal bar needs its place too."""
         document = self.document()
-        document.setTextWidth(-1)
         lines = document.blockCount()
         if self._most_lines:
             lines = min(lines, self._most_lines)

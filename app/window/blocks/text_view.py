@@ -71,7 +71,8 @@ class TextView(QTextBrowser):
 
     def heightForWidth(self, width: int) -> int:
         document = self.document()
-        document.setTextWidth(width)
+        if document.textWidth() != width:  # else Qt would lay it out again
+            document.setTextWidth(width)
         return round(document.size().height() + 0.49)
 
     def sizeHint(self) -> QSize:

@@ -2,7 +2,7 @@
 
 import re
 
-from PySide6.QtCore import QRect
+from PySide6.QtCore import QPoint, QRect, QSize
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextOption
 from PySide6.QtWidgets import QWidget
 
@@ -82,13 +82,13 @@ class UserBlock(Block):
         aside, above = tokens.space_normal, tokens.space_close
         document = self._text.document()
         document.setTextWidth(max(1, int(width * _WIDEST) - 2 * aside))
-        wide = int(document.idealWidth()) + 1
+        button = QSize() if self._all.isHidden() else self._all.sizeHint()
+        wide = max(int(document.idealWidth()) + 1, button.width() - above)
         high = self._text.heightForWidth(wide)
         self._bubble = QRect(width - wide - 2 * aside, 0, wide + 2 * aside, high + 2 * above)
         self._text.setGeometry(self._bubble.adjusted(aside, above, -aside, -above))
-        if not self._all.isHidden():
-            size = self._all.sizeHint()
-            self._all.setGeometry(self._bubble.left() + above, self._bubble.bottom(), size.width(), size.height())
-            self._bubble.setHeight(self._bubble.height() + size.height())
+        if not button.isEmpty():
+            self._all.setGeometry(QRect(QPoint(self._bubble.left() + above // 2, self._bubble.bottom()), button))
+            self._bubble.setHeight(self._bubble.height() + button.height() + above // 2)
         self.update()
         return self._bubble.height()
