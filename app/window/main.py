@@ -15,6 +15,7 @@ from app.client.launch import connect
 from app.paths import Paths, default_paths
 from app.window.control import TaskControl
 from app.window.models import ModelStore
+from app.window.signals import on_signals
 from app.window.state import WindowState
 from app.window.stores.stores import Stores, make_stores
 from app.window.theme.theme import Theme
@@ -60,7 +61,8 @@ async def run(application: QApplication, paths: Paths) -> None:
     window.closed.connect(closed.set)
     window.show()
     stores.session.spawn(stores.session.start())
-    await closed.wait()
+    with on_signals(closed.set):
+        await closed.wait()
     await stores.session.close()
     state.flush()
 

@@ -15,6 +15,7 @@ ActionName = Literal[
     "previous_tab",
     "next_pane",
     "tour",
+    "settings",
     "theme",
     "shortcuts",
 ]
@@ -45,6 +46,7 @@ ACTIONS = (
     Action("previous_tab", "Previous tab", ("Ctrl+Shift+Tab", "Ctrl+PgUp")),
     Action("next_pane", "Go to the next pane", ("F6",)),
     Action("tour", "Play the tour", ()),
+    Action("settings", "Settings", ("Ctrl+,",)),
     Action("theme", "Change between light and dark", ()),
     Action("shortcuts", "Keyboard shortcuts", ("Ctrl+/",)),
 )

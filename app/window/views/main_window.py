@@ -1,6 +1,7 @@
 """The main window: the sidebar, the pages, the banners, and a slot for every action."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeySequence, QShortcut
@@ -20,6 +21,9 @@ from app.window.views.sheet import views_sheet
 from app.window.views.shortcut_sheet import ShortcutDialog, native
 from app.window.views.sidebar import SidebarView
 from app.window.widgets.banner import Banner
+
+if TYPE_CHECKING:
+    from app.window.views.settings.dialog import PageName, SettingsDialog
 
 _MOST_IN_PALETTE = 200
 
@@ -49,6 +53,7 @@ class MainWindow(QMainWindow):
         self.pages = pages
         self.trouble = Banner(theme)
         self.connection = ConnectionBanner(stores.session, theme)
+        self._settings: SettingsDialog | None = None
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self.setWindowTitle("Errand")
         self._lay_out()
@@ -119,6 +124,7 @@ class MainWindow(QMainWindow):
             "previous_tab": self._on_previous_tab,
             "next_pane": self._on_next_pane,
             "tour": self._on_tour,
+            "settings": self._on_settings,
             "theme": self._on_change_theme,
             "shortcuts": self._on_shortcuts,
         }
@@ -131,6 +137,7 @@ class MainWindow(QMainWindow):
         self.sidebar.new_asked.connect(self._on_new_task)
         self.sidebar.stop_asked.connect(self._control.stop)
         self.pages.resume_asked.connect(self._control.resume)
+        self.pages.providers_asked.connect(self._on_providers_asked)
         self.pages.tour_asked.connect(self._on_tour)
         self.pages.front_changed.connect(self._on_front_changed)
         self._tour.started.connect(self._on_tour_started)
@@ -205,11 +212,22 @@ class MainWindow(QMainWindow):
     def _on_tour(self) -> None:
         self._tour.play()
 
+    def _on_settings(self) -> None:
+        self._open_settings("general")
+
+    def _on_providers_asked(self) -> None:
+        self._open_settings("providers")
+
+    def _open_settings(self, page: "PageName") -> None:
+        from app.window.views.settings.dialog import SettingsDialog  # 20 ms that the start does not need
+
+        if self._settings is None:
+            self._settings = SettingsDialog(self.stores.session, self._theme, self)
+            self._settings.finished.connect(self.pages.look_for_models)
+        self._settings.open_page(page)
+
     def _on_change_theme(self) -> None:
-        mode = "light" if self._theme.tokens.dark else "dark"
-        self._theme.set_mode(mode)
-        self._state.kept.theme = mode
-        self._state.save_soon()
+        self._theme.set_mode("light" if self._theme.tokens.dark else "dark")
 
     def _on_shortcuts(self) -> None:
         ShortcutDialog(self._theme, self).open()
@@ -220,6 +238,9 @@ class MainWindow(QMainWindow):
 
     def _on_theme_changed(self) -> None:
         self.setStyleSheet(views_sheet(self._theme.tokens))
+        if self._state.kept.theme != self._theme.mode:
+            self._state.kept.theme = self._theme.mode
+            self._state.save_soon()
 
     def _keep_sizes(self) -> None:
         kept = self._state.kept

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.window.models import ModelStore
 from app.window.state import WindowState
-from app.window.stores.conversation import NEW_TITLE
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.unread import UnreadStore
@@ -18,6 +17,8 @@ from app.window.views.conversation_view import ConversationView
 from app.window.views.tabs import TabLook, TabsView
 from app.window.widgets.pulse import Pulse
 from app.window.widgets.state_dot import state_of
+
+_NEW = "New task"
 
 
 @dataclass(slots=True)
@@ -34,6 +35,7 @@ class PagesView(QWidget):
 
     front_changed = Signal()
     tour_asked = Signal()
+    providers_asked = Signal()
     resume_asked = Signal(str)
     failed = Signal(str)
 
@@ -121,6 +123,10 @@ class PagesView(QWidget):
                 self.open(conversation_id)
                 return
 
+    def look_for_models(self) -> None:
+        """A key may have been set, or a server started."""
+        self._models.look_again()
+
     def step(self, by: int) -> None:
         """Go to the next tab, round at the ends."""
         self.tabs.setCurrentIndex((self.tabs.currentIndex() + by) % self.tabs.count())
@@ -134,7 +140,7 @@ class PagesView(QWidget):
     def _add(self, conversation_id: str) -> str:
         key = str(next(self._numbers))
         known = self._stores.conversations.get(conversation_id)
-        self._pages[key] = _Page(conversation_id, known.title if known else NEW_TITLE)
+        self._pages[key] = _Page(conversation_id, known.title if known else _NEW)
         self.tabs.add(key, self._look(self._pages[key]))
         self._keep()
         return key
@@ -160,6 +166,7 @@ class PagesView(QWidget):
         view.draft_changed.connect(partial(self._on_draft_changed, key))
         view.choices_changed.connect(self._on_choices_changed)
         view.tour_asked.connect(self.tour_asked)
+        view.choices.providers_asked.connect(self.providers_asked)
         view.resume_asked.connect(self.resume_asked)
         store.failed.connect(self.failed)
         store.title_changed.connect(partial(self._on_title_changed, key))

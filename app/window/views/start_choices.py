@@ -16,6 +16,7 @@ class StartChoices(QWidget):
     """`workspace` "" is a new folder of Errand's own; `model` "" is the default model."""
 
     changed = Signal()
+    providers_asked = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -25,7 +26,7 @@ class StartChoices(QWidget):
         self._default = ""
         self._models: tuple[str, ...] = ()
         self.folder_button = push_button(_SCRATCH, "quiet")
-        self.model_button = push_button("Default model", "quiet")
+        self.model_button = push_button("Set up a model", "quiet")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.tokens.space_tight)
@@ -61,11 +62,10 @@ class StartChoices(QWidget):
         self.folder_button.setToolTip(self.workspace or "Errand makes a new folder for this conversation")
         self.folder_button.setIcon(self._theme.icon("folder", "muted"))
         model = self.model or self._default
-        self.model_button.setText(model or "No model")
-        self.model_button.setAccessibleName(f"Model: {model or 'none'}")
+        self.model_button.setText(model or "Set up a model")
+        self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
         self.model_button.setToolTip("The model that works on this")
         self.model_button.setIcon(self._theme.icon("brain", "muted"))
-        self.model_button.setEnabled(bool(self._models))
 
     def _on_folder_clicked(self) -> None:
         dialog = QFileDialog(self, "Folder to work in", self.workspace or str(Path.home()))
@@ -80,6 +80,9 @@ class StartChoices(QWidget):
         self.changed.emit()
 
     def _on_model_clicked(self) -> None:
+        if not self._models:
+            self.providers_asked.emit()
+            return
         choices = tuple(Choice(name, name, "default" if name == self._default else "") for name in self._models)
         picker = PickerDialog(self._theme, "Choose a model", choices, self)
         picker.chosen.connect(self._on_model_chosen)

@@ -13,8 +13,10 @@ _USUAL = (
     "risky, and stops when you say so. You can start other tasks meanwhile."
 )
 _FIRST = (
-    "Play the tour to see three tasks at work: " + LABEL + ", and nothing leaves this machine. For your own work set a "
-    "key such as OPENAI_API_KEY, or start a local server such as Ollama, and open Errand again."
+    "Play the tour to see three tasks at work: "
+    + LABEL
+    + ", and nothing leaves this machine. For your own work set up "
+    "a model below: with a key of yours, or with a local server such as Ollama."
 )
 
 

@@ -1,0 +1,29 @@
+"""Ends the window in order when a signal asks for it: Qt's loop would not see one before its next event."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def on_signals(end: Callable[[], None]) -> Generator[None]:
+    """Call `end` in the loop for Ctrl+C and SIGTERM while this lasts."""
+    loop = asyncio.get_running_loop()
+    near, far = socket.socketpair()
+    with near, far:
+        near.setblocking(False)
+        far.setblocking(False)
+        loop.add_reader(near.fileno(), end)
+        wakeup = signal.set_wakeup_fd(far.fileno())
+        before = {number: signal.signal(number, lambda *_: None) for number in _ENDING}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(wakeup)
+            loop.remove_reader(near.fileno())
