@@ -82,6 +82,7 @@ class ConversationStore(QObject):
         self._is_loading_older = False
         self._is_starting = False
         self._is_held = False
+        self._has_listed = False
         self._with_past: set[str] = set()
         self._touched: dict[str, None] = {}
         self._flushed_at = 0.0
@@ -302,7 +303,8 @@ class ConversationStore(QObject):
     async def _load_past(self, conversation_id: str, nodes: Collection[Node]) -> None:
         """The tasks of these nodes, and what was asked in them: only a task that called tools can have asked."""
         task_ids = {node.task_id for node in nodes if node.task_id is not None}
-        if any(not self._branch.knows_task(task_id) for task_id in task_ids):
+        if not self._has_listed and any(not self._branch.knows_task(task_id) for task_id in task_ids):
+            self._has_listed = True
             params = TaskListParams(conversation_id=conversation_id, limit=_MOST_TASKS)
             for task in (await self._session.call(TASK_LIST, params)).tasks:
                 self._branch.put_task(task)

@@ -1,0 +1,40 @@
+"""The engine as a process of its own that dies while the window is open."""
+
+import os
+import signal
+from collections.abc import Generator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.client.errors import NoEngine
+from app.client.launch import connect, read_endpoint
+from app.paths import Paths
+from app.window.stores.stores import make_stores
+from tests.support.processes import until
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Generator[Paths]:
+    """A data directory whose engine is gone after the test."""
+    paths = Paths(tmp_path / "home")
+    yield paths
+    try:
+        engine = psutil.Process(read_endpoint(paths).pid)
+    except (NoEngine, psutil.NoSuchProcess):
+        return
+    engine.kill()
+    engine.wait(10)
+
+
+async def test_an_engine_that_was_killed_is_started_again(paths: Paths) -> None:
+    stores = make_stores(lambda: connect(paths, "the window"))
+    states: list[str] = []
+    stores.session.state_changed.connect(lambda: states.append(stores.session.state))
+    await stores.session.start()
+    killed = read_endpoint(paths).pid
+    os.kill(killed, signal.SIGKILL)
+    await until(lambda: states == ["ready", "lost", "ready"])
+    assert read_endpoint(paths).pid != killed
+    await stores.session.close()
