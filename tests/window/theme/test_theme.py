@@ -1,13 +1,20 @@
 """The theme dresses the application, follows the system, and draws icons and fonts."""
 
+import re
+from importlib.resources import files
+from pathlib import Path
+
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QFontInfo, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
+import app.window
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 from app.window.theme.tokens import DARK, LIGHT
+
+ICONS = Path(str(files("resources") / "icons"))
 
 
 def test_a_chosen_mode_changes_tokens_palette_and_sheet_at_once(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
@@ -40,6 +47,13 @@ def test_an_icon_is_drawn_once_for_each_colour_and_anew_in_another_theme(theme: 
     assert theme.icon("check").cacheKey() == first.cacheKey()
     theme.set_mode("dark")
     assert theme.icon("check").cacheKey() != first.cacheKey()
+
+
+def test_only_the_icons_that_the_window_names_are_vendored() -> None:
+    source = "\n".join(file.read_text(encoding="utf-8") for file in Path(app.window.__path__[0]).rglob("*.py"))
+    vendored = {file.stem for file in ICONS.glob("*.svg")}
+    named = set(re.findall(r'"([a-z0-9-]+)"', source))
+    assert vendored - named == set()
 
 
 def test_fonts_have_the_size_in_pixels_and_code_is_a_little_smaller(theme: Theme) -> None:
