@@ -5,8 +5,13 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from types import FrameType
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+def _noted(number: int, frame: FrameType | None) -> None:
+    """The wake-up tells the loop; without a handler the process would end."""
 
 
 @contextmanager
@@ -19,7 +24,7 @@ def on_signals(end: Callable[[], None]) -> Generator[None]:
         far.setblocking(False)
         loop.add_reader(near.fileno(), end)
         wakeup = signal.set_wakeup_fd(far.fileno())
-        before = {number: signal.signal(number, lambda *_: None) for number in _ENDING}
+        before = {number: signal.signal(number, _noted) for number in _ENDING}
         try:
             yield
         finally:

@@ -1,19 +1,24 @@
-"""Behaviours 60 to 66: the window with a real engine, from its first run on."""
+"""Behaviours 60 to 70: the window with a real engine, from its first run on."""
 
 import os
+import signal
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.protocol.tasks import Task
 from app.window.rows import AskRow, EndRow, NoticeRow, TextRow, UserRow
-from tests.support.errand import Errand
+from app.window.state import WindowState
+from app.window.views.conversation_view import ConversationView
+from tests.support.errand import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.open_window import OpenWindow, open_window
-from tests.support.processes import running
+from tests.support.processes import file_appears, running
 
 
 @pytest.fixture(autouse=True)
@@ -163,3 +168,48 @@ async def test_66_closing_with_running_tasks_says_once_that_they_go_on(person: O
     assert not person.window.close()
     await person.press("Close the window")
     await person.until(lambda: not person.window.isVisible())
+
+
+async def test_67_the_command_opens_a_window_and_a_signal_ends_it_in_order(own_errand: Errand) -> None:
+    screen = {"DISPLAY": ":none", "QT_QPA_PLATFORM": "offscreen"}
+    process = await own_errand.start("window", variables=screen)
+    await file_appears(own_errand.home / "window.json")
+    await file_appears(own_errand.home / "run" / "engine.json")
+    process.send_signal(signal.SIGTERM)
+    done = await rest(process)
+    assert (done.code, done.out, "Traceback" in done.err) == (0, "", False)
+
+
+async def test_68_without_a_display_the_command_says_so_and_names_the_terminal(own_errand: Errand) -> None:
+    done = await own_errand.run("window")
+    assert done.code == 1
+    assert "No display was found" in done.err
+    assert "errand chat" in done.err
+
+
+async def test_69_fifty_tabs_are_restored_and_only_the_one_in_front_is_made(
+    qapp: QApplication, own_errand: Errand
+) -> None:
+    async with open_window(qapp, own_errand.home) as first:
+        await first.press("Play the tour")
+        await first.until(lambda: len(first.stores.asks.waiting()) == 2)
+        ids = first.window.pages.open_ids
+    state = WindowState(own_errand.home / "window.json")
+    state.kept.tabs = [*ids, *(f"conv_gone_{number}" for number in range(47))]
+    state.kept.current = ids[0]
+    state.flush()
+    async with open_window(qapp, own_errand.home) as second:
+        await second.until(lambda: second.front.store.is_loaded)
+        assert len(second.window.pages.tabs.keys) == 50
+        assert len(second.window.findChildren(ConversationView)) == 1
+
+
+async def test_70_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) -> None:
+    await person.press("Play the tour")
+    await person.until(lambda: len(person.stores.asks.waiting()) == 2)
+    person.window.on_action("new_task")
+    sidebar = person.window.sidebar
+    QTest.keyClicks(sidebar.search, "discount")
+    await person.until(lambda: bool(sidebar.results.lines) and sidebar.results.isVisible())
+    QTest.keyClick(sidebar.search, Qt.Key.Key_Return)
+    await person.until(lambda: person.front.store.title.startswith("The tests in shop/"))
