@@ -15,6 +15,9 @@ from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 
 _MOST_LINES = 20
+# A short output only grows and is added to; of a long one the end is shown anew each time.
+_SHORT = 16_000
+_LAST_LINES = 200
 
 
 class ToolCard(QWidget):
@@ -44,7 +47,7 @@ class ToolCard(QWidget):
         self._diff_head.setVisible(bool(diff))
         if diff:
             self._diff.show_diff(diff)
-        output = "" if diff else plain(row.result.text if row.result else row.output).rstrip("\n")
+        output = "" if diff else plain(row.result.text if row.result else _end_of(row.output)).rstrip("\n")
         self._output.setVisible(bool(output))
         self._output_head.setVisible(bool(output))
         if output:
@@ -68,6 +71,12 @@ class ToolCard(QWidget):
         layout.addWidget(head)
         layout.addWidget(view)
         return head
+
+
+def _end_of(output: str) -> str:
+    if len(output) <= _SHORT:
+        return output
+    return "\n".join(output[-_SHORT:].splitlines()[1:][-_LAST_LINES:])
 
 
 def _diff(row: ToolRow) -> str:

@@ -84,6 +84,14 @@ def test_an_open_call_shows_its_output_as_it_comes(show: MakeBlock) -> None:
     assert output.toPlainText() == "all done"
 
 
+def test_of_a_very_long_output_the_end_is_shown_while_it_runs(show: MakeBlock) -> None:
+    block = show(tool("shell", {"command": "make"}))
+    block.set_open(True)
+    block.set_row(tool("shell", {"command": "make"}, output="".join(f"line {number}\n" for number in range(9_000))))
+    lines = part(block, CodeView, "Output").toPlainText().splitlines()
+    assert (lines[-1], len(lines)) == ("line 8999", 200)
+
+
 def test_a_change_shows_its_diff_instead_of_its_arguments(show: MakeBlock) -> None:
     row = tool("code", {"action": "patch", "path": "a.py"}, "ok", details={"diff": _DIFF, "added": 1, "removed": 1})
     block = show(row)
