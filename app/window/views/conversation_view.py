@@ -60,6 +60,12 @@ class ConversationView(QWidget):
         """Where F6 stops."""
         return (self.transcript, self.composer.field)
 
+    def allow_once(self) -> None:
+        """Allow the approval that waits here, if it can be seen: nobody allows what they did not look at."""
+        approval = next((ask for ask in self.store.waiting if ask.kind == "approval"), None)
+        if approval is not None and self.transcript.is_at_end:
+            self.store.answer(approval.id, allow=True)
+
     def choose(self, workspace: str, model: str) -> None:
         """Take these for the next task that is started here."""
         self.choices.choose(workspace, model)

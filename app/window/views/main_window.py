@@ -116,6 +116,7 @@ class MainWindow(QMainWindow):
             "new_task": self._on_new_task,
             "stop": self._on_stop,
             "next_ask": self._on_next_ask,
+            "allow_once": self._on_allow_once,
             "palette": self._on_palette,
             "search": self._on_search,
             "close_tab": self._on_close_tab,
@@ -168,6 +169,9 @@ class MainWindow(QMainWindow):
         place = waiting.index(here) + 1 if here in waiting else 0
         self.pages.open(waiting[place % len(waiting)])
         self.pages.front.transcript.to_end()
+
+    def _on_allow_once(self) -> None:
+        self.pages.front.allow_once()
 
     def _on_palette(self) -> None:
         actions = [_choice(action) for action in ACTIONS if action.in_palette]
