@@ -69,7 +69,7 @@ class TaskRun:
         self._cancel = cancel
         self._engine_ends = asyncio.Event()
         self._takes_words = True
-        self._processes: dict[str, None] = {}
+        self._processes: dict[str, str] = {}
         agent.subscribe(recorder.listen)
 
     @property
@@ -171,7 +171,8 @@ class TaskRun:
 
     def _remember(self, ended: tuple[str, ...]) -> None:
         """For the notice at the end; each once, though stop and tools see the same processes."""
-        self._processes |= dict.fromkeys(ended)
+        for name in ended:
+            self._processes.setdefault(name.rpartition("(pid ")[2], name)
 
     def _show_left(self, count: int) -> None:
         if count:
@@ -224,7 +225,7 @@ class TaskRun:
         """What the conversation is told at the end besides the end itself."""
         remarks: list[str] = []
         if self._processes:
-            remarks.append(f"Ended: {', '.join(self._processes)}.")
+            remarks.append(f"Ended: {', '.join(self._processes.values())}.")
         if unread := [*self._agent.queued_steering, *self._agent.queued_follow_ups]:
             remarks.append(f"Not read any more: {', '.join(f'“{text_of(message)}”' for message in unread)}.")
         return remarks
