@@ -55,9 +55,15 @@ def running_line(tool: str, arguments: JsonObject, width: int, style: Style) -> 
 
 
 def result_line(
-    call: ToolCallBlock | None, result: ToolResultBlock, width: int, style: Style, *, with_diff: bool = True
+    call: ToolCallBlock | None,
+    result: ToolResultBlock,
+    width: int,
+    style: Style,
+    *,
+    with_diff: bool = True,
+    with_output: bool = True,
 ) -> str:
-    """One line for a finished call, and the diff below it where there is one."""
+    """One line for a finished call; below it the diff, or the end of a failed command's output."""
     words = words_of(result.tool, call.arguments if call else {})
     sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
     time = "" if result.summary.endswith(" s") else _time(result.details)
@@ -68,7 +74,7 @@ def result_line(
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
     line = style.join(f"{sign} {head}", tail, style.dim(time))
     below = diff_lines(_text(result.details or {}, "diff"), width, style) if with_diff else []
-    if result.is_error and was_run and result.tool == "shell":
+    if with_output and result.is_error and was_run and result.tool == "shell":
         below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text)]
     return "\n".join([line, *below])
 

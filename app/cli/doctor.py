@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from app.cli.database_check import check_database
-from app.cli.models import NOTHING_FOUND, provider_lines
+from app.cli.models import NOTHING_FOUND, ready_lines
 from app.cli.options import Options
 from app.cli.style import PLAIN
 from app.cli.terminal import Terminal
@@ -170,4 +170,4 @@ async def _models(connection: Connection) -> Finding:
     found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
     if found.default is None:
         return Finding("could_be_better", "models", "none set up", NOTHING_FOUND)
-    return Finding("good", "models", f"default {found.default}", "\n".join(provider_lines(found, PLAIN)))
+    return Finding("good", "models", f"default {found.default}", "\n".join(ready_lines(found, PLAIN)))

@@ -3,7 +3,7 @@
 import msgspec
 
 from app.cli.options import Options
-from app.cli.plain import plain
+from app.cli.plain import plain, wrapped
 from app.cli.style import Style
 from app.cli.terminal import Terminal
 from app.client.launch import connect
@@ -12,8 +12,9 @@ from app.protocol.models import Model, ModelListParams, ModelListResult, Provide
 from app.protocol.wire import MODEL_LIST
 
 NOTHING_FOUND = (
-    "No model is set up. Set a key such as OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY in your environment,\n"
-    "or start a local server (Ollama, LM Studio, llama.cpp, vLLM), or try: errand tour"
+    "No model is set up. Set a key such as OPENAI_API_KEY, ANTHROPIC_API_KEY or\n"
+    "GEMINI_API_KEY in your environment, or start a local server (Ollama,\n"
+    "LM Studio, llama.cpp, vLLM), or try: errand tour"
 )
 
 
@@ -26,18 +27,24 @@ async def list_models(options: Options, paths: Paths, terminal: Terminal) -> int
     if options.json:
         terminal.line(msgspec.json.encode(found).decode())
         return 0
-    for line in [*provider_lines(found, terminal.style), "", *model_lines(found, terminal.style)]:
+    for line in [*ready_lines(found, terminal.style), *missing_lines(found, terminal.style, terminal.width), ""]:
+        terminal.line(line)
+    for line in model_lines(found, terminal.style):
         terminal.line(line)
     return 0
 
 
-def provider_lines(found: ModelListResult, style: Style) -> list[str]:
-    """What is ready, in a line each; the rest with what it lacks."""
+def ready_lines(found: ModelListResult, style: Style) -> list[str]:
+    """The providers that can be used, in a line each."""
     ready = [provider for provider in found.providers if provider.ready]
-    missing = [provider for provider in found.providers if not provider.ready and provider.key_variable]
-    lines = [f"{style.green(style.sign('tick'))} {plain(provider.title)}  {_source(provider)}" for provider in ready]
-    wanted = ", ".join(provider.key_variable for provider in missing)
-    return [*lines, style.dim(f"not set: {wanted}")] if wanted else lines
+    return [f"{style.green(style.sign('tick'))} {plain(provider.title)}  {_source(provider)}" for provider in ready]
+
+
+def missing_lines(found: ModelListResult, style: Style, width: int) -> list[str]:
+    """The variables that would make others usable."""
+    missing = [provider.key_variable for provider in found.providers if not provider.ready and provider.key_variable]
+    text = wrapped(f"not set: {', '.join(missing)}", width) if missing else ""
+    return [style.dim(line) for line in text.splitlines()]
 
 
 def model_lines(found: ModelListResult, style: Style) -> list[str]:
@@ -45,7 +52,8 @@ def model_lines(found: ModelListResult, style: Style) -> list[str]:
         return [*NOTHING_FOUND.splitlines()]
     names = {provider.name for provider in found.providers if provider.ready}
     rows = [_row(model, style) for model in found.models if model.provider in names]
-    return [*rows, f"default: {style.bold(plain(found.default))}"]
+    prices = [style.dim("  prices in US dollars: a million tokens in / out")] if any("$" in row for row in rows) else []
+    return [*rows, *prices, f"default: {style.bold(plain(found.default))}"]
 
 
 def _source(provider: Provider) -> str:
@@ -65,5 +73,5 @@ def _row(model: Model, style: Style) -> str:
     size = f"{model.context_tokens:,} tokens" if model.context_tokens else ""
     price = ""
     if model.input_price is not None and model.output_price is not None:
-        price = f"${model.input_price:g} in, ${model.output_price:g} out for a million tokens"
+        price = f"${model.input_price:g} / ${model.output_price:g}"
     return f"  {plain(model.id):<44} {style.dim(style.join(size, price))}".rstrip()

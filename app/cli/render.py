@@ -145,7 +145,10 @@ class Transcript:
         if result.tool in CONTROL_TOOLS and (result.tool == "ask_user" or not result.is_error):
             return ""
         with_diff = result.call_id not in self._previewed
-        return result_line(call, result, self.width, self.style, with_diff=with_diff) + "\n"
+        # What was stopped did not fail: its output says nothing about a cause.
+        with_output = self.task is None or not self.task.stopping
+        line = result_line(call, result, self.width, self.style, with_diff=with_diff, with_output=with_output)
+        return line + "\n"
 
     def _notice(self, notice: NoticeBlock) -> str:
         if notice.kind == "error" and notice.text in self._errors:

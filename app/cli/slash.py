@@ -1,7 +1,7 @@
 """The slash commands of a conversation that only look something up or choose the model."""
 
 from app.cli.live_prompt import LivePrompt
-from app.cli.models import model_lines, provider_lines
+from app.cli.models import model_lines, ready_lines
 from app.cli.search import hit_line
 from app.cli.tasks import task_row
 from app.client.connection import Connection
@@ -19,7 +19,8 @@ HELP = """\
 /search TEXT  full-text search in all conversations
 /new          start a new conversation
 /help         this list
-Enter sends or steers, Alt+Enter queues a follow-up, Ctrl+C stops the task, Ctrl+D leaves."""
+Enter sends or steers, Alt+Enter queues a follow-up,
+Ctrl+C stops the task, Ctrl+D leaves."""
 
 
 class SlashCommands:
@@ -48,7 +49,7 @@ class SlashCommands:
 
     async def _models(self) -> None:
         found = await self._connection.call(MODEL_LIST, ModelListParams())
-        for line in [*provider_lines(found, self._prompt.style), *model_lines(found, self._prompt.style)]:
+        for line in [*ready_lines(found, self._prompt.style), *model_lines(found, self._prompt.style)]:
             self._prompt.line(line)
 
     async def _tasks(self) -> None:

@@ -5,8 +5,9 @@ import sys
 from collections.abc import Mapping
 
 from app.cli.chat import chat
-from app.cli.models import model_lines, provider_lines
+from app.cli.models import ready_lines
 from app.cli.options import Options
+from app.cli.plain import plain
 from app.cli.terminal import Terminal
 from app.cli.tour import play
 from app.client.connection import Connection
@@ -28,11 +29,12 @@ async def start(options: Options, paths: Paths, terminal: Terminal) -> int:
         if found.default is None:
             terminal.line("No API key, no local model server and no default model: this is the guided tour.\n")
             return await play(connection, paths, terminal)
-        for line in provider_lines(found, terminal.style):
+        for line in ready_lines(found, terminal.style):
             terminal.line(line)
         if not terminal.interactive:
             terminal.line(f"default model: {found.default}. Hand over a task: errand run 'what to do'")
             return 0
+        terminal.line(f"model: {plain(found.default)}")
         wants_tour = await _is_new(connection) and await _first_choice(connection, found, terminal)
         if wants_tour:
             return await play(connection, paths, terminal)
@@ -61,20 +63,21 @@ async def _is_new(connection: Connection) -> bool:
 
 async def _first_choice(connection: Connection, found: ModelListResult, terminal: Terminal) -> bool:
     """Let the person choose the default model; True for the tour instead."""
-    ready = {provider.name for provider in found.providers if provider.ready}
-    offered = [model.id for model in found.models if model.provider in ready][:_MOST_OFFERED]
-    for line in model_lines(found, terminal.style)[-1:]:
-        terminal.line(line)
+    local = {provider.name for provider in found.providers if provider.local and provider.ready}
+    names = [found.default or "", *(model.id for model in found.models if model.provider in local)]
+    offered = list(dict.fromkeys(names))[:_MOST_OFFERED]
     for number, name in enumerate(offered, start=1):
-        terminal.line(f"  {number}  {name}")
+        terminal.line(f"  {number}  {plain(name)}{'  (Enter)' if number == 1 else ''}")
     terminal.line("  t  the guided tour: scripted replies, real tools")
-    try:
-        choice = (await terminal.ask("Enter for the default, a number, a model id, or t > ")).strip()
-    except (EOFError, KeyboardInterrupt):
-        return False
-    if choice.lower() == "t":
-        return True
-    if choice:
+    while True:
+        try:
+            choice = (await terminal.ask("a number, t, or another model id (errand models) > ")).strip()
+        except (EOFError, KeyboardInterrupt):
+            return False
+        if choice.lower() in ("", "t"):
+            return choice != ""
         name = offered[int(choice) - 1] if choice.isdecimal() and 1 <= int(choice) <= len(offered) else choice
-        await connection.call(SETTINGS_SET, SettingsSetParams(name="default_model", value=name))
-    return False
+        if "/" in name.strip("/"):
+            await connection.call(SETTINGS_SET, SettingsSetParams(name="default_model", value=name))
+            return False
+        terminal.line(terminal.style.amber(f"{plain(name)!r} is no model id: write provider/model, as in the list."))

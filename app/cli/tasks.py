@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from app.cli.answers import NobodyAnswers
-from app.cli.figures import account, short_id
+from app.cli.figures import account, ago, short_id
 from app.cli.options import Options
 from app.cli.plain import columns, one_line
 from app.cli.run import UsageError
@@ -14,7 +14,6 @@ from app.cli.style import Style
 from app.cli.terminal import Terminal
 from app.cli.watch import Watch
 from app.client.connection import Connection
-from app.client.figures import duration
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.tasks import Task, TaskIdParams, TaskListParams
@@ -56,8 +55,8 @@ async def stop_task(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 def task_row(task: Task, width: int, style: Style) -> str:
     """One task in one line: id, state, age, what it was asked, what it took."""
-    age = duration((datetime.now(UTC) - task.started_at).total_seconds())
-    head = f"{short_id(task.id)}  {status_words(task):<12} {age + ' ago':>15}  "
+    age = ago((datetime.now(UTC) - task.started_at).total_seconds())
+    head = f"{short_id(task.id)}  {status_words(task):<12} {age:>10}  "
     tail = account(task, style)
     room = max(12, width - columns(head) - columns(tail) - 2)
     return f"{_painted(task, head, style)}{one_line(task.prompt, room)}  {style.dim(tail)}"

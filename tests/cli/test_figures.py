@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.figures import ago
 from app.cli.plain import columns, cut, one_line, plain, short_path, wrapped
 from app.cli.style import style_for
 from app.client.figures import count, duration, money
@@ -68,3 +69,13 @@ def test_colours_follow_the_terminal_and_the_environment(
     environment: dict[str, str], is_terminal: bool, colour: bool
 ) -> None:
     assert style_for(environment, is_terminal, "utf-8").colour is colour
+
+
+def test_ages_are_told_in_one_unit() -> None:
+    assert [ago(seconds) for seconds in (-1, 41.2, 130, 7_000, 200_000)] == [
+        "0 s ago",
+        "41 s ago",
+        "2 min ago",
+        "2 h ago",
+        "2 d ago",
+    ]
