@@ -43,13 +43,17 @@ class ThinkingRow:
 
 @dataclass(frozen=True, slots=True)
 class ToolRow:
-    """A tool call with its result once there is one; `output` is what it printed so far."""
+    """A tool call with its result once there is one; `output` is what it printed so far.
+
+    `waiting` says that it has not begun: a person must allow it first.
+    """
 
     key: str
     node: Node
     call: ToolCallBlock
     result: ToolResultBlock | None
     output: str
+    waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

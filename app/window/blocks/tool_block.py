@@ -61,6 +61,8 @@ def _line_of(row: ToolRow) -> tuple[str, str, list[Piece]]:
     """Icon, its colour, and the words: `ran make test · 12 passed · 1.2 s`."""
     words = words_of(row.call.tool, row.call.arguments)
     result = row.result
+    if row.waiting:
+        return "shield-question-mark", "waiting_mark", [Piece("waits for you before"), Piece(words.doing), *_object(words)]
     if result is None:
         return words.icon, "link", [Piece(words.doing), *_object(words), Piece("…")]
     if result.is_error:
@@ -79,7 +81,9 @@ def _outcome(result: ToolResultBlock) -> list[Piece]:
     details = result.details or {}
     added, removed = details.get("added"), details.get("removed")
     if isinstance(added, int) and isinstance(removed, int):
-        return [Piece(f"+{added}", "done"), Piece(f"−{removed}", "failed")]
+        counts = [Piece(f"+{added}", "done")] if added else []
+        counts += [Piece(f"−{removed}", "failed")] if removed else []
+        return counts or _dotted("no change", "muted")
     return _dotted(one_line(result.summary, _SUMMARY), "muted")
 
 

@@ -1,7 +1,7 @@
 """The rows of one finished node, with what belongs to it: results, output and asks. Which those are is the branch's."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.protocol.asks import Ask
 from app.protocol.blocks import ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
@@ -104,7 +104,9 @@ class _Reply:
         message = call.arguments.get("message")
         if call.tool == "send_update" and isinstance(message, str) and not was_refused:
             return [*self._text_rows(index, message)]
-        return [self._tool_row(index, call, result), *self._approval_rows(call)]
+        approvals = self._approval_rows(call)
+        waiting = any(row.ask.status == "waiting" for row in approvals)
+        return [replace(self._tool_row(index, call, result), waiting=waiting), *approvals]
 
     def _question_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:
         question = call.arguments.get("question")
@@ -115,7 +117,7 @@ class _Reply:
         # It was never put: the card says why. Before it is put there is nothing to show.
         return [self._tool_row(index, call, result)] if result is not None else []
 
-    def _approval_rows(self, call: ToolCallBlock) -> list[Row]:
+    def _approval_rows(self, call: ToolCallBlock) -> list[AskRow]:
         own = [ask for ask in self._asks if ask.approval is not None and ask.approval.call_id == call.call_id]
         self._asks = [ask for ask in self._asks if ask not in own]
         return [AskRow(ask.id, ask) for ask in own]
