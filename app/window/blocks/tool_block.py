@@ -62,7 +62,7 @@ def _line_of(row: ToolRow) -> tuple[str, str, list[Piece]]:
     words = words_of(row.call.tool, row.call.arguments)
     result = row.result
     if row.waiting:
-        return "shield-question-mark", "waiting_mark", [Piece("waits for you before"), Piece(words.doing), *_object(words)]
+        return "shield-question-mark", "waiting_mark", [Piece(f"waits for you before {words.doing}"), *_object(words)]
     if result is None:
         return words.icon, "link", [Piece(words.doing), *_object(words), Piece("…")]
     if result.is_error:
