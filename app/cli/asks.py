@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from app.cli.diff import diff_lines
+from app.cli.diff import whole_diff_lines
 from app.cli.plain import exact, plain, short_path
 from app.cli.style import Style
 from app.protocol.asks import Approval, Ask, AskAnswerParams, Remember, Risk
@@ -22,10 +22,10 @@ class Problem:
 Reply: TypeAlias = AskAnswerParams | Problem
 
 
-def ask_lines(ask: Ask, width: int, style: Style) -> list[str]:
+def ask_lines(ask: Ask, style: Style) -> list[str]:
     """The ask as a person must see it before answering."""
     if ask.approval is not None:
-        return _approval_lines(ask.approval, width, style)
+        return _approval_lines(ask.approval, style)
     head = f"{style.amber(style.sign('ask'))} {style.bold(plain(ask.text))}"
     choices = [f"  {number}  {plain(choice)}" for number, choice in enumerate(ask.choices, start=1)]
     return [head, *choices]
@@ -78,7 +78,7 @@ def outcome(ask: Ask) -> str:
     return f"went on{by}" if ask.kind == "limit" else f"allowed {lasting[ask.remember]}{by}"
 
 
-def _approval_lines(approval: Approval, width: int, style: Style) -> list[str]:
+def _approval_lines(approval: Approval, style: Style) -> list[str]:
     risk = _RISKS[approval.risk]
     painted = style.paint("1;31", risk) if approval.risk == "high" else style.amber(risk)
     lines = [f"{style.amber(style.sign('warn'))} {style.bold('approval needed')}{style.sign('sep')}{painted}"]
@@ -91,7 +91,7 @@ def _approval_lines(approval: Approval, width: int, style: Style) -> list[str]:
     reads = tuple(path for path in approval.reads if path != approval.working_dir)
     lines += _path_lines("reads", reads) + _path_lines("writes", approval.writes)
     lines.append(f"  why    {style.dim(plain(approval.rule))}")
-    return lines + diff_lines(approval.preview, width, style)
+    return lines + whole_diff_lines(approval.preview, style)
 
 
 def _path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:

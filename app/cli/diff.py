@@ -1,4 +1,4 @@
-"""A unified diff as coloured lines, indented under its tool line and cut where it grows long."""
+"""A unified diff as coloured lines, indented under its tool line."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,24 @@ MOST_LINES = 40
 
 
 def diff_lines(diff: str, width: int, style: Style) -> list[str]:
-    """The changed lines with their context; file headers are left out, for the tool line names the file."""
-    lines = [line for line in plain(diff).splitlines() if not line.startswith(("--- ", "+++ "))]
-    shown = [_painted(line, width, style) for line in _without_first_hunk_mark(lines)]
+    """The changed lines with their context, cut where they grow long; the tool line names the file."""
+    shown = whole_diff_lines(diff, style, max(12, width - 4))
     if len(shown) > MOST_LINES:
         left_out = len(shown) - MOST_LINES
         return [*shown[:MOST_LINES], style.dim(f"    … {left_out:,} more lines")]
     return shown
+
+
+def whole_diff_lines(diff: str, style: Style, room: int | None = None) -> list[str]:
+    """All of it, as who is to allow it must see it; `room` cuts each line to so many columns."""
+    lines = _without_header(plain(diff).splitlines())
+    return [_painted(line, room, style) for line in _without_first_hunk_mark(lines)]
+
+
+def _without_header(lines: list[str]) -> list[str]:
+    """The header is the first two lines only: further down the same signs begin a change, such as SQL's `-- x`."""
+    is_header = len(lines) > 1 and lines[0].startswith("--- ") and lines[1].startswith("+++ ")
+    return lines[2:] if is_header else lines
 
 
 def _without_first_hunk_mark(lines: list[str]) -> Iterator[str]:
@@ -24,8 +35,9 @@ def _without_first_hunk_mark(lines: list[str]) -> Iterator[str]:
             yield line
 
 
-def _painted(line: str, width: int, style: Style) -> str:
-    short = ("    " + cut(line.expandtabs(4), max(12, width - 4))).rstrip()
+def _painted(line: str, room: int | None, style: Style) -> str:
+    line = line.expandtabs(4)
+    short = ("    " + (line if room is None else cut(line, room))).rstrip()
     if line.startswith("+"):
         return style.green(short)
     if line.startswith("-"):

@@ -112,6 +112,18 @@ def test_a_change_of_a_file_shows_its_diff() -> None:
     )
 
 
+def test_what_is_to_be_allowed_is_shown_whole() -> None:
+    removed = "-- drop the table"
+    lines = "".join(f"+line {number} {'x' * 200}\n" for number in range(100))
+    asked = approval()
+    assert asked.approval is not None
+    preview = f"--- a.sql\n+++ a.sql\n@@ -1,1 +1,100 @@\n-{removed}\n{lines}"
+    previewed = msgspec.structs.replace(asked.approval, preview=preview, command=None)
+    text = transcript().event(AskUpdate(ask=msgspec.structs.replace(asked, approval=previewed)))
+    assert f"    -{removed}\n" in text
+    assert f"    +line 99 {'x' * 200}\n" in text
+
+
 def test_a_diff_that_was_just_allowed_is_not_shown_again() -> None:
     shown = transcript()
     asked = approval()
