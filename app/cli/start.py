@@ -49,7 +49,7 @@ def has_display(environment: Mapping[str, str], platform: str) -> bool:
 
 def _face(environment: Mapping[str, str], platform: str) -> str:
     if has_display(environment, platform):
-        return "The window is not built yet: Errand runs in the terminal."
+        return "This is the terminal; the window opens with: errand window"
     return "No display was found: Errand runs in the terminal."
 
 

@@ -29,6 +29,7 @@ class SidebarView(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._stores = stores
         self._theme = theme
+        self.setMinimumWidth(theme.tokens.column // 3)
         self.search = SearchField(theme, "Search")
         self.new = push_button("New task")
         self.inbox = InboxView(stores, unread, theme, pulse)

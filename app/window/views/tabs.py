@@ -42,6 +42,7 @@ class TabsView(QTabBar):
         super().__init__(parent)
         self._theme = theme
         self._pulse = pulse
+        self._looks: dict[str, TabLook] = {}
         self.setObjectName("tabs")
         self.setAccessibleName("Open conversations")
         self.setMovable(True)
@@ -78,6 +79,10 @@ class TabsView(QTabBar):
             self.chosen.emit(key)
 
     def show_look(self, key: str, look: TabLook) -> None:
+        """Each change lays the whole bar out, so that what is shown already is left alone."""
+        if self._looks.get(key) == look:
+            return
+        self._looks[key] = look
         index = self.keys.index(key)
         title = look.title if len(look.title) <= _LONGEST_TITLE else look.title[: _LONGEST_TITLE - 1] + "…"
         mark = self.tabButton(index, QTabBar.ButtonPosition.LeftSide)
@@ -91,6 +96,7 @@ class TabsView(QTabBar):
         self.setCurrentIndex(self.keys.index(key))
 
     def remove(self, key: str) -> None:
+        self._looks.pop(key, None)
         index = self.keys.index(key)
         self.tabButton(index, QTabBar.ButtonPosition.LeftSide).hide()  # what pulses in it stops
         self.removeTab(index)
