@@ -11,6 +11,7 @@ from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
 from app.engine.settings import SettingValues
+from app.protocol.agents import Personality, ThinkingLevel
 from app.protocol.blocks import NoticeBlock, TextBlock
 from app.protocol.events import TaskUpdate
 from app.protocol.tasks import Task, TaskStartParams
@@ -66,10 +67,10 @@ async def new_task(params: TaskStartParams, place: Place, settings: SettingValue
         model=model,
         workspace=place.conversation.workspace,
         started_at=datetime.now(UTC),
-        api_base=params.api_base or settings.default_api_base or None,
+        api_base=params.api_base or _default_api_base(model, settings),
         mode=params.mode,
         approve=params.approve,
-        thinking_level=params.thinking_level or place.personality.thinking_level or settings.thinking_level,
+        thinking_level=params.thinking_level or _thinking_level(place.personality, settings),
         max_turns=params.max_turns or settings.max_turns,
         budget_usd=params.budget_usd or settings.budget_usd or None,
     )
@@ -89,3 +90,13 @@ def publish_opening(task: Task, place: Place, log: EventLog, *, has_price: bool)
         branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
     branch.announce_head()
     return branch
+
+
+def _default_api_base(model: str, settings: SettingValues) -> str | None:
+    """For models of no known provider only: another provider's key must not go to that address."""
+    return settings.default_api_base or None if model.startswith("openai_compatible/") else None
+
+
+def _thinking_level(personality: Personality, settings: SettingValues) -> ThinkingLevel:
+    """The personality's own level, or where it has none the one of the settings."""
+    return settings.thinking_level if personality.thinking_level == "off" else personality.thinking_level

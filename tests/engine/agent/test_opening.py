@@ -71,3 +71,21 @@ async def test_a_task_id_that_is_no_name_is_refused(tmp_path: Path, task_id: str
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(InvalidParams, match="taskId"):
             await engine.start(task_id=task_id)
+
+
+async def test_the_default_address_is_for_models_of_no_known_provider_only(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Hi."), Reply(text="Hi.")])) as engine:
+        engine.services.settings.set("default_api_base", engine.model.url)
+        workspace, runner = str(engine.workspace), engine.services.runner
+        own = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="openai_compatible/x"), "me")
+        known = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="scripted/note"), "me")
+        assert (own.api_base, known.api_base) == (engine.model.url, None)
+        await runner.stop(known.id, "me")
+        for task in (own, known):
+            await engine.watcher.end(task.id)
+
+
+async def test_the_thinking_level_of_the_settings_holds_where_nothing_else_is_said(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Hi.")])) as engine:
+        engine.services.settings.set("thinking_level", "high")
+        assert (await engine.watcher.end((await engine.start()).id)).thinking_level == "high"
