@@ -47,11 +47,12 @@ class TextView(QTextBrowser):
         self.anchorClicked.connect(self._on_anchor_clicked)
 
     def show_document(self, document: QTextDocument) -> None:
-        """Show a document that nobody else has. It has no parent: the view keeps it as long as it is shown."""
+        """Show a document that nobody else has; it ends with the view or with the next one."""
         document.setDocumentMargin(0)
+        document.setParent(self)
         self.setDocument(document)
         if self._shown is not None:
-            # PySide keeps every document it was given alive with the view, until it has no parent.
+            # Else it would live as long as the view.
             self._shown.setParent(None)
         self._shown = document
         self.updateGeometry()

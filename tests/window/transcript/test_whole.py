@@ -6,12 +6,14 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QTextDocument
 from PySide6.QtWidgets import QWidget
+from shiboken6 import delete, isValid
 
 from app.window.blocks.line_button import LineButton
 from app.window.blocks.text_view import TextView
 from app.window.rows import Row
 from app.window.theme.theme import Theme
-from tests.support.rows import end, image, long_conversation, notice, reply, thinking, tool, user
+from app.window.transcript.view import TranscriptView
+from tests.support.rows import KeptActions, RowList, end, image, long_conversation, notice, reply, thinking, tool, user
 from tests.window.transcript.conftest import Page
 
 MakePage = Callable[..., Page]
@@ -61,10 +63,23 @@ def test_another_theme_repaints_all_and_moves_nothing(page: MakePage, theme: The
     assert dark.isdisjoint(light)
 
 
+def _documents() -> int:
+    gc.collect()
+    return sum(isinstance(one, QTextDocument) and isValid(one) for one in gc.get_objects())
+
+
+def test_a_closed_transcript_leaves_no_document(theme: Theme) -> None:
+    before = _documents()
+    view = TranscriptView(RowList(_every_kind()), theme, KeptActions())
+    view.show()
+    assert _documents() > before
+    delete(view)
+    assert _documents() <= before
+
+
 def test_what_was_shown_is_not_kept(page: MakePage) -> None:
+    before = _documents()
     shown = page(long_conversation(2_000))
     for _ in range(100):
         shown.view.scroll_by(-500)
-    gc.collect()
-    documents = [one for one in gc.get_objects() if isinstance(one, QTextDocument)]
-    assert len(documents) < 120
+    assert _documents() - before < 120
