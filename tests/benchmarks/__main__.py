@@ -12,6 +12,7 @@ from tests.benchmarks.start import start
 from tests.benchmarks.steps import fifty_tasks, one_task
 from tests.benchmarks.stop import stop
 from tests.benchmarks.stored import stored
+from tests.benchmarks.window_transcript import window_transcript
 
 BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("one_task", one_task),
@@ -20,6 +21,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("stop", stop),
     ("stored", stored),
     ("loop", loop_alone),
+    ("window_transcript", window_transcript),
 )
 
 
