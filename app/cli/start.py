@@ -1,9 +1,5 @@
 """`errand` alone: what was found, the first choice a newcomer makes, then the conversation or the tour."""
 
-import os
-import sys
-from collections.abc import Mapping
-
 from app.cli.chat import chat
 from app.cli.models import ready_lines
 from app.cli.options import Options
@@ -22,7 +18,6 @@ _MOST_OFFERED = 9
 
 
 async def start(options: Options, paths: Paths, terminal: Terminal) -> int:
-    terminal.line(_face(os.environ, sys.platform))
     connection = await connect(paths, "errand")
     try:
         found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
@@ -41,16 +36,6 @@ async def start(options: Options, paths: Paths, terminal: Terminal) -> int:
     finally:
         await connection.close()
     return await chat(options, paths, terminal)
-
-
-def has_display(environment: Mapping[str, str], platform: str) -> bool:
-    return platform in ("win32", "darwin") or bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
-
-
-def _face(environment: Mapping[str, str], platform: str) -> str:
-    if has_display(environment, platform):
-        return "This is the terminal; the window opens with: errand window"
-    return "No display was found: Errand runs in the terminal."
 
 
 async def _is_new(connection: Connection) -> bool:
