@@ -50,7 +50,7 @@ class Errand:
             "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
             "COLUMNS": "100",
         }
-        for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
             self.environment.pop(name, None)
 
     async def run(self, *arguments: str, typed: str = "", variables: Mapping[str, str] = {}) -> Finished:
