@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QWidget
 
 from app.window.theme.theme import Theme
 
@@ -14,12 +15,12 @@ _LEAST = 0.35
 
 
 class Pulse(QObject):
-    """Tells its followers the strength, 0.35 to 1, some 15 times a second; 1 without motion."""
+    """Repaints its followers some 15 times a second; `strength` is 0.35 to 1, and 1 without motion."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._followers: list[Callable[[], None]] = []
+        self._followers: list[QWidget] = []
         self._timer = QTimer(self)
         self._timer.setInterval(_FRAME_MS)
         self._timer.timeout.connect(self._on_timeout)
@@ -36,16 +37,20 @@ class Pulse(QObject):
     def is_running(self) -> bool:
         return self._timer.isActive()
 
-    def follow(self, repaint: Callable[[], None]) -> Callable[[], None]:
-        """Call `repaint` at each frame; returns what ends that."""
-        self._followers.append(repaint)
+    def follow(self, widget: QWidget) -> Callable[[], None]:
+        """Repaint `widget` at each frame until it is destroyed, or until what is returned is called."""
+        self._followers.append(widget)
         self._start_or_stop()
 
-        def leave() -> None:
-            if repaint in self._followers:
-                self._followers.remove(repaint)
+        def drop() -> None:
+            self._followers.remove(widget)
             self._start_or_stop()
 
+        def leave() -> None:
+            widget.destroyed.disconnect(drop)
+            drop()
+
+        widget.destroyed.connect(drop)  # one that is deleted while it is seen gets no hide event
         return leave
 
     def _start_or_stop(self) -> None:
@@ -56,8 +61,8 @@ class Pulse(QObject):
             self._timer.stop()
 
     def _on_timeout(self) -> None:
-        for repaint in tuple(self._followers):
-            repaint()
+        for widget in tuple(self._followers):
+            widget.update()
 
     def _on_theme_changed(self) -> None:
         self._start_or_stop()

@@ -99,7 +99,7 @@ class StateDot(QWidget):
     def _follow(self) -> None:
         wanted = self._state == "working" and self.isVisible()
         if wanted and self._leave is None:
-            self._leave = self._pulse.follow(self.update)
+            self._leave = self._pulse.follow(self)
         elif not wanted and self._leave is not None:
             self._leave()
             self._leave = None

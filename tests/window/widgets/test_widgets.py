@@ -73,6 +73,22 @@ def test_the_pulse_runs_only_while_a_working_dot_is_seen_and_motion_is_wanted(th
     assert not pulse.is_running
 
 
+def test_a_dot_that_is_deleted_while_it_works_leaves_the_pulse(theme: Theme, qtbot: QtBot) -> None:
+    theme.set_motion(True)
+    pulse = Pulse(theme)
+    kept, deleted = StateDot(theme, pulse), StateDot(theme, pulse)
+    qtbot.addWidget(kept)
+    for dot in (kept, deleted):
+        dot.set_state("working")
+        dot.show()
+    with qtbot.waitSignal(deleted.destroyed):
+        deleted.deleteLater()
+    theme.changed.emit()  # repaints what follows, as a frame does
+    assert pulse.is_running
+    kept.hide()
+    assert not pulse.is_running
+
+
 def test_a_banner_tells_acts_and_is_put_away(theme: Theme, qtbot: QtBot) -> None:
     banner = Banner(theme)
     qtbot.addWidget(banner)
