@@ -21,6 +21,7 @@ async def test_16_the_tour_runs_three_tasks_without_a_person_and_without_a_key(e
     assert "friendly" in (folder / "WELCOME.md").read_text()
     assert "discount_percent / 100" in (folder / "shop" / "basket.py").read_text()
     assert not (folder / "build").exists()
+    assert "There is no build" not in done.out, "resources/tour/workspace/build is missing"
 
 
 async def test_17_tasks_of_several_terminals_run_at_once(errand: Errand) -> None:
