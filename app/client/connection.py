@@ -6,14 +6,12 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
-from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed
 
 from app.client.dial import DIAL_ERRORS, call_error, dial
-from app.client.errors import CallError, ConnectionLost, NoEngine
+from app.client.errors import CallError, ConnectionLost, NoEngine, SocketFailed
 from app.client.follows import Detail, Follows
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import (
@@ -26,6 +24,9 @@ from app.protocol.engine import (
 from app.protocol.events import Delta, EventRecord, Resync
 from app.protocol.struct import Wire
 from app.protocol.wire import SUBSCRIBE, UNSUBSCRIBE, Failure, Method, Request
+
+if TYPE_CHECKING:
+    from app.client.socket import Socket
 
 P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
@@ -100,7 +101,7 @@ class Connection:
         self._unanswered: dict[int, _Call] = {}
         self._listeners: list[Listener] = []
         self._follows = Follows()
-        self._socket: ClientConnection | None = None
+        self._socket: Socket | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._down = ""  # why calls fail at once
         self.instance_id = ""
@@ -181,13 +182,13 @@ class Connection:
             await self._socket.close()
             self._socket = None
 
-    async def _dial(self) -> ClientConnection:
+    async def _dial(self) -> "Socket":
         socket, engine = await dial(self._find(), self._introduction)
         self.instance_id = engine.instance_id
         self._welcome = engine
         return socket
 
-    async def _keep(self, socket: ClientConnection) -> None:
+    async def _keep(self, socket: "Socket") -> None:
         """Serve the line, and each line after it, until closed."""
         try:
             reason = await self._serve(socket, self._resend)
@@ -198,7 +199,7 @@ class Connection:
         finally:
             self._give_up(self._down or "The connection has ended.")
 
-    async def _serve(self, socket: ClientConnection, begin: Callable[[], Coroutine[None, None, None]]) -> str:
+    async def _serve(self, socket: "Socket", begin: Callable[[], Coroutine[None, None, None]]) -> str:
         """Read until the line is lost; returns why."""
         reason = ""
         self._socket = socket
@@ -207,7 +208,7 @@ class Connection:
                 beginning = group.create_task(begin())
                 try:
                     await self._read(socket)
-                except ConnectionClosed as error:
+                except SocketFailed as error:
                     reason = str(error)
                 finally:
                     beginning.cancel()
@@ -216,9 +217,9 @@ class Connection:
             await socket.close()
         return reason
 
-    async def _read(self, socket: ClientConnection) -> None:
+    async def _read(self, socket: "Socket") -> None:
         while True:
-            message = _incoming.decode(await socket.recv(decode=False))
+            message = _incoming.decode(await socket.receive())
             match message.method:
                 case "event":
                     record = _event.decode(message.params)
@@ -245,8 +246,8 @@ class Connection:
     async def _send(self, frame: bytes) -> None:
         if self._socket is None:
             return  # it is sent when the line is up again
-        with suppress(ConnectionClosed):  # the reader learns it too, and what is unanswered is sent again
-            await self._socket.send(frame, text=True)
+        with suppress(SocketFailed):  # the reader learns it too, and what is unanswered is sent again
+            await self._socket.send(frame)
 
     async def _resend(self) -> None:
         for call in tuple(self._unanswered.values()):
@@ -266,7 +267,7 @@ class Connection:
         self._follows.caught_up()
         self._tell(Restored(self.instance_id))
 
-    async def _dial_again(self) -> ClientConnection:
+    async def _dial_again(self) -> "Socket":
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self._patience_s
         delay = _FIRST_DELAY_S

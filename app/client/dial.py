@@ -1,33 +1,26 @@
 """One attempt to reach an engine: the socket with its token, and the first call."""
 
-import msgspec
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from typing import TYPE_CHECKING
 
-from app.client.errors import CallError
+import msgspec
+
+from app.client.errors import CallError, SocketFailed
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import InitializeParams, InitializeResult
 from app.protocol.wire import INITIALIZE, Failure, Request, Response
 
+if TYPE_CHECKING:
+    from app.client.socket import Socket
+
 # What an attempt raises when there is no engine at the address, or not the one of the endpoint file.
-DIAL_ERRORS = (OSError, TimeoutError, WebSocketException)
-
-_OPEN_S = 5.0
-_CLOSE_S = 1.0
+DIAL_ERRORS = (OSError, TimeoutError, SocketFailed)
 
 
-async def dial(endpoint: Endpoint, params: InitializeParams) -> tuple[ClientConnection, InitializeResult]:
+async def dial(endpoint: Endpoint, params: InitializeParams) -> "tuple[Socket, InitializeResult]":
     """An open socket that has said who it is. Raises DIAL_ERRORS, or `CallError` when the engine refuses the client."""
-    socket = await connect(
-        endpoint.url,
-        additional_headers={"Authorization": f"Bearer {endpoint.token}"},
-        compression=None,
-        proxy=None,  # the loopback needs none, whatever the environment says
-        max_size=None,  # a page of pictures may be long; the engine is ours
-        ping_interval=None,  # the engine pings; a loopback socket ends when its process does
-        open_timeout=_OPEN_S,
-        close_timeout=_CLOSE_S,
-    )
+    from app.client.socket import open_socket  # 40 ms to import: the window paints before it dials
+
+    socket = await open_socket(endpoint.url, endpoint.token)
     try:
         return socket, await _greet(socket, params)
     except BaseException:
@@ -35,10 +28,10 @@ async def dial(endpoint: Endpoint, params: InitializeParams) -> tuple[ClientConn
         raise
 
 
-async def _greet(socket: ClientConnection, params: InitializeParams) -> InitializeResult:
+async def _greet(socket: "Socket", params: InitializeParams) -> InitializeResult:
     request = Request(method=INITIALIZE.name, id="initialize", params=msgspec.Raw(msgspec.json.encode(params)))
-    await socket.send(msgspec.json.encode(request), text=True)
-    response = msgspec.json.decode(await socket.recv(decode=False), type=Response)
+    await socket.send(msgspec.json.encode(request))
+    response = msgspec.json.decode(await socket.receive(), type=Response)
     if isinstance(response.result, msgspec.UnsetType):
         raise call_error(response.error)
     return msgspec.json.decode(response.result, type=InitializeResult)

@@ -19,3 +19,7 @@ class LaunchError(Exception):
 
 class NoEngine(LaunchError):
     """No engine runs on this data directory."""
+
+
+class SocketFailed(Exception):
+    """The socket could not be opened, or is closed; the text says which and why."""

@@ -7,8 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.window.blocks.actions import BlockActions
-from app.window.blocks.block import Block
-from app.window.blocks.registry import block_type
+from app.window.blocks.block import Block, BlockType
 from app.window.rows import Row
 from app.window.theme.theme import Theme
 from app.window.transcript.heights import Heights
@@ -66,7 +65,7 @@ class Stage(QObject):
         """The row is another one, maybe of another kind; its block shows it at once."""
         block = self._blocks.get(index)
         row = self._rows.row(index)
-        if block is not None and type(block) is block_type(row):
+        if block is not None and type(block) is _type_for(row):
             block.set_row(row)
         else:
             self._drop(index)
@@ -87,7 +86,7 @@ class Stage(QObject):
         block = self._blocks.get(index)
         if block is None:
             row = self._rows.row(index)
-            block = self._pool.take(block_type(row))
+            block = self._pool.take(_type_for(row))
             self._wire(block)
             block.resize(self.width, block.height())  # texts are then laid out once, at their real width
             block.set_open(row.key in self._open)
@@ -161,3 +160,9 @@ class Stage(QObject):
 def _has_focus(block: Block) -> bool:
     focused = QApplication.focusWidget()
     return focused is not None and (focused is block or block.isAncestorOf(focused))
+
+
+def _type_for(row: Row) -> BlockType:
+    from app.window.blocks.registry import block_type  # all kinds: 40 ms that the window's start does not need
+
+    return block_type(row)

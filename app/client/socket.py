@@ -1,0 +1,49 @@
+"""A socket to the engine on the loopback: whole messages, one error. The one file that knows the websockets library."""
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+
+from app.client.errors import SocketFailed
+
+_OPEN_S = 5.0
+_CLOSE_S = 1.0
+
+
+class Socket:
+    """Made by `open_socket`. All but `close` raise `SocketFailed` once the line is gone."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+
+    async def send(self, frame: bytes) -> None:
+        try:
+            await self._socket.send(frame, text=True)
+        except WebSocketException as error:
+            raise SocketFailed(str(error)) from error
+
+    async def receive(self) -> bytes:
+        try:
+            return await self._socket.recv(decode=False)
+        except WebSocketException as error:
+            raise SocketFailed(str(error)) from error
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+
+async def open_socket(url: str, token: str) -> Socket:
+    """Raises OSError, TimeoutError or `SocketFailed` when nobody answers as the engine does."""
+    try:
+        socket = await connect(
+            url,
+            additional_headers={"Authorization": f"Bearer {token}"},
+            compression=None,
+            proxy=None,  # the loopback needs none, whatever the environment says
+            max_size=None,  # a page of pictures may be long; the engine is ours
+            ping_interval=None,  # the engine pings; a loopback socket ends when its process does
+            open_timeout=_OPEN_S,
+            close_timeout=_CLOSE_S,
+        )
+    except WebSocketException as error:
+        raise SocketFailed(str(error)) from error
+    return Socket(socket)
