@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 
 _SAVE_AFTER_MS = 400
 _MOST_CLOSED = 20
@@ -16,16 +16,26 @@ _log = logging.getLogger(__name__)
 ThemeMode = Literal["light", "dark", "system"]
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a transcript stands: the row at its top, as a number among the rows of its node, and the pixels above."""
+
+    node_id: str
+    number: int
+    offset: int
+
+
 class Kept(msgspec.Struct):
     """The file. `tabs` are conversation ids; `drafts` goes by conversation id, "" is the new conversation's.
 
-    `seen_at` is when the window was last in use: a task that ended later is news at the next start.
+    `places` has no conversation that stands at its end. `seen_at` is when the window was last in use: a task that
+    ended later is news at the next start.
     """
 
     tabs: list[str] = []
     current: str = ""
     closed: list[str] = []
     drafts: dict[str, str] = {}
+    places: dict[str, Place] = {}
     width: int = 1180
     height: int = 780
     maximized: bool = False
@@ -39,7 +49,9 @@ class Kept(msgspec.Struct):
 
 
 class WindowState(QObject):
-    """Change `kept`, then call `save_soon`; `flush` writes at once."""
+    """Change `kept`, then call `save_soon`; `flush` writes at once. `saving` comes right before."""
+
+    saving = Signal()
 
     def __init__(self, file: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -69,6 +81,7 @@ class WindowState(QObject):
     def flush(self) -> None:
         """Write now. A full disk loses the look of the window, not work: it goes to the log."""
         self._timer.stop()
+        self.saving.emit()
         scratch = self._file.with_suffix(".tmp")
         try:
             with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

@@ -213,3 +213,42 @@ async def test_70_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) 
     await person.until(lambda: bool(sidebar.results.lines) and sidebar.results.isVisible())
     QTest.keyClick(sidebar.search, Qt.Key.Key_Return)
     await person.until(lambda: person.front.store.title.startswith("The tests in shop/"))
+
+
+async def test_71_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_restart(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = [Reply(text=f"Reply {number}\n\n" + "A paragraph.\n\n" * 12) for number in range(6)]
+    async with ModelServer(replies=replies) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as first:
+            await first.until(lambda: first.stores.session.state == "ready")
+            for number in range(6):
+                first.type(f"unicorn{number}")
+                first.enter()
+                await first.until(lambda: sum(isinstance(row, EndRow) for row in first.rows) == number + 1)  # noqa: B023 -- awaited at once
+            conversation = first.window.pages.front_id
+            first.window.on_action("new_task")
+            QTest.keyClicks(first.window.sidebar.search, "unicorn2")
+            results = first.window.sidebar.results
+            await first.until(lambda: bool(results.lines) and results.isVisible())
+            QTest.keyClick(first.window.sidebar.search, Qt.Key.Key_Return)
+            await first.until(lambda: said_at_top(first) == "unicorn2")
+            transcript = first.front.transcript
+            transcript.scroll_by(20)
+            place = transcript.place
+            first.window.on_action("new_task")
+            first.window.pages.open(conversation)
+            assert (first.front.transcript, transcript.place) == (transcript, place)
+        async with open_window(qapp, own_errand.home) as second:
+            await second.until(lambda: second.front.store.is_loaded)
+            assert second.window.pages.front_id == conversation
+            assert said_at_top(second) == "unicorn2"
+            assert second.front.transcript.place == place
+
+
+def said_at_top(person: OpenWindow) -> str:
+    """What the person said in the row at the top of the transcript in front."""
+    place = person.front.transcript.place
+    row = person.rows[place[0]] if place is not None else None
+    return row.text if isinstance(row, UserRow) else ""

@@ -52,6 +52,14 @@ class Branch:
     def node(self, node_id: str) -> Node:
         return self._nodes[node_id]
 
+    def shown_at(self, node_id: str) -> str:
+        """The node whose rows show this one: a result stands at its call."""
+        node = self._nodes[node_id]
+        for block in node.blocks:
+            if isinstance(block, ToolResultBlock):
+                return self._owners.get((node.task_id, block.call_id), node_id)
+        return node_id
+
     def show(self, page: Sequence[Node], has_older: bool) -> None:
         """Become the branch that ends with `page`. What is loaded above it stays if it leads there."""
         start = self._joint(page)

@@ -32,6 +32,7 @@ from app.window.stores.tasks import TaskStore
 NEW_TITLE = "New conversation"
 
 _PAGE = 50
+_SEEKING_PAGE = 500  # the most that the engine gives at once
 # As many as one answer of the engine holds; the end of an older task is not shown.
 _MOST_TASKS = 500
 # Two frames of a 60 Hz screen.
@@ -52,8 +53,8 @@ class ConversationStore(QObject):
     """Made by `Stores.open`. A new one has no id until its first task is started: `stored` tells it.
 
     As a row source: `reset` says that all rows are new; `inserted(first, count)`, `changed(index)` and
-    `removed(first, count)` come right after each change. `unsent` gives back a text that was not taken, and
-    `failed` the words why.
+    `removed(first, count)` come right after each change. `reached` and `missed` answer `seek`. `unsent` gives back a
+    text that was not taken, and `failed` the words why.
     """
 
     reset = Signal()
@@ -64,6 +65,8 @@ class ConversationStore(QObject):
     taskMessage = Signal(object)
     title_changed = Signal()
     loaded = Signal()
+    reached = Signal(int)
+    missed = Signal()
     stored = Signal(str)
     unsent = Signal(str)
     failed = Signal(str)
@@ -80,6 +83,7 @@ class ConversationStore(QObject):
         self._rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
         self._is_loaded = conversation_id is None
         self._is_loading_older = False
+        self._sought: tuple[str, int] | None = None
         self._is_starting = False
         self._is_held = False
         self._has_listed = False
@@ -117,6 +121,19 @@ class ConversationStore(QObject):
     def row(self, index: int) -> Row:
         return self._rows[index]
 
+    @property
+    def is_seeking(self) -> bool:
+        return self._sought is not None
+
+    def place_of(self, index: int) -> tuple[str, int]:
+        """The node that a row belongs to and the row's number among the node's: what `seek` takes."""
+        return self._rows.place_of(index)
+
+    def seek(self, node_id: str, number: int = 0) -> None:
+        """Load what is needed to show a row of this node: `reached` tells where it is, `missed` that there is none."""
+        self._sought = (node_id, number)
+        self._go_on_seeking()
+
     def send(self, text: str) -> None:
         """Answer the question that waits; else steer the task at work; else start one."""
         question = next((ask for ask in self.waiting if ask.kind == "question"), None)
@@ -153,7 +170,7 @@ class ConversationStore(QObject):
         """Read the page above the oldest row, if there is one."""
         if self.has_older and not self._is_loading_older and self.conversation_id is not None:
             self._is_loading_older = True
-            self._session.spawn(self._load_older(self.conversation_id), self.failed.emit)
+            self._session.spawn(self._load_older(self.conversation_id), self._on_older_failed)
 
     def load(self) -> None:
         """Follow the conversation, from now or anew after events were missed."""
@@ -220,6 +237,23 @@ class ConversationStore(QObject):
                 self._touched.pop(node_id, None)
                 self._rows.put(node_id, self._branch.rows(node_id))
 
+    def _go_on_seeking(self) -> None:
+        if self._sought is None or not self._is_loaded or self._is_held:
+            return
+        node_id, number = self._sought
+        if self._branch.holds(node_id):
+            self._sought = None
+            self.reached.emit(self._rows.index_of(self._branch.shown_at(node_id), number))
+        elif self.has_older:
+            self.load_older()
+        else:
+            self._sought = None
+            self.missed.emit()
+
+    def _on_older_failed(self, why: str) -> None:
+        self._sought = None
+        self.failed.emit(why)
+
     def _give_back(self, text: str) -> "_Refusal":
         return _Refusal(self, text)
 
@@ -279,26 +313,30 @@ class ConversationStore(QObject):
         sections = [(node_id, self._branch.rows(node_id)) for node_id in self._branch.ids]
         if self._is_loaded and len(self._rows):
             self._rows.replace(sections)
-            return
-        self._rows.fill(sections)
-        self._is_loaded = True
-        self.reset.emit()
-        self.loaded.emit()
+        else:
+            self._rows.fill(sections)
+            self._is_loaded = True
+            self.reset.emit()
+            self.loaded.emit()
+        self._go_on_seeking()
 
     async def _load_older(self, conversation_id: str) -> None:
         before, leaf = self._branch.ids[0], self._branch.ids[-1]
-        params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=leaf, before_id=before, limit=_PAGE)
+        limit = _SEEKING_PAGE if self.is_seeking else _PAGE
+        params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=leaf, before_id=before, limit=limit)
         try:
             page = await self._session.call(CONVERSATION_NODES, params)
             await self._load_past(conversation_id, page.nodes)
         finally:
             self._is_loading_older = False
         if self._is_held or self._branch.ids[0] != before:
+            self._go_on_seeking()
             return  # the branch was read anew meanwhile
         touched = self._branch.prepend(page.nodes, page.has_more)
         older = touched[: len(page.nodes)]
         self._rows.prepend([(node_id, self._branch.rows(node_id)) for node_id in older])
         self._touch(touched[len(page.nodes) :])
+        self._go_on_seeking()
 
     async def _load_past(self, conversation_id: str, nodes: Collection[Node]) -> None:
         """The tasks of these nodes, and what was asked in them: only a task that called tools can have asked."""

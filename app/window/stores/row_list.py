@@ -30,6 +30,22 @@ class RowList:
     def __getitem__(self, index: int) -> Row:
         return self._rows[index]
 
+    def index_of(self, name: str, number: int) -> int:
+        """The row of this number in a section, or the nearest to it; the first is 0."""
+        place = self._places[name]
+        first = len(self._rows) - sum(self._counts[place:])
+        last = first + max(0, self._counts[place] - 1)
+        return max(0, min(first + number, last, len(self._rows) - 1))
+
+    def place_of(self, index: int) -> tuple[str, int]:
+        """The section of a row, and its number in it."""
+        first = 0
+        for name, count in zip(self._places, self._counts, strict=True):
+            if index < first + count:
+                return name, index - first
+            first += count
+        raise IndexError(index)
+
     def fill(self, sections: Sequence[Section]) -> None:
         """Begin anew, without telling the listeners."""
         self._rows = [row for _, rows in sections for row in rows]

@@ -25,6 +25,9 @@ class Anchor:
     def to_end(self) -> None:
         self.is_end = True
 
+    def to_row(self, index: int, offset: int) -> None:
+        self.index, self.offset, self.is_end = index, offset, False
+
     def to(self, y: int, heights: Heights) -> None:
         """To a place counted in pixels from the start, as a scroll bar counts."""
         self.is_end = False

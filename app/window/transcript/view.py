@@ -62,10 +62,15 @@ class TranscriptView(QAbstractScrollArea):
         self._anchor.to_start()
         self.settle()
 
-    def to_row(self, index: int) -> None:
-        """Bring a row to the top of the view."""
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """The row at the top and how many pixels of it are above; None at the end. `to_row` goes back there."""
+        return None if self._anchor.is_end else (self._anchor.index, self._anchor.offset)
+
+    def to_row(self, index: int, offset: int = 0) -> None:
+        """Bring a row to the top of the view, with `offset` pixels of it above."""
         self._glide.stop()
-        self._anchor.to(self._pad + self._stage.heights.before(index), self._stage.heights)
+        self._anchor.to_row(index, offset)
         self.settle()
 
     def scroll_by(self, pixels: int) -> None:

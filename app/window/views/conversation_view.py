@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.window.models import ModelStore
 from app.window.rows import UserRow
+from app.window.state import Place
 from app.window.stores.conversation import ConversationStore, TaskOptions, is_working
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
@@ -17,6 +18,7 @@ from app.window.views.status_line import StatusLine
 from app.window.views.welcome import WelcomeView
 from app.window.widgets.banner import Banner
 
+_NOT_HERE = "That message stands in another branch of this conversation, which cannot be shown yet."
 _INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
 
 
@@ -27,6 +29,7 @@ class ConversationView(QWidget):
     draft_changed = Signal(str)
     choices_changed = Signal(str, str)
     resume_asked = Signal(str)
+    scrolled = Signal()
 
     def __init__(
         self, store: ConversationStore, stores: Stores, models: ModelStore, theme: Theme, clipboard: QClipboard
@@ -37,6 +40,7 @@ class ConversationView(QWidget):
         self._models = models
         self._theme = theme
         self._has_sent = False
+        self._wanted: Place | None = None
         self.transcript = TranscriptView(store, theme, ConversationActions(store, clipboard))
         self.welcome = WelcomeView(models, theme)
         self.status = StatusLine(theme)
@@ -59,6 +63,27 @@ class ConversationView(QWidget):
     def focus_panes(self) -> tuple[QWidget, ...]:
         """Where F6 stops."""
         return (self.transcript, self.composer.field)
+
+    @property
+    def has_place(self) -> bool:
+        """False until what is stored is shown."""
+        return self.store.is_loaded and not self.store.is_seeking
+
+    @property
+    def place(self) -> Place | None:
+        """Where the transcript stands; None at its end."""
+        place = self.transcript.place
+        return Place(*self.store.place_of(place[0]), place[1]) if place is not None else None
+
+    def go_to(self, node_id: str) -> None:
+        """Show a node, loading what is needed; it is told if that cannot be."""
+        self._wanted = None
+        self.store.seek(node_id)
+
+    def return_to(self, place: Place) -> None:
+        """As `go_to`, but a place that is no more is no news."""
+        self._wanted = place
+        self.store.seek(place.node_id, place.number)
 
     def allow_once(self) -> None:
         """Allow the approval that waits here, if it can be seen: nobody allows what they did not look at."""
@@ -101,6 +126,9 @@ class ConversationView(QWidget):
         store.taskUpdate.connect(self._show_task)
         store.loaded.connect(self._show_task)
         store.unsent.connect(self._on_unsent)
+        store.reached.connect(self._on_reached)
+        store.missed.connect(self._on_missed)
+        self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
         self._stores.asks.changed.connect(self._show_task)
         self._stores.session.state_changed.connect(self._show_task)
         self._models.changed.connect(self._on_models_changed)
@@ -154,6 +182,17 @@ class ConversationView(QWidget):
         self._has_sent = False
         written = self.composer.text
         self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
+
+    def _on_reached(self, index: int) -> None:
+        self.transcript.to_row(index, self._wanted.offset if self._wanted is not None else 0)
+
+    def _on_missed(self) -> None:
+        if self._wanted is None:
+            self.store.failed.emit(_NOT_HERE)
+
+    def _on_bar_moved(self) -> None:
+        if not self.transcript.is_at_end:  # text that streams in below is no scrolling
+            self.scrolled.emit()
 
     def _on_resume_clicked(self) -> None:
         if self.store.task is not None:

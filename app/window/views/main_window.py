@@ -135,6 +135,7 @@ class MainWindow(QMainWindow):
         for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self.pages):
             speaker.failed.connect(self.tell_trouble)
         self.sidebar.opened.connect(self._on_opened)
+        self.sidebar.hit_opened.connect(self.pages.open_at)
         self.sidebar.new_asked.connect(self._on_new_task)
         self.sidebar.stop_asked.connect(self._control.stop)
         self.pages.resume_asked.connect(self._control.resume)

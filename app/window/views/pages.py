@@ -73,6 +73,7 @@ class PagesView(QWidget):
         stores.conversations.reset.connect(self._on_looks_changed)
         stores.conversations.changed.connect(self._on_looks_changed)
         unread.changed.connect(self._on_looks_changed)
+        state.saving.connect(self._on_saving)
 
     @property
     def front(self) -> ConversationView:
@@ -110,6 +111,11 @@ class PagesView(QWidget):
         self.tabs.go_to(key)
         if blank is not None:
             self._on_close_asked(blank)
+
+    def open_at(self, conversation_id: str, node_id: str) -> None:
+        """Go to a node of a conversation."""
+        self.open(conversation_id)
+        self.front.go_to(node_id)
 
     def close_front(self) -> None:
         self._on_close_asked(self.tabs.current)
@@ -163,7 +169,10 @@ class PagesView(QWidget):
         kept = self._state.kept
         view.choose(kept.workspace, kept.model)
         view.composer.set_text(kept.drafts.get(page.conversation_id, ""))
+        if page.conversation_id in kept.places:
+            view.return_to(kept.places[page.conversation_id])
         view.draft_changed.connect(partial(self._on_draft_changed, key))
+        view.scrolled.connect(self._state.save_soon)
         view.choices_changed.connect(self._on_choices_changed)
         view.tour_asked.connect(self.tour_asked)
         view.choices.providers_asked.connect(self.providers_asked)
@@ -191,6 +200,7 @@ class PagesView(QWidget):
         self.front_changed.emit()
 
     def _on_close_asked(self, key: str) -> None:
+        self._keep_place(self._pages[key])
         page = self._pages.pop(key)
         self.tabs.remove(key)
         if page.conversation_id:
@@ -218,6 +228,22 @@ class PagesView(QWidget):
             if known is not None:
                 page.title = known.title
             self.tabs.show_look(key, self._look(page))
+
+    def _on_saving(self) -> None:
+        for page in self._pages.values():
+            self._keep_place(page)
+        places, wanted = self._state.kept.places, {*self.open_ids, *self._state.kept.closed}
+        self._state.kept.places = {known: place for known, place in places.items() if known in wanted}
+
+    def _keep_place(self, page: _Page) -> None:
+        """Of a page that was not shown yet, or is on its way to a place, the place of the last time counts."""
+        if page.view is None or not page.view.has_place:
+            return
+        place = page.view.place
+        if place is None:
+            self._state.kept.places.pop(page.conversation_id, None)
+        else:
+            self._state.kept.places[page.conversation_id] = place
 
     def _look(self, page: _Page) -> TabLook:
         if not page.conversation_id:

@@ -9,19 +9,20 @@ from PySide6.QtWidgets import QListView, QStackedLayout, QWidget
 from app.protocol.conversations import SearchHit
 from app.window.theme.theme import Theme
 from app.window.views.days import short_time
-from app.window.views.entry import DETAIL, HINT, KEY, EntryDelegate
+from app.window.views.entry import DETAIL, HINT, EntryDelegate
 from app.window.widgets.text_label import TextLabel
 
 _MARKS = {ord("\u2068"): None, ord("\u2069"): None, ord("\n"): " "}
 
 
 class SearchResultsView(QWidget):
-    """`opened` with the conversation of the hit that was picked."""
+    """`opened` with the conversation and the node of the hit that was picked."""
 
-    opened = Signal(str)
+    opened = Signal(str, str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
+        self._hits: tuple[SearchHit, ...] = ()
         self._model = QStandardItemModel(self)
         self._list = QListView()
         self._list.setAccessibleName("Search results")
@@ -43,6 +44,7 @@ class SearchResultsView(QWidget):
         return tuple(self._model.item(row).text() for row in range(self._model.rowCount()))
 
     def show_hits(self, hits: tuple[SearchHit, ...]) -> None:
+        self._hits = hits
         self._model.clear()
         now = datetime.now().astimezone()
         for hit in hits:
@@ -56,9 +58,9 @@ class SearchResultsView(QWidget):
         self._on_picked(self._list.currentIndex())
 
     def _on_picked(self, index: QModelIndex) -> None:
-        key: object = index.data(KEY)
-        if isinstance(key, str):
-            self.opened.emit(key)
+        if index.isValid():
+            hit = self._hits[index.row()]
+            self.opened.emit(hit.conversation_id, hit.node_id)
 
 
 def _item(hit: SearchHit, now: datetime) -> QStandardItem:
@@ -67,6 +69,5 @@ def _item(hit: SearchHit, now: datetime) -> QStandardItem:
     snippet = " ".join(hit.snippet.translate(_MARKS).split())
     item.setData(snippet, DETAIL)
     item.setData(short_time(hit.created_at, now), HINT)
-    item.setData(hit.conversation_id, KEY)
     item.setData(f"{hit.conversation_title}: {snippet}", Qt.ItemDataRole.AccessibleTextRole)
     return item

@@ -17,9 +17,13 @@ from app.window.widgets.text_label import TextLabel
 
 
 class SidebarView(QFrame):
-    """Asks for a conversation with `opened`, for a stop with `stop_asked`, for a new one with `new_asked`."""
+    """Asks for a conversation with `opened`, for a node of one with `hit_opened`.
+
+    `stop_asked` and `new_asked` are what they say.
+    """
 
     opened = Signal(str)
+    hit_opened = Signal(str, str)
     stop_asked = Signal(str)
     new_asked = Signal()
 
@@ -76,7 +80,7 @@ class SidebarView(QFrame):
         self.inbox.opened.connect(self.opened)
         self.inbox.stop_asked.connect(self.stop_asked)
         self.list.opened.connect(self.opened)
-        self.results.opened.connect(self.opened)
+        self.results.opened.connect(self.hit_opened)
         self._stores.conversations.found.connect(self._on_found)
         self._stores.conversations.reset.connect(self._on_conversations_changed)
         self._stores.conversations.changed.connect(self._on_conversations_changed)

@@ -90,6 +90,27 @@ async def test_older_pages_come_above_and_every_call_has_its_own_result(tmp_path
         assert asks == [f"k{number}" for number in range(60)]
 
 
+async def test_a_node_far_above_is_found_with_all_that_is_between(tmp_path: Path) -> None:
+    async with engine_server(tmp_path / "home") as engine, stores_on(engine.endpoint) as stores:
+        await store_turns(engine, 0, 60)
+        store = stores.open("c1")
+        reached: list[int] = []
+        missed: list[bool] = []
+        store.reached.connect(reached.append)
+        store.missed.connect(lambda: missed.append(True))
+        store.seek("u3")
+        assert store.is_seeking
+        await until(lambda: bool(reached))
+        row = store.row(reached[0])
+        assert isinstance(row, UserRow)
+        assert (row.text, store.place_of(reached[0]), store.is_seeking) == ("Request 3.", ("u3", 0), False)
+        store.seek("a7")  # a result stands at its call
+        store.seek("r7", 1)
+        store.seek("gone")
+        assert [store.place_of(index) for index in reached[1:]] == [("r7", 0), ("r7", 1)]
+        await until(lambda: bool(missed))
+
+
 async def test_what_was_missed_while_the_line_was_down_is_added_and_the_rest_stays(tmp_path: Path) -> None:
     async with (
         engine_server(tmp_path / "home") as engine,

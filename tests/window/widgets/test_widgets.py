@@ -81,8 +81,10 @@ def test_a_dot_that_is_deleted_while_it_works_leaves_the_pulse(theme: Theme, qtb
     for dot in (kept, deleted):
         dot.set_state("working")
         dot.show()
-    with qtbot.waitSignal(deleted.destroyed):
-        deleted.deleteLater()
+    gone: list[bool] = []
+    deleted.destroyed.connect(lambda: gone.append(True))
+    deleted.deleteLater()
+    qtbot.waitUntil(lambda: bool(gone))
     theme.changed.emit()  # repaints what follows, as a frame does
     assert pulse.is_running
     kept.hide()
