@@ -1,4 +1,4 @@
-"""Behaviours 60 to 70: the window with a real engine, from its first run on."""
+"""Behaviours 60 to 70, 72 and 73: the window with a real engine, from its first run on."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication
 
 from app.protocol.tasks import Task
 from app.window.rows import AskRow, EndRow, NoticeRow, TextRow, UserRow
@@ -215,7 +215,7 @@ async def test_70_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) 
     await person.until(lambda: person.front.store.title.startswith("The tests in shop/"))
 
 
-async def test_71_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_restart(
+async def test_72_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_restart(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies = [Reply(text=f"Reply {number}\n\n" + "A paragraph.\n\n" * 12) for number in range(6)]
@@ -245,6 +245,47 @@ async def test_71_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a
             assert second.window.pages.front_id == conversation
             assert said_at_top(second) == "unicorn2"
             assert second.front.transcript.place == place
+
+
+async def test_73_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_is(
+    qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = Call("shell", {"command": "touch made"})
+    question = Call("ask_user", {"question": "Which way?", "choices": ["the long one", "the short one"]})
+    first = Reply(text="A paragraph.\n\n" * 60, calls=(call,))
+    async with ModelServer(replies=[first, Reply(calls=(question,)), Reply(text="Done.")]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            person.front.choose(str(workspace), "")
+            await person.until(lambda: person.stores.session.state == "ready")
+            person.type("make it")
+            person.enter()
+            await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
+            person.type("half a thought")
+            person.front.transcript.to_start()
+            person.enter(Qt.KeyboardModifier.ControlModifier)  # out of sight: it is shown first
+            assert len(person.rows) - 1 in person.front.transcript.shown
+            assert focused(person) == "Allow once"
+            person.front.composer.field.setFocus()
+            person.enter(Qt.KeyboardModifier.ControlModifier)
+            await person.until(lambda: [ask.kind for ask in person.stores.asks.waiting()] == ["question"])
+            assert (workspace / "made").exists()
+            await person.until(lambda: person.front.store.waiting != () and isinstance(person.rows[-1], AskRow))
+            person.window.on_action("next_ask")
+            assert focused(person) == "Or answer in your own words"
+            person.window.on_action("new_task")
+            person.window.on_action("next_ask")
+            assert focused(person) == "Or answer in your own words"
+            QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Backtab)
+            assert focused(person) == "the short one"
+            QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Return)
+            await person.until(lambda: bool(ended(person)))
+            assert person.front.composer.text == "half a thought"
+
+
+def focused(person: OpenWindow) -> str:
+    widget = person.window.focusWidget()
+    return widget.accessibleName() or (widget.text() if isinstance(widget, QAbstractButton) else "")
 
 
 def said_at_top(person: OpenWindow) -> str:

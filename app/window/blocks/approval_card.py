@@ -55,6 +55,9 @@ class ApprovalCard(AskCard):
         self._facts_place.setVisible(waiting)
         self._preview.setVisible(waiting and bool(approval.preview))
 
+    def take_focus(self) -> None:
+        self._allow.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if is_enter and event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.controls.isVisible():

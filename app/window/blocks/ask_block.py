@@ -30,6 +30,11 @@ class AskBlock(Block):
         for other in self._cards.values():
             other.setVisible(other is card)
 
+    def take_focus(self) -> None:
+        for card in self._cards.values():
+            if not card.isHidden():
+                card.take_focus()
+
     def _card(self, kind: AskKind) -> AskCard:
         if kind not in self._cards:
             card = self._new(kind)

@@ -59,6 +59,10 @@ class AskCard(Card):
         self.setAccessibleName(f"{self._title.text()}: {plain(ask.text)}")
         self._on_colours_changed()
 
+    def take_focus(self) -> None:
+        """Give the keyboard to the control that comes first in answering."""
+        raise NotImplementedError
+
     def _on_colours_changed(self) -> None:
         side = self.theme.tokens.icon_small
         icon = self.theme.icon(self._icon_name, "waiting" if self._waiting else "muted")

@@ -40,6 +40,9 @@ class Block(QWidget):
     def set_open(self, is_open: bool) -> None:
         """Open or closed in place; for the blocks that can be."""
 
+    def take_focus(self) -> None:
+        """Give the keyboard to what answers it; for the blocks that wait for a person."""
+
     def height_for(self, width: int) -> int:
         """The height in pixels at `width`, from the layout."""
         layout = self.layout()

@@ -1,5 +1,6 @@
 """A limit that a task has reached: go on with as much again, or stop here."""
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout
 
 from app.client.characters import plain
@@ -16,20 +17,23 @@ class LimitCard(AskCard):
         super().__init__(theme, actions, "gauge", "Limit reached", "Limit reached")
         self._text = TextLabel(theme, wrap=True)
         self.details.addWidget(self._text)
-        go_on = push_button("Go on with as much again", "primary")
+        self._go_on = push_button("Go on with as much again", "primary")
         stop = push_button("Stop here")
         row = QHBoxLayout()
         row.setSpacing(theme.tokens.space_close)
-        row.addWidget(go_on)
+        row.addWidget(self._go_on)
         row.addWidget(stop)
         row.addStretch()
         self.controls_column.addLayout(row)
-        go_on.clicked.connect(self._on_went_on)
+        self._go_on.clicked.connect(self._on_went_on)
         stop.clicked.connect(self._on_stopped)
 
     def set_ask(self, ask: Ask) -> None:
         self._text.setText(plain(ask.text))
         super().set_ask(ask)
+
+    def take_focus(self) -> None:
+        self._go_on.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _on_went_on(self) -> None:
         self.intents.answer(self.ask_id, text="", allow=True, remember="once")

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout
 
 from app.client.characters import plain
@@ -45,6 +46,10 @@ class QuestionCard(AskCard):
         self._field.setAccessibleName(name)
         self._on_text_changed(self._field.text())
         super().set_ask(ask)
+
+    def take_focus(self) -> None:
+        """To the field, where Enter alone answers nothing by mistake; the choices are one Shift+Tab away."""
+        self._field.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _show_choices(self, choices: tuple[str, ...]) -> None:
         for button in self._buttons:

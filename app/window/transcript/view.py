@@ -73,6 +73,15 @@ class TranscriptView(QAbstractScrollArea):
         self._anchor.to_row(index, offset)
         self.settle()
 
+    def focus_row(self, index: int) -> None:
+        """Bring a row that waits for a person into view, and the keyboard into it."""
+        self.to_end()
+        if index not in self._shown:
+            self.to_row(index)
+        self._stage.block(index).take_focus()
+        if self.viewport().isAncestorOf(self.window().focusWidget()):
+            self._reveal(self.window().focusWidget())
+
     def scroll_by(self, pixels: int) -> None:
         """Down by `pixels`, up if negative, at once."""
         self._anchor.by(pixels)

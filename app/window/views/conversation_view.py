@@ -4,8 +4,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QClipboard, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from app.protocol.asks import Ask
 from app.window.models import ModelStore
-from app.window.rows import UserRow
+from app.window.rows import AskRow, UserRow
 from app.window.state import Place
 from app.window.stores.conversation import ConversationStore, TaskOptions, is_working
 from app.window.stores.stores import Stores
@@ -40,6 +41,7 @@ class ConversationView(QWidget):
         self._models = models
         self._theme = theme
         self._has_sent = False
+        self._wants_ask = False
         self._wanted: Place | None = None
         self.transcript = TranscriptView(store, theme, ConversationActions(store, clipboard))
         self.welcome = WelcomeView(models, theme)
@@ -85,11 +87,24 @@ class ConversationView(QWidget):
         self._wanted = place
         self.store.seek(place.node_id, place.number)
 
+    def go_to_ask(self) -> None:
+        """Bring what waits here into view and the keyboard into it, now or as soon as it is loaded."""
+        self._wants_ask = not self.store.is_loaded
+        waiting = [self._row_of(ask) for ask in self.store.waiting]
+        rows = [row for row in waiting if row is not None]
+        if rows:
+            self.transcript.focus_row(rows[0])
+
     def allow_once(self) -> None:
-        """Allow the approval that waits here, if it can be seen: nobody allows what they did not look at."""
+        """Allow the approval that waits here; out of sight it is only shown: nobody allows what they did not see."""
         approval = next((ask for ask in self.store.waiting if ask.kind == "approval"), None)
-        if approval is not None and self.transcript.is_at_end:
+        row = self._row_of(approval) if approval is not None else None
+        if approval is None or row is None:
+            return
+        if row in self.transcript.shown:
             self.store.answer(approval.id, allow=True)
+        else:
+            self.transcript.focus_row(row)
 
     def choose(self, workspace: str, model: str) -> None:
         """Take these for the next task that is started here."""
@@ -125,6 +140,7 @@ class ConversationView(QWidget):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)
         store.loaded.connect(self._show_task)
+        store.loaded.connect(self._on_loaded)
         store.unsent.connect(self._on_unsent)
         store.reached.connect(self._on_reached)
         store.missed.connect(self._on_missed)
@@ -143,6 +159,14 @@ class ConversationView(QWidget):
         escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self)
         escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         escape.activated.connect(store.stop)
+
+    def _row_of(self, ask: Ask) -> int | None:
+        """The row of an ask: most often near the end."""
+        for index in reversed(range(self.store.count())):
+            row = self.store.row(index)
+            if isinstance(row, AskRow) and row.ask.id == ask.id:
+                return index
+        return None
 
     def _show_rows(self) -> None:
         has_begun = self.store.conversation_id is not None or self.store.count() > 0
@@ -182,6 +206,10 @@ class ConversationView(QWidget):
         self._has_sent = False
         written = self.composer.text
         self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
+
+    def _on_loaded(self) -> None:
+        if self._wants_ask:
+            self.go_to_ask()
 
     def _on_reached(self, index: int) -> None:
         self.transcript.to_row(index, self._wanted.offset if self._wanted is not None else 0)

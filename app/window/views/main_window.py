@@ -169,7 +169,7 @@ class MainWindow(QMainWindow):
         here = self.pages.front_id
         place = waiting.index(here) + 1 if here in waiting else 0
         self.pages.open(waiting[place % len(waiting)])
-        self.pages.front.transcript.to_end()
+        self.pages.front.go_to_ask()
 
     def _on_allow_once(self) -> None:
         self.pages.front.allow_once()
