@@ -14,6 +14,7 @@ from app import log
 from app.client.launch import connect
 from app.paths import Paths, default_paths
 from app.window.control import TaskControl
+from app.window.first_paint import first_paint
 from app.window.models import ModelStore
 from app.window.signals import on_signals
 from app.window.state import WindowState
@@ -60,6 +61,8 @@ async def run(application: QApplication, paths: Paths) -> None:
     closed = asyncio.Event()
     window.closed.connect(closed.set)
     window.show()
+    await first_paint(window)
+    _log.info("The window is painted")
     stores.session.spawn(stores.session.start())
     with on_signals(closed.set):
         await closed.wait()
