@@ -14,6 +14,8 @@ def check_database(file: Path) -> tuple[Literal["good", "bad"], str, str, str]:
     """The state, the subject `database`, what was found, and what to do."""
     if not file.exists():
         return "good", "database", "none yet; it is made at the first start", ""
+    if file.is_file() and not file.stat().st_size:
+        return "bad", "database", f"{file} is empty", _ADVICE
     try:
         connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=5)
     except sqlite3.Error as error:

@@ -1,6 +1,7 @@
 """The command line's door: reads what was typed, runs that command, turns errors into texts and exit codes."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ _USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found"})
 
 def main(arguments: list[str]) -> int:
     """Run one command and give back its exit code."""
-    options = parse(arguments)
+    options = parse([_as_text(argument) for argument in arguments])
     terminal = standard_terminal()
     try:
         return asyncio.run(_run(options, default_paths(), terminal))
@@ -34,6 +35,11 @@ def main(arguments: list[str]) -> int:
         return _failed(options, terminal, str(error), EXIT_USAGE if error.code in _USAGE_CODES else EXIT_ERROR)
     except (ConnectionLost, LaunchError) as error:
         return _failed(options, terminal, str(error), EXIT_ERROR)
+
+
+def _as_text(argument: str) -> str:
+    """Bytes that are no UTF-8 become the replacement character: the engine takes text."""
+    return os.fsencode(argument).decode("utf-8", "replace")
 
 
 async def _run(options: Options, paths: Paths, terminal: Terminal) -> int:

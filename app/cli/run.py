@@ -15,6 +15,8 @@ from app.protocol.agents import ThinkingLevel
 from app.protocol.tasks import ApproveMode, Task, TaskMode, TaskStartParams
 from app.protocol.wire import TASK_START
 
+_LONGEST_PROMPT = 1_000_000  # a message to the engine has 1 MiB
+
 
 class UsageError(Exception):
     """What was typed cannot be done; the text says what to type instead."""
@@ -59,9 +61,14 @@ def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParam
 
 def read_prompt(argument: str) -> str:
     """The prompt, from standard input for `-`; raises `UsageError` when there is none."""
-    prompt = sys.stdin.read() if argument == "-" else argument
+    prompt = sys.stdin.buffer.read().decode("utf-8", "replace") if argument == "-" else argument
     if not prompt.strip():
         raise UsageError("The prompt is empty. Say what to do, for example: errand run 'list the largest files here'")
+    if len(prompt.encode()) > _LONGEST_PROMPT:
+        raise UsageError(
+            f"The prompt is {len(prompt.encode()):,} bytes long; at most {_LONGEST_PROMPT:,} are taken. "
+            "Put the text into a file in the workspace and name that file in the prompt."
+        )
     return prompt
 
 

@@ -40,7 +40,7 @@ def read_endpoint(paths: Paths) -> Endpoint:
     """What the running engine wrote; `NoEngine` when there is no file of a process that lives."""
     try:
         endpoint = msgspec.json.decode(paths.endpoint.read_bytes(), type=Endpoint)
-    except FileNotFoundError as error:
+    except OSError as error:  # none there, or no folder it could be in
         raise NoEngine(f"No engine runs on {paths.home}.") from error
     except msgspec.DecodeError as error:
         raise NoEngine(f"The endpoint file {paths.endpoint} cannot be read: {error}.") from error
@@ -51,8 +51,7 @@ def read_endpoint(paths: Paths) -> Endpoint:
 
 async def _start(paths: Paths, connection: Connection) -> None:
     """Start an engine and connect to it, or to the one that another client starts at the same time."""
-    paths.prepare()
-    starter = FileLock.take(paths.run / "start.lock")
+    starter = _prepare(paths)
     process: EngineProcess | None = None
     try:
         give_up_at, delay = time.monotonic() + _START_S, _POLL_S
@@ -69,6 +68,18 @@ async def _start(paths: Paths, connection: Connection) -> None:
     finally:
         if starter is not None:
             starter.release()
+
+
+def _prepare(paths: Paths) -> FileLock | None:
+    """Make the data directory and ask for the right to start its engine; None while another client has it."""
+    try:
+        paths.prepare()
+        return FileLock.take(paths.run / "start.lock")
+    except OSError as error:
+        raise LaunchError(
+            f"The data directory {paths.home} cannot be used ({error.strerror}: {error.filename}). "
+            "Make it writable, or set ERRAND_HOME to another folder."
+        ) from error
 
 
 async def _opened(connection: Connection) -> bool:

@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -29,7 +30,7 @@ from app.engine.permissions.grants import Grants
 from app.engine.secrets import KeyStore
 from app.engine.server.endpoint import EngineLock, new_token, remove_endpoint, write_endpoint
 from app.engine.server.services import Services
-from app.engine.server.socket import Server
+from app.engine.server.socket import Server, bound
 from app.engine.settings import Settings
 from app.engine.stall import StallMeter
 from app.engine.storage import commands
@@ -49,7 +50,7 @@ _REMEMBERED = timedelta(days=7)
 def main(arguments: Sequence[str]) -> int:
     """Run an engine until it is told to end; 1 with a line on stderr when it cannot start."""
     parser = argparse.ArgumentParser(prog="errand engine", description="Run the engine in the foreground.")
-    parser.add_argument("--port", type=int, default=0, help="the port to listen on; any free one by default")
+    parser.add_argument("--port", type=_port, default=0, help="the port to listen on; any free one by default")
     port: int = parser.parse_args(arguments).port
     paths = default_paths()
     try:
@@ -63,18 +64,27 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _port(text: str) -> int:
+    if text.isdecimal() and int(text) < 65_536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port: give a number from 1 to 65535, or 0 for any free one")
+
+
 async def _serve(paths: Paths, port: int) -> None:
     """From the lock to the last commit; each part is ended in the reverse order of its start."""
     async with AsyncExitStack() as stack:
         lock = EngineLock.take(paths)
         stack.callback(lock.release)
+        # Before anything is opened: a port that is taken is said in a line, and costs nothing.
+        listener = bound(port)
+        stack.callback(listener.close)
         loop = asyncio.get_running_loop()
         end = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, end.set)
         stack.callback(reap_orphans(loop))
         services = await open_services(paths, end.set, stack)
-        await _listen(services, port, stack)
+        await _listen(services, listener, stack)
         # What is there now stays for good: the collector need not look at it again.
         gc.freeze()
         await end.wait()
@@ -117,10 +127,10 @@ async def open_services(paths: Paths, shutdown: Callable[[], None], stack: Async
     )
 
 
-async def _listen(services: Services, port: int, stack: AsyncExitStack) -> None:
+async def _listen(services: Services, listener: socket.socket, stack: AsyncExitStack) -> None:
     """Open the socket and say where: in the endpoint file, and as one JSON line on stdout."""
     token = new_token()
-    server = Server(services, token, port)
+    server = Server(services, token, listener)
     await server.start()
     stack.push_async_callback(server.close)
     endpoint = Endpoint(

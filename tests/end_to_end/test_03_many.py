@@ -87,6 +87,8 @@ async def test_21_the_doctor_says_what_is_wrong_with_an_unreadable_database(own_
     assert "cannot be read" in done.out
     assert "Nothing was changed." in done.out
     assert (tasks.code, "No tasks yet" in tasks.out) == (1, False)
+    (own_errand.home / "errand.db").write_bytes(b"")
+    assert "errand.db is empty" in (await own_errand.run("doctor")).out
 
 
 async def test_22_help_is_there_without_an_engine(own_errand: Errand) -> None:

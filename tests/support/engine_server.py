@@ -14,7 +14,7 @@ from app.engine.secrets import KeyStore
 from app.engine.server.route import Served
 from app.engine.server.routes import ROUTES
 from app.engine.server.services import Services
-from app.engine.server.socket import Server
+from app.engine.server.socket import Server, bound
 from app.engine.settings import Settings
 from app.engine.stall import StallMeter
 from app.engine.storage.database import Database
@@ -80,7 +80,7 @@ async def engine_server(
         shutdown=ended.set,
         stalls=StallMeter(),
     )
-    server = Server(services, TOKEN, port, routes)
+    server = Server(services, TOKEN, bound(port), routes)
     await server.start()
     try:
         yield EngineServer(services, runner, server, ended)

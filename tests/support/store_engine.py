@@ -8,7 +8,7 @@ from pathlib import Path
 from app.client.connection import Connection
 from app.engine.server.routes import ROUTES
 from app.engine.server.services import Services
-from app.engine.server.socket import Server
+from app.engine.server.socket import Server, bound
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import PROTOCOL_VERSION
 from app.window.rows import Row
@@ -110,7 +110,7 @@ async def store_engine(home: Path, model: ModelServer) -> AsyncGenerator[StoreEn
 
 @asynccontextmanager
 async def _socket(services: Services) -> AsyncGenerator[Endpoint]:
-    server = Server(services, TOKEN, 0, ROUTES)
+    server = Server(services, TOKEN, bound(0), ROUTES)
     await server.start()
     try:
         yield Endpoint(

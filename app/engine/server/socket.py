@@ -4,10 +4,13 @@ What a frame means is the dispatcher's; what a client follows is its session's.
 """
 
 import asyncio
+import os
+import socket
 from collections.abc import Sequence
 
 from aiohttp import web
 
+from app.engine.errors import ConfigurationError
 from app.engine.server.commands import Commands
 from app.engine.server.dispatch import Dispatcher
 from app.engine.server.frame import MOST_BYTES
@@ -25,11 +28,29 @@ _CLOSE_S = 2.0
 _SETTLE_S = 5.0
 
 
-class Server:
-    """Serves `/rpc` on 127.0.0.1. `port` is the real one once `start` has returned; 0 asks for any free one."""
+def bound(port: int) -> socket.socket:
+    """A socket on 127.0.0.1; 0 takes any free port. ConfigurationError where the port is taken or not ours to use."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":  # a port that an engine has just left is free; elsewhere the option lets two share one
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise ConfigurationError(
+            f"Port {port} cannot be used ({error.strerror}). Give another with --port, or none for any free one."
+        ) from error
+    return listener
 
-    def __init__(self, services: Services, token: str, port: int = 0, routes: Sequence[Served] = ROUTES) -> None:
-        self.port = port
+
+class Server:
+    """Serves `/rpc` on a socket that `bound` gave; `port` is that socket's."""
+
+    def __init__(
+        self, services: Services, token: str, listener: socket.socket, routes: Sequence[Served] = ROUTES
+    ) -> None:
+        self.port = int(listener.getsockname()[1])
+        self._listener = listener
         self._services = services
         self._token = token
         self._commands = Commands(services.database)
@@ -42,14 +63,11 @@ class Server:
         return f"ws://127.0.0.1:{self.port}/rpc"
 
     async def start(self) -> None:
-        """OSError when the port is taken."""
         application = web.Application()
         application.router.add_get("/rpc", self._accept)
         self._runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=_CLOSE_S)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
-        self.port = int(self._runner.addresses[0][1])
+        await web.SockSite(self._runner, self._listener).start()
 
     async def close(self) -> None:
         """Let commands under way end, send what waits, then part from every client."""
@@ -64,14 +82,14 @@ class Server:
             status, text = refusal
             return web.Response(status=status, text=text)
         # Four times our own limit, so that most messages that are too long get an answer and not a closed socket.
-        socket = web.WebSocketResponse(
+        web_socket = web.WebSocketResponse(
             timeout=_CLOSE_S, heartbeat=_HEARTBEAT_S, compress=False, max_msg_size=4 * MOST_BYTES, decode_text=False
         )
-        if not socket.can_prepare(request):
+        if not web_socket.can_prepare(request):
             return web.Response(status=426, text="This address speaks WebSocket.")
-        await socket.prepare(request)
+        await web_socket.prepare(request)
         session = Session(self._services.log, Outbox())
-        line = Line(socket, session, self._dispatcher)
+        line = Line(web_socket, session, self._dispatcher)
         self._lines.add(line)
         detach = self._services.log.attach(session)
         try:
@@ -79,4 +97,4 @@ class Server:
         finally:
             detach()
             self._lines.discard(line)
-        return socket
+        return web_socket

@@ -62,10 +62,13 @@ class Database:
         journal = Journal(writer, engine)
         try:
             epoch = await _first_rows(journal, Reader(engine))
-        except StorageError:
+        except StorageError as error:
             await journal.close()
             await engine.dispose()
-            raise
+            raise StorageError(
+                f"The database cannot be used. {error} Nothing was changed. If it is damaged, put a copy from "
+                "the copies folder in its place, or move it away to start anew."
+            ) from error
         return cls(engine, journal, epoch)
 
     async def close(self) -> None:

@@ -97,6 +97,16 @@ async def test_damage_in_the_middle_is_reported_and_never_an_empty_list(tmp_path
     await database.close()
 
 
+async def test_damage_at_the_beginning_says_where_the_copies_are(tmp_path: Path) -> None:
+    path = tmp_path / "errand.db"
+    await filled(path)
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xee" * 4096 * 20)
+    with pytest.raises(StorageError, match="put a copy from the copies folder in its place"):
+        await Database.open(sqlite_url(path), tmp_path / "copies")
+
+
 async def test_a_crash_while_the_first_database_was_made_leaves_no_empty_one(tmp_path: Path) -> None:
     (tmp_path / "errand.db.new").write_bytes(b"half a data")
     await filled(tmp_path / "errand.db")
