@@ -1,10 +1,10 @@
 """Tool calls in words: what runs, and what came of it, in one line each."""
 
-from dataclasses import dataclass
-
 from app.cli.diff import diff_lines
-from app.cli.plain import one_line, plain, short_path
+from app.cli.plain import one_line, short_path
 from app.cli.style import Style
+from app.client.call_words import CallWords, text_of, words_of
+from app.client.characters import output_text
 from app.client.figures import duration
 from app.protocol.blocks import ToolCallBlock, ToolResultBlock
 from app.protocol.json import JsonObject
@@ -12,46 +12,17 @@ from app.protocol.json import JsonObject
 _LAST_LINES = 3
 CONTROL_TOOLS = frozenset({"task_complete", "ask_user", "send_update"})
 
-_CODE_WORDS = {
-    "read": ("reading", "read"),
-    "write": ("writing", "wrote"),
-    "patch": ("changing", "changed"),
-    "list": ("listing", "listed"),
-    "create_dir": ("making", "made"),
-    "search": ("searching for", "searched for"),
-}
 
-
-@dataclass(frozen=True, slots=True)
-class CallWords:
-    """A call in words: `doing` for while it runs, `done` for afterwards, `object` is the command or path."""
-
-    doing: str
-    done: str
-    object: str
-    is_code: bool = True
-
-    def line(self, verb: str, width: int, style: Style) -> str:
-        short = one_line(self.object, max(8, width))
-        shown = style.bold(f"`{short}`") if self.is_code and short else short
-        return f"{verb} {shown}" if shown else verb
-
-
-def words_of(tool: str, arguments: JsonObject) -> CallWords:
-    """The words for a call of `tool`; a tool that is not known here is named as it is."""
-    if tool == "shell":
-        return CallWords("running", "ran", _text(arguments, "command"))
-    if tool == "code":
-        action = _text(arguments, "action")
-        doing, done = _CODE_WORDS.get(action, (f"code {action}", f"code {action}"))
-        target = _text(arguments, "pattern") if action == "search" else short_path(_text(arguments, "path"))
-        return CallWords(doing, done, target or ".")
-    return CallWords(f"using {tool}", f"used {tool}", "", is_code=False)
+def _shown(words: CallWords, tool: str, verb: str, width: int, style: Style) -> str:
+    """The verb and what it is about, which is cut to `width` columns."""
+    target = short_path(words.object) if tool == "code" and words.action != "search" else words.object
+    short = one_line(target, max(8, width))
+    return f"{verb} {style.bold(f'`{short}`')}" if short else verb
 
 
 def running_line(tool: str, arguments: JsonObject, width: int, style: Style) -> str:
     words = words_of(tool, arguments)
-    return words.line(words.doing, width - len(words.doing) - 12, style)
+    return _shown(words, tool, words.doing, width - len(words.doing) - 12, style)
 
 
 def result_line(
@@ -70,10 +41,10 @@ def result_line(
     was_run = not result.is_error or result.details is not None
     verb = words.done if was_run else words.doing  # what was refused or could not begin was not done
     outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
-    head = words.line(verb, width - len(verb) - len(outcome) - len(time) - 12, style)
+    head = _shown(words, result.tool, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
     line = style.join(f"{sign} {head}", tail, style.dim(time))
-    below = diff_lines(_text(result.details or {}, "diff"), width, style) if with_diff else []
+    below = diff_lines(text_of(result.details or {}, "diff"), width, style) if with_diff else []
     if with_output and result.is_error and was_run and result.tool == "shell":
         below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text)]
     return "\n".join([line, *below])
@@ -81,15 +52,10 @@ def result_line(
 
 def _last_lines(text: str) -> list[str]:
     """The end of a failed command's output, where most programs say why; the tool's own remarks are in brackets."""
-    lines = [line for line in plain(text).splitlines() if line.strip() and not line.startswith("[")]
+    lines = [line for line in output_text(text).splitlines() if line.strip() and not line.startswith("[")]
     return lines[-_LAST_LINES:]
 
 
 def _time(details: JsonObject | None) -> str:
     spent = (details or {}).get("duration_ms")
     return duration(spent / 1000) if isinstance(spent, int | float) else ""
-
-
-def _text(arguments: JsonObject, key: str) -> str:
-    value = arguments.get(key)
-    return value if isinstance(value, str) else ""

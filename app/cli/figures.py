@@ -1,15 +1,13 @@
 """The account of a task in one line of the terminal, and the short form of an id."""
 
 from app.cli.style import Style
-from app.client.figures import count, duration, elapsed, money, tokens
+from app.client import figures
 from app.protocol.tasks import Task
 
 
 def account(task: Task, style: Style) -> str:
     """Turns, tokens, money and time of a task in one line."""
-    return style.join(
-        count(task.step_count, "turn"), tokens(task.usage), money(task.usage), duration(max(0.0, elapsed(task)))
-    )
+    return style.join(*figures.account(task))
 
 
 def ago(seconds: float) -> str:

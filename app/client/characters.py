@@ -17,6 +17,14 @@ def plain(text: str) -> str:
     return _CONTROLS.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n")))
 
 
+def output_text(text: str) -> str:
+    """A program's output as a terminal leaves it: of a line written over (a progress bar) the last form."""
+    text = text.replace("\r\n", "\n").rstrip("\r")
+    if "\r" in text:
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return plain(text)
+
+
 def exact(text: str) -> str:
     """The text with every hidden character written out, for what a person is asked to allow."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)

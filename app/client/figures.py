@@ -35,3 +35,9 @@ def tokens(usage: Usage) -> str:
 
 def elapsed(task: Task) -> float:
     return ((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds()
+
+
+def account(task: Task) -> tuple[str, ...]:
+    """Turns, tokens, money and time of a task; what is not known is left out."""
+    parts = (count(task.step_count, "turn"), tokens(task.usage), money(task.usage), duration(max(0.0, elapsed(task))))
+    return tuple(part for part in parts if part)

@@ -6,13 +6,13 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from app.client.characters import plain
+from app.client.figures import account
 from app.protocol.tasks import Task
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
-from app.window.blocks.figures import account
 from app.window.blocks.markdown import markdown_document, plain_document
 from app.window.blocks.paint import rounded
-from app.window.blocks.plain import plain
 from app.window.blocks.text_view import TextView
 from app.window.rows import EndRow, Row
 from app.window.theme.look import set_look
@@ -60,7 +60,7 @@ class EndBlock(Block):
         self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
         self._words.setText(ending.words)
         set_look(self._words, "tone", ending.state)
-        self._account.setText(account(task))
+        self._account.setText(" · ".join(account(task)))
         said = task.error if ending.state == "failed" and task.error else task.summary
         self._text.setVisible(bool(said))
         if said:

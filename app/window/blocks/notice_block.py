@@ -3,11 +3,11 @@
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
+from app.client.characters import plain
 from app.protocol.blocks import NoticeKind
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.blocks.markdown import plain_document
-from app.window.blocks.plain import plain
 from app.window.blocks.text_view import TextView
 from app.window.rows import NoticeRow, Row
 from app.window.theme.theme import Theme

@@ -6,7 +6,7 @@ from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.blocks.line_button import LineButton, Piece
 from app.window.blocks.markdown import markdown_document, plain_document
-from app.window.blocks.plain import one_line
+from app.window.blocks.one_line import one_line
 from app.window.blocks.text_view import TextView
 from app.window.rows import Row, ThinkingRow
 from app.window.theme.theme import Theme

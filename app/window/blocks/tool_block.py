@@ -2,14 +2,15 @@
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.client.call_words import CallWords, words_of
+from app.client.figures import duration
 from app.protocol.blocks import ToolResultBlock
 from app.protocol.json import JsonObject
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
-from app.window.blocks.call_words import CallWords, words_of
-from app.window.blocks.figures import duration
+from app.window.blocks.call_words import icon_of
 from app.window.blocks.line_button import LineButton, Piece
-from app.window.blocks.plain import one_line
+from app.window.blocks.one_line import one_line
 from app.window.blocks.tool_card import ToolCard
 from app.window.rows import Row, ToolRow
 from app.window.theme.theme import Theme
@@ -64,17 +65,18 @@ def _line_of(row: ToolRow) -> tuple[str, str, list[Piece]]:
     if row.waiting:
         return "shield-question-mark", "waiting_mark", [Piece(f"waits for you before {words.doing}"), *_object(words)]
     if result is None:
-        return words.icon, "link", [Piece(words.doing), *_object(words), Piece("…")]
+        return icon_of(words), "link", [Piece(words.doing), *_object(words), Piece("…")]
     if result.is_error:
         # What was refused or could not begin was not done.
         verb = words.done if result.details is not None else words.doing
         said = result.summary or one_line(result.text, _SUMMARY)
         return "circle-x", "failed_mark", [Piece(verb), *_object(words), *_dotted(said, "failed"), *_time(result)]
-    return words.icon, "muted", [Piece(words.done), *_object(words), *_outcome(result), *_time(result)]
+    return icon_of(words), "muted", [Piece(words.done), *_object(words), *_outcome(result), *_time(result)]
 
 
 def _object(words: CallWords) -> list[Piece]:
-    return [Piece(words.object, "text", mono=True, gives_way=True)] if words.object else []
+    line = " ".join(words.object.split())
+    return [Piece(line, "text", mono=True, gives_way=True)] if line else []
 
 
 def _outcome(result: ToolResultBlock) -> list[Piece]:

@@ -3,13 +3,13 @@
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from app.client.characters import output_text
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.call_words import arguments_text
 from app.window.blocks.code_view import CodeView
 from app.window.blocks.copy_button import CopyButton
 from app.window.blocks.diff_view import DiffView
 from app.window.blocks.paint import rounded
-from app.window.blocks.plain import plain
 from app.window.rows import ToolRow
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
@@ -47,7 +47,7 @@ class ToolCard(QWidget):
         self._diff_head.setVisible(bool(diff))
         if diff:
             self._diff.show_diff(diff)
-        output = "" if diff else plain(row.result.text if row.result else _end_of(row.output)).rstrip("\n")
+        output = "" if diff else output_text(row.result.text if row.result else _end_of(row.output)).rstrip("\n")
         self._output.setVisible(bool(output))
         self._output_head.setVisible(bool(output))
         if output:

@@ -6,12 +6,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from app.client.characters import output_text
 from app.protocol.tasks import TaskStopReason
 from app.window.blocks.block import Block
 from app.window.blocks.code_view import CodeView
 from app.window.blocks.diff_view import DiffView
 from app.window.blocks.line_button import LineButton
-from app.window.blocks.plain import one_line, plain
+from app.window.blocks.one_line import one_line
 from app.window.blocks.text_view import TextView
 from app.window.rows import ToolRow
 from app.window.theme.theme import Theme
@@ -146,7 +147,7 @@ def test_the_end_shows_the_summary_or_what_went_wrong(show: MakeBlock) -> None:
 
 
 def test_output_is_cleaned_of_what_steers_a_terminal() -> None:
-    assert plain("\x1b[32mok\x1b[0m\r\n10 %\r20 %\rdone\n\x07") == "ok\ndone\n"
-    assert plain("tab\tstays\r\n") == "tab\tstays\n"
+    assert output_text("\x1b[32mok\x1b[0m\r\n10 %\r20 %\rdone\n\x07") == "ok\ndone\n"
+    assert output_text("tab\tstays\r\n") == "tab\tstays\n"
     assert one_line("a\n  b   c", 20) == "a b c"
     assert one_line("x" * 50, 10) == "x" * 9 + "…"

@@ -1,0 +1,49 @@
+"""Tool calls in words, for every face: what runs, and on what."""
+
+from dataclasses import dataclass
+
+from app.protocol.json import JsonObject
+
+_ACTIONS = {
+    "read": ("reading", "read"),
+    "write": ("writing", "wrote"),
+    "patch": ("changing", "changed"),
+    "list": ("listing", "listed"),
+    "create_dir": ("making", "made"),
+    "search": ("searching for", "searched for"),
+}
+_CONTROL = {
+    "task_complete": ("finishing", "finished"),
+    "ask_user": ("asking you", "asked you"),
+    "send_update": ("telling you", "told you"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallWords:
+    """`doing` is for while it runs, `done` for afterwards, `object` is the command, path or pattern, maybe empty.
+
+    `action` is the tool's name, or for the code tool which of its actions it was.
+    """
+
+    action: str
+    doing: str
+    done: str
+    object: str = ""
+
+
+def words_of(tool: str, arguments: JsonObject) -> CallWords:
+    """The words for a call of `tool`; a tool that is not known here is named as it is."""
+    if tool == "shell":
+        return CallWords(tool, "running", "ran", text_of(arguments, "command"))
+    if tool == "code":
+        action = text_of(arguments, "action")
+        doing, done = _ACTIONS.get(action, (f"code {action}", f"code {action}"))
+        return CallWords(action, doing, done, text_of(arguments, "pattern" if action == "search" else "path") or ".")
+    return CallWords(tool, *_CONTROL.get(tool, (f"using {tool}", f"used {tool}")))
+
+
+def text_of(arguments: JsonObject, key: str) -> str:
+    """An argument that is a text; empty if it is missing or something else."""
+    value = arguments.get(key)
+    return value if isinstance(value, str) else ""
