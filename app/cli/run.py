@@ -83,8 +83,12 @@ def _key(variable: str | None) -> str | None:
 
 def _workspace(folder: str | None) -> str:
     path = Path(folder or ".").expanduser()
-    if not path.is_dir():
+    try:
+        whole = path.resolve()  # fails where the folder we are in was removed
+    except OSError:
+        whole = path
+    if not whole.is_absolute() or not whole.is_dir():
         raise UsageError(
             f"There is no folder {str(path)!r} to work in. Make it first, or name another with --workspace."
         )
-    return str(path.resolve())
+    return str(whole)

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 from app.cli.plain import cut
 from app.cli.style import style_for
@@ -106,7 +106,15 @@ class Terminal:
 
 
 def standard_terminal() -> Terminal:
+    """The process's own streams; one that was closed by who started it reads as empty and swallows what is written."""
+    sys.stdin = _open_or_nothing(sys.stdin, "r")
+    sys.stdout = _open_or_nothing(sys.stdout, "w")
+    sys.stderr = _open_or_nothing(sys.stderr, "w")
     return Terminal(sys.stdin, sys.stdout, sys.stderr)
+
+
+def _open_or_nothing(stream: TextIO | None, mode: str) -> TextIO:
+    return stream or cast(TextIO, open(os.devnull, mode, encoding="utf-8"))
 
 
 def close_output() -> None:

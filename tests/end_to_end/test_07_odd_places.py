@@ -1,8 +1,10 @@
-"""Behaviours 35 to 39: data directories, ports, bytes and sizes that cannot be used are said in a line."""
+"""Behaviours 35 to 40: folders, ports, bytes, sizes and streams that cannot be used are said in a line."""
 
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,23 @@ async def test_39_a_prompt_that_is_no_utf_8_is_taken_and_one_that_is_too_long_is
     assert [run.lines[-1]["prompt"] for run in (broken, named)] == ["what is \ufffd\ufffd?", "what is \ufffd?"]
     assert "1,200,000 bytes long" in str(long.lines[-1]["error"])
     assert "file in the workspace" in long.err
+
+
+async def test_40_closed_streams_and_a_folder_that_was_removed_are_no_crash(errand: Errand, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f"{sys.executable} -m app"
+    closed, removed = [
+        await asyncio.create_subprocess_shell(
+            line, cwd=errand.folder, env=errand.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for line in (
+            f"{command} tasks <&- && {command} tasks >&- 2>&- && {command} run - <&-",
+            f"cd {gone} && rmdir {gone} && {command} run --model scripted/note hello",
+        )
+    ]
+    for process, words in ((closed, "The prompt is empty"), (removed, "There is no folder '.'")):
+        done = await rest(process)
+        assert done.code == 2, done.err
+        assert words in done.err
+        assert "Traceback" not in done.err
