@@ -13,6 +13,7 @@ from tests.benchmarks.steps import fifty_tasks, one_task
 from tests.benchmarks.stop import stop
 from tests.benchmarks.stored import stored
 from tests.benchmarks.window_transcript import window_transcript
+from tests.benchmarks.window_whole import window_start, window_stop, window_stored, window_streams
 
 BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("one_task", one_task),
@@ -22,6 +23,10 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("stored", stored),
     ("loop", loop_alone),
     ("window_transcript", window_transcript),
+    ("window_start", window_start),
+    ("window_stored", window_stored),
+    ("window_streams", window_streams),
+    ("window_stop", window_stop),
 )
 
 

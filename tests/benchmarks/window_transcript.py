@@ -34,14 +34,14 @@ async def window_transcript() -> list[Row]:
     warm.grab()
     application.processEvents()
     rows = RowList(long_conversation(_ROWS))
-    before = _memory()
+    before = pss_mb()
     started = time.perf_counter()
     view = _view(theme, rows)
     view.grab()
     opened = time.perf_counter() - started
     application.processEvents()
     pages = _pages(view, application)
-    used = _memory() - before
+    used = pss_mb() - before
     warm.close()
     updates, painted = _stream(view, rows, lambda text: reply(text, "s", streaming=True), whole=False)
     code, _ = _stream(view, rows, lambda text: reply(f"```python\n{text}", "s", streaming=True), whole=True)
@@ -101,7 +101,7 @@ def _stream(
     return updates[-120:], painted[-120:]
 
 
-def _memory() -> float:
+def pss_mb() -> float:
     """The proportional set size in MB."""
     rollup = Path("/proc/self/smaps_rollup").read_text(encoding="ascii")
     return int(rollup.partition("\nPss:")[2].split()[0]) / 1024

@@ -1,0 +1,152 @@
+"""The real window in a process of its own, driven through one story; prints what it measured as one JSON object.
+
+`python -m tests.benchmarks.window_process STORY [ARGUMENT …]` on the data directory in ERRAND_HOME.
+"""
+
+import asyncio
+import itertools
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+
+import msgspec
+import qasync  # pyright: ignore[reportMissingTypeStubs] -- it has none; only its loop is made here
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.protocol.tasks import TaskStartParams
+from app.protocol.wire import TASK_START
+from tests.benchmarks.bench import p99
+from tests.benchmarks.window_transcript import pss_mb
+from tests.support.open_window import OpenWindow, open_window
+
+Measured = dict[str, float]
+
+_STREAMS = 20
+_WATCH_S = 10.0
+_BEAT_MS = 4
+_LONGEST_S = 40.0
+
+
+async def usable(open: OpenWindow) -> Measured:
+    """When the conversations are listed and painted and one can send."""
+    open.window.grab()
+    return {"at": time.time()}
+
+
+async def memory(open: OpenWindow, *ids: str) -> Measured:
+    """With these in tabs, each looked at; a conversation marked with + is read to its beginning."""
+    for name in ids:
+        open.window.pages.open(name.rstrip("+"))
+        await _until(lambda: open.front.store.count() > 0)
+        while name.endswith("+") and open.front.store.has_older:
+            before = open.front.store.count()
+            open.front.store.load_older()
+            await _until(lambda before=before: open.front.store.count() > before)
+        open.window.grab()
+    return {"mb": pss_mb(), "rows": open.front.store.count()}
+
+
+async def idle(open: OpenWindow, *ids: str) -> Measured:
+    """CPU in percent of one core with these in tabs, once all has come to rest."""
+    for name in ids:
+        open.window.pages.open(name)
+        await _until(lambda: open.front.store.count() > 0)
+    await asyncio.sleep(3.0)
+    before, started = time.process_time(), time.perf_counter()
+    await asyncio.sleep(_WATCH_S)
+    return {"percent": (time.process_time() - before) / (time.perf_counter() - started) * 100}
+
+
+async def streams(open: OpenWindow, url: str, workspace: str) -> Measured:
+    """How late a timer of 4 ms comes while 20 tasks talk."""
+    for _ in range(_STREAMS):
+        await _begin(open, url, workspace)
+    open.window.pages.open(open.stores.tasks.running()[0].conversation_id)
+    await _until(lambda: open.front.store.count() > 1)
+    beats: list[float] = []
+    timer = QTimer(timerType=Qt.TimerType.PreciseTimer, interval=_BEAT_MS)
+    timer.timeout.connect(lambda: beats.append(time.perf_counter()))
+    await asyncio.sleep(1.0)
+    before = time.process_time()
+    timer.start()
+    await asyncio.sleep(_WATCH_S)
+    timer.stop()
+    late = [(later - sooner) * 1000 - _BEAT_MS for sooner, later in itertools.pairwise(beats)]
+    cpu = (time.process_time() - before) / _WATCH_S * 100
+    return {"p99": p99(late), "max": max(late), "cpu": cpu, "running": len(open.stores.tasks.running())}
+
+
+async def stop(open: OpenWindow, url: str, workspace: str) -> Measured:
+    """From the click to what the button and the status line say."""
+    await _begin(open, url, workspace)
+    open.window.pages.open(open.stores.tasks.running()[0].conversation_id)
+    await _until(lambda: open.front.composer.mode == "stop" and _runs_a_tool(open))
+    started = time.perf_counter()
+    QTest.mouseClick(open.front.composer.button, Qt.MouseButton.LeftButton)
+    await _until(lambda: open.front.composer.mode != "stop")
+    stopping = time.perf_counter() - started
+    await _until(lambda: not open.stores.tasks.running() and open.front.composer.mode == "send")
+    return {"stopping": stopping * 1000, "stopped": (time.perf_counter() - started) * 1000}
+
+
+def _runs_a_tool(open: OpenWindow) -> bool:
+    task = open.front.store.task
+    return task is not None and task.status == "tool_executing"
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    """Here Qt's loop and asyncio's are one, as in the real window."""
+    async with asyncio.timeout(_LONGEST_S):
+        while not holds():  # noqa: ASYNC110 - Qt's signals set no event of ours
+            await asyncio.sleep(0.001)
+
+
+async def _begin(open: OpenWindow, url: str, workspace: str) -> None:
+    many = len(open.stores.tasks.running())
+    params = TaskStartParams(
+        prompt="go",
+        model="openai_compatible/bench",
+        api_base=url,
+        api_key="none",
+        workspace=workspace,
+        approve="all",
+    )
+    await open.stores.session.call(TASK_START, params)
+    await _until(lambda: len(open.stores.tasks.running()) > many)
+
+
+_STORIES: dict[str, Callable[..., Awaitable[Measured]]] = {
+    "usable": usable,
+    "memory": memory,
+    "idle": idle,
+    "streams": streams,
+    "stop": stop,
+}
+
+
+async def _run(application: QApplication, story: str, arguments: list[str]) -> None:
+    async with open_window(application, Path(os.environ["ERRAND_HOME"])) as opened:
+        listed: list[bool] = []
+        opened.stores.conversations.reset.connect(lambda: listed.append(True))
+        await _until(lambda: bool(listed) and opened.stores.session.state == "ready")
+        measured = await _STORIES[story](opened, *arguments)
+    sys.stdout.write(msgspec.json.encode(measured).decode() + "\n")
+
+
+def main() -> None:
+    application = QApplication(["errand"])
+    application.setQuitOnLastWindowClosed(False)
+    _run_on(qasync.QEventLoop(application), _run(application, sys.argv[1], sys.argv[2:]))
+
+
+def _run_on(loop: asyncio.AbstractEventLoop, work: Coroutine[None, None, None]) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(work)
+
+
+if __name__ == "__main__":
+    main()
