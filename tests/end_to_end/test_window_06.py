@@ -1,4 +1,4 @@
-"""Behaviours 60 to 70, 72 and 73: the window with a real engine, from its first run on."""
+"""Behaviours 60 to 70 and 72 to 74: the window with a real engine, from its first run on."""
 
 import os
 import signal
@@ -281,6 +281,29 @@ async def test_73_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_
             QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Return)
             await person.until(lambda: bool(ended(person)))
             assert person.front.composer.text == "half a thought"
+
+
+async def test_74_a_task_that_fails_says_why_once_and_the_inbox_leaves_no_gap(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long answer", stall_after=2), Reply(status=401)]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.until(lambda: person.stores.session.state == "ready")
+            inbox = person.window.sidebar.inbox
+            person.stores.tasks.taskUpdate.connect(lambda: heights.append(inbox.height() - inbox.sizeHint().height()))
+            heights: list[int] = []
+            person.type("wait")
+            person.enter()
+            await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
+            person.window.on_action("stop")
+            await person.until(lambda: len(ended(person)) == 1)
+            person.window.on_action("new_task")
+            person.type("fail")
+            person.enter()
+            await person.until(lambda: any(isinstance(row, EndRow) for row in person.rows))
+            assert [type(row) for row in person.rows] == [UserRow, EndRow]
+            assert set(heights) == {0}
 
 
 def focused(person: OpenWindow) -> str:

@@ -9,7 +9,7 @@ from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.events import TextDelta, ToolOutput
 from app.protocol.tasks import Task
-from app.window.rows import EndRow, Row
+from app.window.rows import EndRow, NoticeRow, Row
 from app.window.stores.draft import Draft
 from app.window.stores.node_rows import Belongings, node_rows
 
@@ -106,6 +106,8 @@ class Branch:
     def put_task(self, task: Task) -> Sequence[str]:
         self._tasks[task.id] = task
         last = self._last_of_task.get(task.id)
+        if last is not None and task.error and task.ended_at is not None:
+            return [node_id for node_id in self._order if self._nodes[node_id].task_id == task.id]  # see _is_said
         return [last] if last else []
 
     def put_ask(self, ask: Ask) -> Sequence[str]:
@@ -139,7 +141,18 @@ class Branch:
         if draft is not None:
             return draft.rows()
         belongings = Belongings(self._results.get(node_id, {}), self._outputs.get(node_id, {}), asks)
-        return [*node_rows(node, belongings), *self._end(node)]
+        rows = [row for row in node_rows(node, belongings) if not self._is_said(row)]
+        return [*rows, *self._end(node)]
+
+    def _is_said(self, row: Row) -> bool:
+        """The end of a failed task says why: the remarks above it that say the same are left out."""
+        task = self._tasks.get(row.node.task_id or "") if isinstance(row, NoticeRow) else None
+        return (
+            isinstance(row, NoticeRow)
+            and task is not None
+            and task.ended_at is not None
+            and row.notice.text == task.error
+        )
 
     def _end(self, node: Node) -> list[Row]:
         task = self._tasks.get(node.task_id or "")

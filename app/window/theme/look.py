@@ -4,7 +4,7 @@ from typing import Literal
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QStyleOptionButton, QWidget
 
 ButtonLook = Literal["primary", "plain", "quiet", "danger"]
 Tone = Literal["text", "muted", "link", "waiting", "done", "failed"]
@@ -34,6 +34,12 @@ def push_button(text: str, look: ButtonLook = "plain") -> QPushButton:
 
 class _EnterButton(QPushButton):
     """Qt presses by Enter only what is a dialog's default, and then from any field of the dialog."""
+
+    def initStyleOption(self, option: QStyleOptionButton) -> None:
+        super().initStyleOption(option)
+        if not self.icon().isNull():
+            # Under a style sheet Qt leaves 2 px between icon and text.
+            option.text = f" {self.text()}"  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out the fields of QStyleOption
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)

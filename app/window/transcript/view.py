@@ -234,7 +234,7 @@ class TranscriptView(QAbstractScrollArea):
         far = self._stage.keep(self._band())
         for block in far:
             block.move(block.x(), -block.height() - self.viewport().height())
-        left = (self.viewport().width() - self._stage.width) // 2
+        left = (self.width() - self._stage.width) // 2  # of the view, not the viewport: the scroll bar moves nothing
         top = self._anchor.y(self._stage.heights)
         y = self._pad + self._stage.heights.before(self._shown.start) - top
         for index in self._shown:

@@ -67,6 +67,14 @@ class InboxView(QWidget):
         running = [self._of_running(task) for task in self._stores.tasks.running() if task.id not in asking]
         self._waiting.show_entries(waiting)
         self._running.show_entries(running)
+        self._lay_out_now()
+
+    def _lay_out_now(self) -> None:
+        """Qt would hand a new height up one level for each turn of the loop: a gap stood below for some frames."""
+        for place in (self._waiting, self._running, self, self.parentWidget()):
+            layout = place.layout() if place is not None else None  # pyright: ignore[reportUnnecessaryComparison] -- no parent while it is made
+            if layout is not None:
+                layout.activate()
 
     def _of_ask(self, ask: Ask) -> _Entry:
         title = self._title(ask.conversation_id, ask.text)
@@ -123,6 +131,7 @@ class _Section(QWidget):
         shown = entries[:_MOST_ROWS]
         for key in self._rows.keys() - {entry.key for entry in shown}:
             row = self._rows.pop(key)
+            self._column.removeWidget(row)
             row.hide()  # what pulses in it stops
             row.deleteLater()
         for place, entry in enumerate(shown, start=1):

@@ -10,6 +10,7 @@ from app.window.theme.theme import Theme
 from app.window.views.picker import Choice, PickerDialog
 
 _SCRATCH = "New folder"
+_LONGEST = 22
 
 
 class StartChoices(QWidget):
@@ -57,14 +58,14 @@ class StartChoices(QWidget):
 
     def _show(self) -> None:
         folder = Path(self.workspace).name if self.workspace else _SCRATCH
-        self.folder_button.setText(folder)
+        self.folder_button.setText(_short(folder))
         self.folder_button.setAccessibleName(f"Folder to work in: {folder}")
         self.folder_button.setToolTip(self.workspace or "Errand makes a new folder for this conversation")
         self.folder_button.setIcon(self._theme.icon("folder", "muted"))
         model = self.model or self._default
-        self.model_button.setText(model or "Set up a model")
+        self.model_button.setText(_short(model) or "Set up a model")
         self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
-        self.model_button.setToolTip("The model that works on this")
+        self.model_button.setToolTip(f"The model that works on this: {model}" if model else "No model is set up")
         self.model_button.setIcon(self._theme.icon("brain", "muted"))
 
     def _on_folder_clicked(self) -> None:
@@ -91,3 +92,11 @@ class StartChoices(QWidget):
     def _on_model_chosen(self, model: str) -> None:
         self.choose(self.workspace, "" if model == self._default else model)
         self.changed.emit()
+
+
+def _short(name: str) -> str:
+    """Of a long name its two ends: the tool tip has the whole. A button as long as its text would widen the window."""
+    if len(name) <= _LONGEST:
+        return name
+    half = (_LONGEST - 1) // 2
+    return f"{name[:half]}…{name[-half:]}"

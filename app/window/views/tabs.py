@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QMenu, QTabBar, QWidget
 
@@ -100,6 +100,11 @@ class TabsView(QTabBar):
         index = self.keys.index(key)
         self.tabButton(index, QTabBar.ButtonPosition.LeftSide).hide()  # what pulses in it stops
         self.removeTab(index)
+
+    def minimumTabSizeHint(self, index: int) -> QSize:
+        """Many tabs are scrolled rather than made too narrow to be read."""
+        wanted = self.tabSizeHint(index)
+        return QSize(min(wanted.width(), self._theme.tokens.column // 6), wanted.height())
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         index = self.tabAt(event.position().toPoint())

@@ -162,3 +162,9 @@ def test_the_column_is_760_pixels_wide_and_in_the_middle(page: MakePage) -> None
     block = shown.blocks()[0]
     assert block.width() == 760
     assert abs(block.x() - (shown.view.viewport().width() - 760) // 2) <= 1
+
+
+def test_the_column_stays_where_it_is_when_the_scroll_bar_comes(page: MakePage) -> None:
+    short, long = page(_many(1)), page(_many(200))
+    assert long.view.verticalScrollBar().maximum() > 0
+    assert {block.x() for block in short.blocks()} == {block.x() for block in long.blocks()}
