@@ -33,6 +33,7 @@ _LONGEST_S = 40.0
 
 async def usable(open: OpenWindow) -> Measured:
     """When the conversations are listed and painted and one can send."""
+    await _until(lambda: open.stores.conversations.count() > 0)
     open.window.grab()
     return {"at": time.time()}
 

