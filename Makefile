@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint bench setup system docs clean
+.PHONY: run test lint bench setup system docs screenshots clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -27,6 +27,9 @@ bench: $(VENV)/.ready-dev
 
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m app.protocol.schema
+
+screenshots: $(VENV)/.ready-dev
+	@$(BIN)/python packaging/screenshots.py
 
 system:
 	@sh packaging/system.sh

@@ -33,6 +33,7 @@ class OpenWindow:
 
     window: MainWindow
     stores: Stores
+    theme: Theme
     application: QApplication
 
     @property
@@ -80,7 +81,7 @@ async def open_window(application: QApplication, home: Path) -> AsyncGenerator[O
     window.show()
     stores.session.spawn(stores.session.start())
     try:
-        yield OpenWindow(window, stores, application)
+        yield OpenWindow(window, stores, theme, application)
     finally:
         state.kept.told_of_background = True
         window.close()
