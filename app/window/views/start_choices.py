@@ -10,7 +10,7 @@ from app.window.theme.theme import Theme
 from app.window.views.picker import Choice, PickerDialog
 
 _SCRATCH = "New folder"
-_LONGEST = 22
+_LONGEST_FOLDER, _LONGEST_MODEL = 13, 22
 
 
 class StartChoices(QWidget):
@@ -34,6 +34,7 @@ class StartChoices(QWidget):
         row.addWidget(self.folder_button)
         row.addWidget(self.model_button)
         row.addStretch(1)
+        self.model_button.setMinimumWidth(theme.tokens.column // 8)  # it gives way in a narrow window
         self.folder_button.clicked.connect(self._on_folder_clicked)
         self.model_button.clicked.connect(self._on_model_clicked)
         theme.changed.connect(self._show)
@@ -58,12 +59,12 @@ class StartChoices(QWidget):
 
     def _show(self) -> None:
         folder = Path(self.workspace).name if self.workspace else _SCRATCH
-        self.folder_button.setText(_short(folder))
+        self.folder_button.setText(_short(folder, _LONGEST_FOLDER))
         self.folder_button.setAccessibleName(f"Folder to work in: {folder}")
         self.folder_button.setToolTip(self.workspace or "Errand makes a new folder for this conversation")
         self.folder_button.setIcon(self._theme.icon("folder", "muted"))
         model = self.model or self._default
-        self.model_button.setText(_short(model) or "Set up a model")
+        self.model_button.setText(_short(model, _LONGEST_MODEL) or "Set up a model")
         self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
         self.model_button.setToolTip(f"The model that works on this: {model}" if model else "No model is set up")
         self.model_button.setIcon(self._theme.icon("brain", "muted"))
@@ -94,9 +95,9 @@ class StartChoices(QWidget):
         self.changed.emit()
 
 
-def _short(name: str) -> str:
+def _short(name: str, longest: int) -> str:
     """Of a long name its two ends: the tool tip has the whole. A button as long as its text would widen the window."""
-    if len(name) <= _LONGEST:
+    if len(name) <= longest:
         return name
-    half = (_LONGEST - 1) // 2
+    half = (longest - 1) // 2
     return f"{name[:half]}…{name[-half:]}"

@@ -81,12 +81,13 @@ async def test_an_engine_that_does_not_start_is_told_and_nothing_is_sent(window:
 async def test_the_window_can_be_as_narrow_as_700_and_tabs_stay_readable(window: MainWindow) -> None:
     window.pages.front.choose("/work/a_folder_with_a_name_that_is_as_long_as_it_gets", "openrouter/" + "m" * 60)
     window.resize(700, 600)
-    assert window.width() == 700
+    assert window.minimumSizeHint().width() <= 700
     for number in range(20):
         window.pages.open(f"conv_{number}", behind=True)
     QApplication.processEvents()
     assert min(window.pages.tabs.tabRect(index).width() for index in range(20)) >= 90
     assert window.width() == 700
+    assert window.minimumSizeHint().width() <= 700
 
 
 def _is_reached(control: QWidget) -> bool:
