@@ -89,6 +89,8 @@ async def _serve(paths: Paths, port: int) -> None:
         gc.freeze()
         await end.wait()
         _logger.info("ending")
+        # While clients are still there: who follows a task learns at once that it is interrupted.
+        await services.runner.close()
 
 
 async def open_services(paths: Paths, shutdown: Callable[[], None], stack: AsyncExitStack) -> Services:

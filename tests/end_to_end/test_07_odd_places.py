@@ -1,4 +1,4 @@
-"""Behaviours 35 to 40: folders, ports, bytes, sizes and streams that cannot be used are said in a line."""
+"""Behaviours 35 to 41: folders, ports, bytes and streams that cannot be used, and an engine that is ended."""
 
 import asyncio
 import json
@@ -93,3 +93,13 @@ async def test_40_closed_streams_and_a_folder_that_was_removed_are_no_crash(erra
         assert done.code == 2, done.err
         assert words in done.err
         assert "Traceback" not in done.err
+
+
+async def test_41_who_follows_a_task_learns_at_once_that_its_engine_was_ended(own_errand: Errand) -> None:
+    async with ModelServer(replies=[Reply(text="never sent", gate=asyncio.Event())]) as server:
+        run = await own_errand.start("run", "--json", *MODEL, server.url, "wait for ever")
+        await server.request(0)
+        assert (await own_errand.run("engine", "--stop")).code == 0
+        done = await rest(run)
+    assert (done.code, done.lines[-1]["status"]) == (1, "interrupted")
+    assert "does not answer" not in done.err

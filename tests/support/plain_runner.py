@@ -73,6 +73,9 @@ class PlainRunner:
     async def set_head(self, params: AgentSetHeadParams) -> Agent:
         raise Conflict("The head has moved.")
 
+    async def close(self) -> None:
+        """Nothing is under way here that would go on."""
+
     def _task(self, task_id: str) -> Task:
         if task_id not in self.tasks:
             raise NotFound(f"There is no task {task_id!r}.")
