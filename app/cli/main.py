@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
@@ -26,7 +27,9 @@ def main(arguments: list[str]) -> int:
         return asyncio.run(_run(options, default_paths(), terminal))
     except KeyboardInterrupt:
         return EXIT_STOPPED
-    except OutputClosed:
+    except OutputClosed as closed:
+        if str(closed):
+            sys.stderr.write(f"errand: {closed}\n")
         close_output()
         return EXIT_ERROR
     except UsageError as error:

@@ -15,7 +15,7 @@ _CLEAR_LINE = "\r\x1b[2K"
 
 
 class OutputClosed(Exception):
-    """Whoever read our output has gone (`| head`): nothing more can be said, and that is no error to report."""
+    """Nothing more can be written. The text says why; it is empty where the reader has gone (`| head`): no error."""
 
 
 class Terminal:
@@ -57,11 +57,7 @@ class Terminal:
         if self._above is not None:
             self.line(text)
             return
-        try:
-            self._errors.write(text + "\n")
-            self._errors.flush()
-        except BrokenPipeError as error:
-            raise OutputClosed from error
+        _write(self._errors, text + "\n")
 
     def status(self, text: str) -> None:
         """Rewrite the status line; nothing where lines cannot be rewritten or one is open."""
@@ -98,11 +94,17 @@ class Terminal:
         if self._above is not None:
             self._above.write(text)
             return
-        try:
-            self._out.write(text)
-            self._out.flush()
-        except BrokenPipeError as error:
-            raise OutputClosed from error
+        _write(self._out, text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+    except OSError as error:
+        raise OutputClosed(f"the output cannot be written: {error.strerror}; a task at work goes on") from error
 
 
 def standard_terminal() -> Terminal:
