@@ -4,28 +4,16 @@ import asyncio
 from pathlib import Path
 
 import msgspec
-import psutil
 import pytest
 
 from app.engine.errors import AgentBusy, ConfigurationError, IllegalMove, InvalidParams, NotFound
 from app.protocol.asks import AskAnswerParams
-from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.conversations import Node
+from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock
 from app.protocol.events import TaskUpdate, TextDelta
 from app.protocol.tasks import AgentPlan, PlannedCall, TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.processes import until
-
-DONE = Reply(calls=(Call("task_complete", {"summary": "all done"}),))
-
-
-def shell(command: str) -> Reply:
-    return Reply(text="Running.", calls=(Call("shell", {"command": command}),))
-
-
-def results(nodes: list[Node]) -> list[ToolResultBlock]:
-    return [block for node in nodes for block in node.blocks if isinstance(block, ToolResultBlock)]
+from tests.support.task_replies import DONE, shell
 
 
 async def test_a_task_runs_tools_and_ends_with_its_summary(tmp_path: Path) -> None:
@@ -80,162 +68,6 @@ async def test_each_turn_leaves_a_plan(tmp_path: Path) -> None:
                 is_complete=True,
             ),
         )
-
-
-async def test_a_question_waits_for_its_first_answer_and_the_model_reads_it(tmp_path: Path) -> None:
-    ask = Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices": ["red", "blue"]}),))
-    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
-        started = await engine.start()
-        waiting = await engine.watcher.ask(started.id)
-        assert (waiting.kind, waiting.text, waiting.choices) == ("question", "Which colour?", ("red", "blue"))
-        status = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
-        assert status.ask_id == waiting.id
-        first, second = await asyncio.gather(
-            engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "window"),
-            engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="red"), "phone"),
-        )
-        assert (first.won, second.won) == (True, False)
-        assert second.ask == first.ask and second.ask.answered_by == "window"
-        await engine.watcher.end(started.id)
-        assert engine.model.requests[1].messages[-1]["content"] == "blue"
-
-
-async def test_an_empty_answer_to_a_question_is_refused_and_it_goes_on_waiting(tmp_path: Path) -> None:
-    ask = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
-    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
-        started = await engine.start()
-        waiting = await engine.watcher.ask(started.id)
-        with pytest.raises(InvalidParams):
-            await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text=" "), "me")
-        won = await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="this"), "me")
-        assert won.won
-        await engine.watcher.end(started.id)
-
-
-async def test_an_approval_shows_the_exact_command_and_a_denial_reaches_the_model(tmp_path: Path) -> None:
-    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made.txt"), DONE])) as engine:
-        started = await engine.start(approve="ask")
-        ask = await engine.watcher.ask(started.id)
-        assert ask.approval is not None
-        assert (ask.kind, ask.approval.command) == ("approval", "touch made.txt")
-        answer = AskAnswerParams(ask_id=ask.id, allow=False, text="not here")
-        await engine.services.runner.answer(answer, "me")
-        await engine.watcher.end(started.id)
-        (denied, _) = results(engine.watcher.nodes())
-        assert denied.is_error and "not here" in denied.text
-        assert not (engine.workspace / "made.txt").exists()
-        assert await engine.services.database.executions.of_task(started.id) == ()
-
-
-async def test_an_allowed_command_is_asked_again_unless_it_is_remembered(tmp_path: Path) -> None:
-    turns = [shell("touch made.txt"), shell("touch made.txt"), shell("touch made.txt"), DONE]
-    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
-        started = await engine.start(approve="ask")
-        first = await engine.watcher.ask(started.id)
-        await engine.services.runner.answer(AskAnswerParams(ask_id=first.id, allow=True), "me")
-        await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
-        second = await engine.watcher.ask(started.id)
-        remember = AskAnswerParams(ask_id=second.id, allow=True, remember="conversation")
-        await engine.services.runner.answer(remember, "me")
-        assert (await engine.watcher.end(started.id)).status == "completed"
-        (grant,) = await engine.services.database.grants.valid()
-        assert (grant.exact, grant.scope, grant.ask_id) == ("touch made.txt", "conversation", second.id)
-
-
-async def test_with_nobody_to_ask_a_command_is_denied(tmp_path: Path) -> None:
-    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made.txt"), DONE])) as engine:
-        await engine.watcher.end((await engine.start(approve="never")).id)
-        assert results(engine.watcher.nodes())[0].is_error
-        assert not (engine.workspace / "made.txt").exists()
-
-
-async def test_stop_closes_the_model_request_and_says_so(tmp_path: Path) -> None:
-    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
-    async with engine_parts(tmp_path, server) as engine:
-        started = await engine.start()
-        request = await server.request(0)
-        await engine.watcher.until(lambda: any(node.status == "streaming" for node in engine.watcher.nodes()))
-        assert (await engine.services.runner.stop(started.id, "me")).stopping
-        task = await engine.watcher.end(started.id)
-        await asyncio.wait_for(request.gone.wait(), 5)
-        assert (task.status, task.stop_reason, task.stopping) == ("cancelled", "manual_stop", False)
-        reply, notice = engine.watcher.nodes()[-2:]
-        assert (reply.status, reply.blocks) == ("cut", (TextBlock(text="A long s"),))
-        assert (notice.role, notice.blocks) == ("system", (NoticeBlock(kind="stopped", text="Stopped by me."),))
-
-
-async def test_stop_ends_every_process_also_those_that_left_their_session(tmp_path: Path) -> None:
-    note = "echo $$ >> pids"
-    command = f"setsid sh -c '{note}; exec sleep 60' & (setsid sh -c '{note}; exec sleep 61' &); {note}; exec sleep 62"
-    async with engine_parts(tmp_path, ModelServer(turns=[shell(command)])) as engine:
-        started = await engine.start()
-        pids = await _lines(engine.workspace / "pids", 3)
-        await engine.services.runner.stop(started.id, "me")
-        assert (await engine.watcher.end(started.id)).status == "cancelled"
-        assert not any(psutil.pid_exists(int(pid)) for pid in pids)
-        (notice,) = engine.watcher.nodes()[-1].blocks
-        assert isinstance(notice, NoticeBlock) and all(f"(pid {pid})" in notice.text for pid in pids)
-
-
-async def test_a_second_stop_changes_nothing_and_one_after_the_end_is_refused(tmp_path: Path) -> None:
-    async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
-        started = await engine.start()
-        await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
-        await engine.services.runner.stop(started.id, "me")
-        await engine.services.runner.stop(started.id, "me too")
-        await engine.watcher.end(started.id)
-        with pytest.raises(IllegalMove):
-            await engine.services.runner.stop(started.id, "me")
-
-
-async def test_stop_while_a_question_waits_cancels_the_ask(tmp_path: Path) -> None:
-    ask = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
-    async with engine_parts(tmp_path, ModelServer(turns=[ask])) as engine:
-        started = await engine.start()
-        waiting = await engine.watcher.ask(started.id)
-        await engine.services.runner.stop(started.id, "me")
-        assert (await engine.watcher.end(started.id)).status == "cancelled"
-        stored = await engine.services.database.asks.get(waiting.id)
-        assert stored is not None and stored.status == "cancelled"
-
-
-async def test_what_a_finished_command_left_running_ends_with_the_task(tmp_path: Path) -> None:
-    async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 77 & echo $! > pid"), DONE])) as engine:
-        assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
-        (pid,) = await _lines(engine.workspace / "pid", 1)
-        assert not psutil.pid_exists(int(pid))
-        (notice,) = engine.watcher.nodes()[-1].blocks
-        assert isinstance(notice, NoticeBlock) and "sleep 77" in notice.text
-
-
-async def test_pause_holds_the_next_step_until_resume(tmp_path: Path) -> None:
-    gate = asyncio.Event()
-    server = ModelServer(replies=[Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate), DONE])
-    async with engine_parts(tmp_path, server) as engine:
-        runner = engine.services.runner
-        started = await engine.start()
-        await server.request(0)
-        await runner.pause(started.id)
-        with pytest.raises(IllegalMove):
-            await runner.pause(started.id)
-        gate.set()
-        await engine.watcher.task(started.id, lambda task: task.status == "paused")
-        assert len(server.requests) == 1
-        await runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
-
-
-async def test_a_paused_task_can_be_stopped(tmp_path: Path) -> None:
-    gate = asyncio.Event()
-    server = ModelServer(replies=[Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate), DONE])
-    async with engine_parts(tmp_path, server) as engine:
-        started = await engine.start()
-        await server.request(0)
-        await engine.services.runner.pause(started.id)
-        gate.set()
-        await engine.watcher.task(started.id, lambda task: task.status == "paused")
-        await engine.services.runner.stop(started.id, "me")
-        assert (await engine.watcher.end(started.id)).status == "cancelled"
 
 
 async def test_steering_opens_the_next_turn_and_a_follow_up_comes_after_the_work(tmp_path: Path) -> None:
@@ -375,16 +207,6 @@ async def test_a_task_interrupted_in_the_middle_of_a_reply_is_told_to_go_on(tmp_
         await engine.services.runner.resume(started.id)
         assert (await engine.watcher.end(started.id)).summary == "all done"
         assert [node.role for node in engine.watcher.nodes()] == ["user", "assistant", "tool_result"]
-
-
-async def _lines(file: Path, count: int) -> list[str]:
-    """The file's lines once there are so many of them."""
-
-    def read() -> list[str]:
-        return file.read_text().split() if file.exists() else []
-
-    await until(lambda: len(read()) >= count)
-    return read()
 
 
 async def _point_to(engine: EngineParts, task_id: str) -> None:

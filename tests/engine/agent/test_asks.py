@@ -1,0 +1,79 @@
+"""What a task asks a person: questions and approvals, answered once."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.engine.errors import InvalidParams
+from app.protocol.asks import AskAnswerParams
+from tests.support.engine_parts import engine_parts
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.task_replies import DONE, results, shell
+
+
+async def test_a_question_waits_for_its_first_answer_and_the_model_reads_it(tmp_path: Path) -> None:
+    ask = Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices": ["red", "blue"]}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
+        started = await engine.start()
+        waiting = await engine.watcher.ask(started.id)
+        assert (waiting.kind, waiting.text, waiting.choices) == ("question", "Which colour?", ("red", "blue"))
+        status = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
+        assert status.ask_id == waiting.id
+        first, second = await asyncio.gather(
+            engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "window"),
+            engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="red"), "phone"),
+        )
+        assert (first.won, second.won) == (True, False)
+        assert second.ask == first.ask and second.ask.answered_by == "window"
+        await engine.watcher.end(started.id)
+        assert engine.model.requests[1].messages[-1]["content"] == "blue"
+
+
+async def test_an_empty_answer_to_a_question_is_refused_and_it_goes_on_waiting(tmp_path: Path) -> None:
+    ask = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
+        started = await engine.start()
+        waiting = await engine.watcher.ask(started.id)
+        with pytest.raises(InvalidParams):
+            await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text=" "), "me")
+        won = await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="this"), "me")
+        assert won.won
+        await engine.watcher.end(started.id)
+
+
+async def test_an_approval_shows_the_exact_command_and_a_denial_reaches_the_model(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made.txt"), DONE])) as engine:
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        assert ask.approval is not None
+        assert (ask.kind, ask.approval.command) == ("approval", "touch made.txt")
+        answer = AskAnswerParams(ask_id=ask.id, allow=False, text="not here")
+        await engine.services.runner.answer(answer, "me")
+        await engine.watcher.end(started.id)
+        (denied, _) = results(engine.watcher.nodes())
+        assert denied.is_error and "not here" in denied.text
+        assert not (engine.workspace / "made.txt").exists()
+        assert await engine.services.database.executions.of_task(started.id) == ()
+
+
+async def test_an_allowed_command_is_asked_again_unless_it_is_remembered(tmp_path: Path) -> None:
+    turns = [shell("touch made.txt"), shell("touch made.txt"), shell("touch made.txt"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        started = await engine.start(approve="ask")
+        first = await engine.watcher.ask(started.id)
+        await engine.services.runner.answer(AskAnswerParams(ask_id=first.id, allow=True), "me")
+        await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
+        second = await engine.watcher.ask(started.id)
+        remember = AskAnswerParams(ask_id=second.id, allow=True, remember="conversation")
+        await engine.services.runner.answer(remember, "me")
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        (grant,) = await engine.services.database.grants.valid()
+        assert (grant.exact, grant.scope, grant.ask_id) == ("touch made.txt", "conversation", second.id)
+
+
+async def test_with_nobody_to_ask_a_command_is_denied(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made.txt"), DONE])) as engine:
+        await engine.watcher.end((await engine.start(approve="never")).id)
+        assert results(engine.watcher.nodes())[0].is_error
+        assert not (engine.workspace / "made.txt").exists()
