@@ -10,8 +10,7 @@ from app.protocol.conversations import Node
 from app.protocol.events import TaskMessage, TextDelta
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
-
-DONE = Reply(calls=(Call("task_complete", {"summary": "all done"}),))
+from tests.support.task_replies import DONE
 
 
 def crash(engine: EngineParts, home: Path) -> int:

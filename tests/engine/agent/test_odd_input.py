@@ -6,8 +6,7 @@ from pathlib import Path
 from app.protocol.blocks import ToolResultBlock
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
-
-DONE = Reply(calls=(Call("task_complete", {"summary": "all done"}),))
+from tests.support.task_replies import DONE
 
 
 def make_odd_file(folder: Path) -> None:

@@ -13,8 +13,8 @@ from app.protocol.events import TaskUpdate
 from tests.support.engine_parts import engine_parts
 from tests.support.full_disk import slow_disk
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.task_replies import DONE
 
-DONE = Reply(calls=(Call("task_complete", {"summary": "all done"}),))
 UPDATE = Call("send_update", {"message": "hi"})
 
 
