@@ -14,9 +14,12 @@ from app.protocol.conversations import Node
 from app.protocol.events import (
     AgentUpdate,
     AskUpdate,
+    ConversationDeleted,
     ConversationUpdate,
     Event,
     GrantUpdate,
+    PersonalityDeleted,
+    PersonalityUpdate,
     TaskMessage,
     TaskPlan,
     TaskUpdate,
@@ -58,7 +61,15 @@ class Transcript:
                 return self._node(event.node)
             case AskUpdate():
                 return self._ask(event.ask)
-            case ConversationUpdate() | AgentUpdate() | TaskPlan() | GrantUpdate():
+            case (
+                ConversationUpdate()
+                | ConversationDeleted()
+                | AgentUpdate()
+                | TaskPlan()
+                | GrantUpdate()
+                | PersonalityUpdate()
+                | PersonalityDeleted()
+            ):
                 return ""
             case _:
                 assert_never(event)

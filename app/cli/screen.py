@@ -11,10 +11,13 @@ from app.client.figures import duration, elapsed
 from app.protocol.events import (
     AgentUpdate,
     AskUpdate,
+    ConversationDeleted,
     ConversationUpdate,
     Delta,
     EventRecord,
     GrantUpdate,
+    PersonalityDeleted,
+    PersonalityUpdate,
     TaskMessage,
     TaskPlan,
     TaskUpdate,
@@ -140,5 +143,7 @@ def conversation_of(message: Shown) -> str:
             return conversation.id
         case AgentUpdate(agent=agent):
             return agent.conversation_id
-        case GrantUpdate():
+        case ConversationDeleted(conversation_id=conversation_id):
+            return conversation_id
+        case GrantUpdate() | PersonalityUpdate() | PersonalityDeleted():
             return ""

@@ -39,12 +39,38 @@ class AgentListResult(Wire, frozen=True, kw_only=True):
 
 
 class AgentSetHeadParams(Wire, frozen=True, kw_only=True):
-    """Move an agent to another node of its conversation; refused if `version` is not the agent's."""
+    """Move an agent to another node of its conversation; refused if `version` is not the agent's.
+
+    `to_leaf` goes on to the end of the newest branch below that node.
+    """
 
     agent_id: str
     node_id: str
     version: int
+    to_leaf: bool = False
 
 
 class AgentSetHeadResult(Wire, frozen=True, kw_only=True):
     agent: Agent
+
+
+class PersonalityListResult(Wire, frozen=True, kw_only=True):
+    """By name. The one named `assistant` is what an agent has that was given none; it cannot be deleted."""
+
+    personalities: tuple[Personality, ...]
+
+
+class PersonalitySaveParams(Wire, frozen=True, kw_only=True):
+    """Store a personality under its id: a new one or a change of one that is there."""
+
+    personality: Personality
+
+
+class PersonalitySaveResult(Wire, frozen=True, kw_only=True):
+    personality: Personality
+
+
+class PersonalityDeleteParams(Wire, frozen=True, kw_only=True):
+    """Agents that have it take `assistant` from their next task on."""
+
+    personality_id: str

@@ -69,8 +69,11 @@ class AskAnswerResult(Wire, frozen=True, kw_only=True):
 
 
 class AskListParams(Wire, frozen=True, kw_only=True):
+    """`task_ids` null asks of all tasks."""
+
     waiting: bool = True
     task_id: str | None = None
+    task_ids: tuple[str, ...] | None = None
 
 
 class AskListResult(Wire, frozen=True, kw_only=True):

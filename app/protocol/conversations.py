@@ -2,8 +2,10 @@
 
 from typing import Literal
 
+from app.protocol.agents import Agent
 from app.protocol.blocks import Block
 from app.protocol.struct import Moment, Wire
+from app.protocol.tasks import Task
 from app.protocol.usage import Usage
 
 Role = Literal["user", "assistant", "tool_result", "system"]
@@ -53,11 +55,15 @@ class Position(Wire, frozen=True, kw_only=True):
 
 
 class ConversationListParams(Wire, frozen=True, kw_only=True):
-    """Newest change first. `cursor` is the `next_cursor` of the page before."""
+    """Newest change first. `cursor` is the `next_cursor` of the page before.
+
+    `pinned` true gives the pinned ones alone, false all others, null both.
+    """
 
     cursor: str | None = None
     limit: int = 50
     archived: bool = False
+    pinned: bool | None = None
 
 
 class ConversationListResult(Wire, frozen=True, kw_only=True):
@@ -85,11 +91,53 @@ class ConversationNodesParams(Wire, frozen=True, kw_only=True):
     limit: int = 50
 
 
+class Fork(Wire, frozen=True, kw_only=True):
+    """A place where a conversation goes on in several ways: the children of one node, oldest first.
+
+    `parent_id` null is the place before the first message.
+    """
+
+    parent_id: str | None
+    child_ids: tuple[str, ...]
+
+
 class ConversationNodesResult(Wire, frozen=True, kw_only=True):
-    """Oldest first. `has_more` says that older ones exist."""
+    """Oldest first. `has_more` says that older ones exist.
+
+    `forks` has one for each of these nodes that has siblings, and for the last one if more than one node follows it
+    or it is not the end of its branch.
+    """
 
     nodes: tuple[Node, ...]
     has_more: bool
+    forks: tuple[Fork, ...] = ()
+
+
+class TreeNode(Wire, frozen=True, kw_only=True):
+    """A node as the tree panel draws it: `text` is the beginning of what it says, in one line."""
+
+    id: str
+    parent_id: str | None
+    role: Role
+    status: NodeStatus
+    created_at: Moment
+    text: str
+    task_id: str | None = None
+
+
+class ConversationTreeParams(Wire, frozen=True, kw_only=True):
+    conversation_id: str
+
+
+class ConversationTreeResult(Wire, frozen=True, kw_only=True):
+    """All nodes that a person or an agent wrote, oldest first, and where the agents' heads are.
+
+    Results of tools and remarks of the engine are left out: `parent_id` is the nearest one that is not.
+    """
+
+    nodes: tuple[TreeNode, ...]
+    agents: tuple[Agent, ...]
+    tasks: tuple[Task, ...]
 
 
 class ConversationSearchParams(Wire, frozen=True, kw_only=True):
@@ -115,7 +163,10 @@ class SearchHit(Wire, frozen=True, kw_only=True):
 
 
 class ConversationSearchResult(Wire, frozen=True, kw_only=True):
+    """`titles` are the conversations whose title has the words, newest change first; archived ones too."""
+
     hits: tuple[SearchHit, ...]
+    titles: tuple[Conversation, ...] = ()
 
 
 class ConversationChangeParams(Wire, frozen=True, kw_only=True):

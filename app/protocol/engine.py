@@ -4,7 +4,7 @@ from typing import Literal
 
 from app.protocol.agents import Agent
 from app.protocol.asks import Ask
-from app.protocol.conversations import Conversation, Node
+from app.protocol.conversations import Conversation, Fork, Node
 from app.protocol.grants import Grant
 from app.protocol.struct import Moment, Wire
 from app.protocol.tasks import Task
@@ -66,7 +66,7 @@ class Snapshot(Wire, frozen=True, kw_only=True):
     """The state at `sequence`: running and recent tasks and waiting asks.
 
     Of everything also the newest conversations and the grants; of one conversation also its agents and, for `full`,
-    the newest page of nodes.
+    the newest page of nodes with their forks, as `conversation/nodes` gives them.
     """
 
     sequence: int
@@ -77,6 +77,7 @@ class Snapshot(Wire, frozen=True, kw_only=True):
     grants: tuple[Grant, ...] = ()
     nodes: tuple[Node, ...] = ()
     has_more_nodes: bool = False
+    forks: tuple[Fork, ...] = ()
 
 
 class SubscribeResult(Wire, frozen=True, kw_only=True):

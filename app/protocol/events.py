@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from app.protocol.agents import Agent
+from app.protocol.agents import Agent, Personality
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, Node
 from app.protocol.grants import Grant
@@ -14,6 +14,12 @@ class ConversationUpdate(Wire, frozen=True, kw_only=True, tag="conversationUpdat
     """A conversation was made or changed. Replaces the one with the same id."""
 
     conversation: Conversation
+
+
+class ConversationDeleted(Wire, frozen=True, kw_only=True, tag="conversationDeleted"):
+    """A conversation is gone for good, with all that belonged to it."""
+
+    conversation_id: str
 
 
 class AgentUpdate(Wire, frozen=True, kw_only=True, tag="agentUpdate"):
@@ -47,13 +53,36 @@ class AskUpdate(Wire, frozen=True, kw_only=True, tag="askUpdate"):
     ask: Ask
 
 
+class PersonalityUpdate(Wire, frozen=True, kw_only=True, tag="personalityUpdate"):
+    """A personality was made or changed; comes to every client."""
+
+    personality: Personality
+
+
+class PersonalityDeleted(Wire, frozen=True, kw_only=True, tag="personalityDeleted"):
+    """A personality is gone."""
+
+    personality_id: str
+
+
 class GrantUpdate(Wire, frozen=True, kw_only=True, tag="grantUpdate"):
     """A grant was given or revoked."""
 
     grant: Grant
 
 
-Event: TypeAlias = ConversationUpdate | AgentUpdate | TaskUpdate | TaskMessage | TaskPlan | AskUpdate | GrantUpdate
+Event: TypeAlias = (
+    ConversationUpdate
+    | ConversationDeleted
+    | AgentUpdate
+    | TaskUpdate
+    | TaskMessage
+    | TaskPlan
+    | AskUpdate
+    | GrantUpdate
+    | PersonalityUpdate
+    | PersonalityDeleted
+)
 
 
 class TextDelta(Wire, frozen=True, kw_only=True, tag="textDelta"):

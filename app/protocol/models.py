@@ -44,3 +44,19 @@ class ModelListResult(Wire, frozen=True, kw_only=True):
     providers: tuple[Provider, ...]
     models: tuple[Model, ...]
     default: str | None
+
+
+class ModelTestParams(Wire, frozen=True, kw_only=True):
+    """Make one small real round trip to a provider, with `model` or one of its cheapest."""
+
+    provider: str
+    model: str | None = None
+
+
+class ModelTestResult(Wire, frozen=True, kw_only=True):
+    """`text` says in plain words what came of it: the model that answered and in what time, or why not."""
+
+    ok: bool
+    model: str
+    text: str
+    seconds: float

@@ -23,11 +23,25 @@ TaskMode = Literal["auto", "task", "chat"]
 ApproveMode = Literal["ask", "never", "all"]
 
 
+QueuedKind = Literal["steer", "follow_up"]
+
+
+class Queued(Wire, frozen=True, kw_only=True):
+    """A text that waits for its turn in a task: `steer` for the next turn, `follow_up` for the end of the work."""
+
+    id: str
+    kind: QueuedKind
+    text: str
+    queued_at: Moment
+    attachments: tuple[str, ...] = ()
+
+
 class Task(Wire, frozen=True, kw_only=True):
     """One run, whole: sent with every change.
 
     `status` says where it is, `activity` the same in words for people ("retrying in 3 s: rate limit", "stopping, 2
-    processes left"). `step_count` counts turns. `ask_id` is set while it waits for a person.
+    processes left"). `step_count` counts turns. `ask_id` is set while it waits for a person. `queue` is what people
+    said that the agent has not read yet, in the order in which it will be read within each kind.
     """
 
     id: str
@@ -50,6 +64,7 @@ class Task(Wire, frozen=True, kw_only=True):
     current_tool: str | None = None
     activity: str = ""
     ask_id: str | None = None
+    queue: tuple[Queued, ...] = ()
     summary: str = ""
     error: str | None = None
     usage: Usage = Usage()
@@ -77,6 +92,10 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
 
     `task_id` may be chosen by the client; starting the same id again gives the task that is there. `api_base` goes
     with models of `openai_compatible`. `api_key` is for this run only: it is held in memory and never stored.
+
+    `sibling_of` names a user's message of the conversation: the prompt stands beside it, in a branch of its own (an
+    edited message that is sent again). `attachments` are absolute paths of files: pictures are shown to the model,
+    others are named to it. `personality_id` is the agent's from this task on.
     """
 
     prompt: str
@@ -92,6 +111,20 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
     thinking_level: ThinkingLevel | None = None
     max_turns: int | None = None
     budget_usd: float | None = None
+    sibling_of: str | None = None
+    attachments: tuple[str, ...] = ()
+    personality_id: str | None = None
+
+
+class TaskRetryParams(Wire, frozen=True, kw_only=True):
+    """Have a reply written anew, as a sibling of it: a task that goes on from the node before `node_id`.
+
+    No message is added. What is null is as in the task of that reply. `task_id` may be chosen by the client.
+    """
+
+    node_id: str
+    task_id: str | None = None
+    model: str | None = None
 
 
 class TaskStartResult(Wire, frozen=True, kw_only=True):
@@ -114,18 +147,41 @@ class TaskMessageParams(Wire, frozen=True, kw_only=True):
 
     task_id: str
     text: str
+    attachments: tuple[str, ...] = ()
+
+
+class TaskQueueChangeParams(Wire, frozen=True, kw_only=True):
+    """Change a text that still waits; only the fields given. Refused once the agent has read it.
+
+    `kind` `steer` sends a follow-up now. `place` counts from 0 among those of its kind.
+    """
+
+    task_id: str
+    queued_id: str
+    text: str | None = None
+    kind: QueuedKind | None = None
+    place: int | None = None
+
+
+class TaskQueueRemoveParams(Wire, frozen=True, kw_only=True):
+    """Take back a text that still waits. Refused once the agent has read it."""
+
+    task_id: str
+    queued_id: str
 
 
 class TaskListParams(Wire, frozen=True, kw_only=True):
-    """Newest first; `active` leaves out the ended ones."""
+    """Newest first; `active` leaves out the ended ones. `cursor` is the `next_cursor` of the page before."""
 
     active: bool = False
     conversation_id: str | None = None
     limit: int = 50
+    cursor: str | None = None
 
 
 class TaskListResult(Wire, frozen=True, kw_only=True):
     tasks: tuple[Task, ...]
+    next_cursor: str | None = None
 
 
 class TaskPlansResult(Wire, frozen=True, kw_only=True):

@@ -1,6 +1,11 @@
 """Tokens, money and time, counted for each turn and each task."""
 
+from datetime import date
+from typing import Literal
+
 from app.protocol.struct import Wire
+
+UsageKey = Literal["day", "model", "conversation"]
 
 
 class Usage(Wire, frozen=True, kw_only=True):
@@ -12,3 +17,41 @@ class Usage(Wire, frozen=True, kw_only=True):
     cache_write_tokens: int = 0
     cost_usd: float | None = None
     seconds: float = 0.0
+
+
+class UsageReportParams(Wire, frozen=True, kw_only=True):
+    """What was used from day `since` to day `until`, both included; null is without a bound.
+
+    Days are those of the time zone `utc_offset_minutes` east of UTC.
+    """
+
+    since: date | None = None
+    until: date | None = None
+    utc_offset_minutes: int = 0
+
+
+class UsageRow(Wire, frozen=True, kw_only=True):
+    """`key` is a day (YYYY-MM-DD), a model's or a conversation's id, `title` how it is called.
+
+    `usage.cost_usd` sums the turns whose price is known; `unpriced_turns` counts the others.
+    """
+
+    by: UsageKey
+    key: str
+    title: str
+    usage: Usage
+    turns: int
+    tasks: int
+    unpriced_turns: int = 0
+
+
+class UsageReportResult(Wire, frozen=True, kw_only=True):
+    """`days` oldest first, without those on which nothing was used; the others by money, then tokens, most first.
+
+    Of conversations the first 200. `total` has the key "".
+    """
+
+    total: UsageRow
+    days: tuple[UsageRow, ...]
+    models: tuple[UsageRow, ...]
+    conversations: tuple[UsageRow, ...]

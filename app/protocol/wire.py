@@ -4,7 +4,7 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from app.protocol import agents, asks, conversations, engine, grants, models, settings, tasks
+from app.protocol import agents, asks, context, conversations, data, engine, grants, models, settings, tasks, usage
 from app.protocol.events import Delta, EventRecord, Resync
 from app.protocol.json import JsonValue
 from app.protocol.struct import Wire
@@ -42,6 +42,14 @@ TASK_FOLLOW_UP = Method(
 TASK_GET = Method("task/get", tasks.TaskIdParams, tasks.TaskResult, False, "One task.")
 TASK_LIST = Method("task/list", tasks.TaskListParams, tasks.TaskListResult, False, "Tasks, newest first.")
 TASK_PLANS = Method("task/plans", tasks.TaskIdParams, tasks.TaskPlansResult, False, "The plan of each turn.")
+
+TASK_RETRY = Method("task/retry", tasks.TaskRetryParams, tasks.TaskResult, True, "Have a reply written anew.")
+TASK_CHANGE_QUEUED = Method(
+    "task/change_queued", tasks.TaskQueueChangeParams, tasks.TaskResult, True, "Edit, move or send now what waits."
+)
+TASK_REMOVE_QUEUED = Method(
+    "task/remove_queued", tasks.TaskQueueRemoveParams, tasks.TaskResult, True, "Take back what waits."
+)
 
 ASK_ANSWER = Method("ask/answer", asks.AskAnswerParams, asks.AskAnswerResult, True, "Settle an ask.")
 ASK_LIST = Method("ask/list", asks.AskListParams, asks.AskListResult, False, "What waits for a person.")
@@ -82,15 +90,52 @@ CONVERSATION_CHANGE = Method(
     "Rename, archive, pin.",
 )
 
+CONVERSATION_TREE = Method(
+    "conversation/tree",
+    conversations.ConversationTreeParams,
+    conversations.ConversationTreeResult,
+    False,
+    "All branches of a conversation.",
+)
+CONVERSATION_DELETE = Method(
+    "conversation/delete",
+    data.ConversationDeleteParams,
+    engine.EmptyResult,
+    True,
+    "Delete an archived conversation for good.",
+)
+
 AGENT_LIST = Method("agent/list", agents.AgentListParams, agents.AgentListResult, False, "Agents and their heads.")
 AGENT_SET_HEAD = Method(
     "agent/set_head", agents.AgentSetHeadParams, agents.AgentSetHeadResult, True, "Move an agent to another node."
+)
+
+PERSONALITY_LIST = Method(
+    "personality/list", engine.EmptyParams, agents.PersonalityListResult, False, "Presets for agents."
+)
+PERSONALITY_SAVE = Method(
+    "personality/save", agents.PersonalitySaveParams, agents.PersonalitySaveResult, True, "Make or change a preset."
+)
+PERSONALITY_DELETE = Method(
+    "personality/delete", agents.PersonalityDeleteParams, engine.EmptyResult, True, "Delete a preset."
 )
 
 GRANT_LIST = Method("grant/list", grants.GrantListParams, grants.GrantListResult, False, "Remembered decisions.")
 GRANT_REVOKE = Method("grant/revoke", grants.GrantRevokeParams, grants.GrantRevokeResult, True, "Forget a decision.")
 
 MODEL_LIST = Method("model/list", models.ModelListParams, models.ModelListResult, False, "Providers and models.")
+
+MODEL_TEST = Method("model/test", models.ModelTestParams, models.ModelTestResult, False, "Try a provider for real.")
+
+USAGE_REPORT = Method("usage/report", usage.UsageReportParams, usage.UsageReportResult, False, "Tokens and money.")
+CONTEXT_EXPLAIN = Method(
+    "context/explain", context.ContextExplainParams, context.ContextExplainResult, False, "What a turn was sent."
+)
+
+DATA_SUMMARY = Method("data/summary", engine.EmptyParams, data.DataSummaryResult, False, "Folder, parts and sizes.")
+DATA_EXPORT = Method("data/export", data.DataExportParams, data.DataExportResult, True, "Write conversations out.")
+DATA_IMPORT = Method("data/import", data.DataImportParams, data.DataImportResult, True, "Read exported ones.")
+DATA_PRUNE = Method("data/prune", data.DataPruneParams, data.DataPruneResult, True, "Delete old archived ones.")
 
 SETTINGS_GET = Method("settings/get", settings.SettingsGetParams, settings.SettingsGetResult, False, "All settings.")
 SETTINGS_SET = Method("settings/set", settings.SettingsSetParams, settings.SettingsSetResult, True, "Change one.")

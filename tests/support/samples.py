@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,6 +22,7 @@ _PLAIN: dict[type[inspect.Type], Callable[[], list[object]]] = {
     inspect.FloatType: lambda: [0.25, 1e-9],
     inspect.StrType: lambda: ['q" \\ \u2028 é 🙂', ""],
     inspect.DateTimeType: lambda: [datetime(2026, 11, 20, 10, 0, 0, 123456, tzinfo=UTC)],
+    inspect.DateType: lambda: [date(2026, 11, 20)],
     inspect.RawType: lambda: [msgspec.Raw(b'{"a":[1]}')],
 }
 

@@ -2,15 +2,17 @@
 
 from typing import assert_never
 
-from app.engine.storage import agents, asks, conversations, events, grants, nodes, tasks, turns
+from app.engine.storage import agents, asks, conversations, events, grants, nodes, personalities, removal, tasks, turns
 from app.engine.storage.write import Write
 from app.protocol.events import (
     AgentUpdate,
     AskUpdate,
+    ConversationDeleted,
     ConversationUpdate,
-    Event,
     EventRecord,
     GrantUpdate,
+    PersonalityDeleted,
+    PersonalityUpdate,
     TaskMessage,
     TaskPlan,
     TaskUpdate,
@@ -19,10 +21,24 @@ from app.protocol.events import (
 
 def writes_for(record: EventRecord) -> tuple[Write, ...]:
     """To be put in one group: the log and the state it tells of never differ."""
+    if isinstance(record.event, ConversationDeleted):
+        return (*removal.writes(record.event.conversation_id), events.save(record))
     return (events.save(record), _change(record.event))
 
 
-def _change(event: Event) -> Write:
+def _change(
+    event: (
+        ConversationUpdate
+        | AgentUpdate
+        | TaskUpdate
+        | TaskMessage
+        | TaskPlan
+        | AskUpdate
+        | GrantUpdate
+        | PersonalityUpdate
+        | PersonalityDeleted
+    ),
+) -> Write:
     match event:
         case ConversationUpdate(conversation=conversation):
             return conversations.save(conversation)
@@ -38,5 +54,9 @@ def _change(event: Event) -> Write:
             return asks.save(ask)
         case GrantUpdate(grant=grant):
             return grants.save(grant)
+        case PersonalityUpdate(personality=personality):
+            return personalities.save(personality)
+        case PersonalityDeleted(personality_id=personality_id):
+            return personalities.delete(personality_id)
         case _:
             assert_never(event)

@@ -43,7 +43,7 @@ def prune(keep: int) -> Write:
 
 
 def conversation_of(event: Event) -> str | None:
-    """The conversation an event belongs to; None where it concerns all (grants)."""
+    """The conversation an event belongs to; None where it concerns all (grants, personalities)."""
     match event:
         case protocol.ConversationUpdate(conversation=conversation):
             return conversation.id
@@ -57,7 +57,9 @@ def conversation_of(event: Event) -> str | None:
             return conversation_id
         case protocol.AskUpdate(ask=ask):
             return ask.conversation_id
-        case protocol.GrantUpdate():
+        case protocol.ConversationDeleted(conversation_id=conversation_id):
+            return conversation_id
+        case protocol.GrantUpdate() | protocol.PersonalityUpdate() | protocol.PersonalityDeleted():
             return None
         case _:
             assert_never(event)

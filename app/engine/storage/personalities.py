@@ -14,6 +14,7 @@ ASSISTANT = Personality(id="assistant", name="Assistant", system_prompt="")
 
 _SAVE = Upsert(personalities, ["id"], ["name", "body"])
 _ADD = Upsert(personalities, ["id"], [])
+_DELETE = personalities.delete().where(personalities.c.id == bindparam("gone_id"))
 _ONE = select(personalities.c.body).where(personalities.c.id == bindparam("id"))
 _ALL = select(personalities.c.body).order_by(personalities.c.name, personalities.c.id)
 
@@ -25,6 +26,10 @@ def save(personality: Personality) -> Write:
 def add(personality: Personality) -> Write:
     """Leaves the one with the same id as it is."""
     return Write(_ADD, _row(personality))
+
+
+def delete(personality_id: str) -> Write:
+    return Write(_DELETE, {"gone_id": personality_id})
 
 
 def _row(personality: Personality) -> dict[str, str]:

@@ -90,6 +90,11 @@ class ConversationsStore(QObject):
         if self._place(conversation) or was_loaded:
             self.changed.emit()
 
+    def drop(self, conversation_id: str) -> None:
+        """It is gone for good."""
+        if self._remove(conversation_id):
+            self.changed.emit()
+
     async def _load(self) -> None:
         page = await self._session.call(CONVERSATION_LIST, ConversationListParams(limit=_PAGE))
         newest = max(map(_place_of, page.conversations), default=None)

@@ -11,10 +11,13 @@ from app.protocol.engine import Snapshot
 from app.protocol.events import (
     AgentUpdate,
     AskUpdate,
+    ConversationDeleted,
     ConversationUpdate,
     Delta,
     Event,
     GrantUpdate,
+    PersonalityDeleted,
+    PersonalityUpdate,
     TaskMessage,
     TaskPlan,
     TaskUpdate,
@@ -70,7 +73,9 @@ class Stores:
             case AgentUpdate(agent=agent):
                 for store in self._of(agent.conversation_id):
                     store.put_agent(event)
-            case TaskPlan() | GrantUpdate():
+            case ConversationDeleted(conversation_id=conversation_id):
+                self.conversations.drop(conversation_id)
+            case TaskPlan() | GrantUpdate() | PersonalityUpdate() | PersonalityDeleted():
                 pass  # nothing shows them yet
             case _:
                 assert_never(event)

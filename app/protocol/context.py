@@ -1,0 +1,36 @@
+"""What a turn was sent, by part and size."""
+
+from typing import Literal
+
+from app.protocol.struct import Wire
+
+ContextPart = Literal["system", "tools", "history", "results", "memory"]
+
+
+class ContextExplainParams(Wire, frozen=True, kw_only=True):
+    """The newest turn of a task, or turn `turn`."""
+
+    task_id: str
+    turn: int | None = None
+
+
+class ContextShare(Wire, frozen=True, kw_only=True):
+    """`tokens` is this part's share of the turn's input: the provider counted the whole, characters divide it."""
+
+    part: ContextPart
+    tokens: int
+    items: int
+
+
+class ContextExplainResult(Wire, frozen=True, kw_only=True):
+    """`used_tokens` is what the provider counted for the turn, 0 before the first reply.
+
+    `window_tokens` is null where the model's window is not known. Parts that are empty are left out.
+    """
+
+    task_id: str
+    turn: int
+    model: str
+    used_tokens: int
+    window_tokens: int | None
+    shares: tuple[ContextShare, ...]

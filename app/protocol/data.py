@@ -1,0 +1,81 @@
+"""The data folder: what is in it and how large, and taking conversations out, in and away."""
+
+from typing import Literal
+
+from app.protocol.struct import Wire
+
+ExportFormat = Literal["json", "markdown"]
+
+
+class DataPart(Wire, frozen=True, kw_only=True):
+    """`path` is absolute; `about` says in plain words what is in it. `files` is 1 for a single file."""
+
+    name: str
+    path: str
+    about: str
+    bytes: int
+    files: int
+
+
+class DataSummaryResult(Wire, frozen=True, kw_only=True):
+    folder: str
+    parts: tuple[DataPart, ...]
+    conversations: int
+    archived: int
+    free_bytes: int
+
+
+class DataExportParams(Wire, frozen=True, kw_only=True):
+    """Write conversations (null: all) to `path`, an absolute path.
+
+    `json` is lossless and one file; `markdown` is a folder with one file for each, or a file for a single one. What
+    is there already is not overwritten unless `overwrite`.
+    """
+
+    path: str
+    format: ExportFormat = "json"
+    conversation_ids: tuple[str, ...] | None = None
+    overwrite: bool = False
+
+
+class DataExportResult(Wire, frozen=True, kw_only=True):
+    path: str
+    conversations: int
+    nodes: int
+    bytes: int
+
+
+class DataImportParams(Wire, frozen=True, kw_only=True):
+    """Read a file that was exported as `json`. What is here already is left as it is."""
+
+    path: str
+
+
+class DataImportResult(Wire, frozen=True, kw_only=True):
+    """`present` counts the conversations that were here already."""
+
+    conversations: int
+    nodes: int
+    present: int
+
+
+class DataPruneParams(Wire, frozen=True, kw_only=True):
+    """Delete archived conversations that were not changed for `days` days, with all that belongs to them.
+
+    `dry_run` only counts.
+    """
+
+    days: int
+    dry_run: bool = True
+
+
+class DataPruneResult(Wire, frozen=True, kw_only=True):
+    conversations: int
+    nodes: int
+    bytes: int
+
+
+class ConversationDeleteParams(Wire, frozen=True, kw_only=True):
+    """Delete an archived conversation for good, with its nodes, agents, tasks and their files. There is no undo."""
+
+    conversation_id: str
