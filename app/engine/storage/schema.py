@@ -12,7 +12,7 @@ from app.engine.storage.search_schema import CREATE_SEARCH
 from app.engine.storage.tables import metadata
 
 # Oldest first; a test compares them with the migrations.
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 HEAD = REVISIONS[-1]
 
 MIGRATIONS = Path(__file__).parent / "migrations"

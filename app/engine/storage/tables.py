@@ -46,6 +46,7 @@ nodes = Table(
     Column("created_at", Text, nullable=False),
     Column("body", Text, nullable=False),
     Index("nodes_by_conversation", "conversation_id", "number"),
+    Index("nodes_by_parent", "parent_id", "conversation_id", "number"),
     Index(
         "nodes_streaming",
         "status",
