@@ -29,7 +29,7 @@ class ConversationActions:
         self._clipboard.setText(text)
 
     def answer(self, ask_id: str, *, text: str, allow: bool | None, remember: Remember) -> None:
-        self._store.answer(ask_id, text=text, allow=allow, remember=remember)
+        self._store.requests.answer(ask_id, text=text, allow=allow, remember=remember)
 
     def load_older(self) -> None:
         self._store.load_older()

@@ -8,8 +8,10 @@ from app.protocol.asks import Ask
 from app.window.models import ModelStore
 from app.window.rows import AskRow, UserRow
 from app.window.state import Place
-from app.window.stores.conversation import ConversationStore, TaskOptions, is_working
+from app.window.stores.conversation import ConversationStore
+from app.window.stores.requests import is_working
 from app.window.stores.stores import Stores
+from app.window.stores.task_options import TaskOptions
 from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
 from app.window.views.block_links import ConversationActions
@@ -102,7 +104,7 @@ class ConversationView(QWidget):
         if approval is None or row is None:
             return
         if row in self.transcript.shown:
-            self.store.answer(approval.id, allow=True)
+            self.store.requests.answer(approval.id, allow=True)
         else:
             self.transcript.focus_row(row)
 
@@ -136,12 +138,12 @@ class ConversationView(QWidget):
 
     def _connect(self) -> None:
         store, composer = self.store, self.composer
-        for signal in (store.reset, store.inserted, store.removed, store.stored):
+        for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)
         store.loaded.connect(self._show_task)
         store.loaded.connect(self._on_loaded)
-        store.unsent.connect(self._on_unsent)
+        store.requests.unsent.connect(self._on_unsent)
         store.reached.connect(self._on_reached)
         store.missed.connect(self._on_missed)
         self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
@@ -150,15 +152,15 @@ class ConversationView(QWidget):
         self._models.changed.connect(self._on_models_changed)
         self.welcome.tour_asked.connect(self.tour_asked)
         composer.submitted.connect(self._on_submitted)
-        composer.queued.connect(store.follow_up)
-        composer.stop_asked.connect(store.stop)
+        composer.queued.connect(store.requests.follow_up)
+        composer.stop_asked.connect(store.requests.stop)
         composer.recall_asked.connect(self._on_recall_asked)
         composer.edited.connect(self.draft_changed)
         self.choices.changed.connect(self._on_choices_changed)
         self.interrupted.acted.connect(self._on_resume_clicked)
         escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self)
         escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        escape.activated.connect(store.stop)
+        escape.activated.connect(store.requests.stop)
 
     def _row_of(self, ask: Ask) -> int | None:
         """The row of an ask: most often near the end."""
@@ -191,7 +193,7 @@ class ConversationView(QWidget):
 
     def _on_submitted(self, text: str) -> None:
         self._has_sent = True
-        self.store.send(text)
+        self.store.requests.send(text)
         self.transcript.to_end()
 
     def _on_choices_changed(self) -> None:
@@ -199,7 +201,8 @@ class ConversationView(QWidget):
         self.choices_changed.emit(self.choices.workspace, self.choices.model)
 
     def _use_choices(self) -> None:
-        self.store.options = TaskOptions(model=self.choices.model or None, workspace=self.choices.workspace or None)
+        chosen = self.choices
+        self.store.requests.options = TaskOptions(model=chosen.model or None, workspace=chosen.workspace or None)
 
     def _on_unsent(self, text: str) -> None:
         """A text that was not taken comes back, above what was written meanwhile."""

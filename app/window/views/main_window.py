@@ -159,7 +159,7 @@ class MainWindow(QMainWindow):
         self.pages.new()
 
     def _on_stop(self) -> None:
-        self.pages.front.store.stop()
+        self.pages.front.store.requests.stop()
 
     def _on_next_ask(self) -> None:
         """The one after that of the conversation in front, round at the end."""

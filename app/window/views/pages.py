@@ -179,7 +179,7 @@ class PagesView(QWidget):
         view.resume_asked.connect(self.resume_asked)
         store.failed.connect(self.failed)
         store.title_changed.connect(partial(self._on_title_changed, key))
-        store.stored.connect(partial(self._on_stored, key))
+        store.requests.stored.connect(partial(self._on_stored, key))
         return view
 
     def _on_draft_changed(self, key: str, text: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from app.protocol.engine import EmptyParams
 from app.protocol.wire import ENGINE_STATUS
 from app.window.rows import AskRow, EndRow, NoticeRow, TextRow, ToolRow, UserRow
-from app.window.stores.conversation import TaskOptions
+from app.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
 from tests.support.store_engine import Mirror, store_engine
@@ -31,9 +31,9 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
         task = await engine.parts.start("do it", approve="ask")
         store, mirror = await engine.open(task.conversation_id)
         await mirror.until("Ask")
-        store.send("b")
+        store.requests.send("b")
         await until(lambda: [ask.kind for ask in store.waiting] == ["approval"])
-        store.answer(store.waiting[0].id, allow=True)
+        store.requests.answer(store.waiting[0].id, allow=True)
         await mirror.until("End")
         assert mirror.kinds == [
             "User", "Thinking", "Text", "Text", "Text", "Ask", "Text", "Tool", "Ask", "End",
@@ -61,7 +61,7 @@ async def test_a_conversation_read_again_has_the_same_rows(tmp_path: Path) -> No
         task = await engine.parts.start("do it", approve="ask")
         store, mirror = await engine.open(task.conversation_id)
         await mirror.until("Ask")
-        store.send("b")
+        store.requests.send("b")
         await mirror.until("End")
         _, again = await engine.open(task.conversation_id)
         assert again.rows == mirror.rows
@@ -97,7 +97,7 @@ async def test_who_comes_while_a_reply_streams_sees_its_text_so_far_and_a_stop_k
         await until(lambda: first.kinds.count("Text") == 12)
         store, second = await engine.open(task.conversation_id)
         await until(lambda: texts_of(second) == texts_of(first))
-        store.stop()
+        store.requests.stop()
         await second.until("End")
         assert second.kinds[-3:] == ["Notice", "Notice", "End"]
         notices = [row.notice.kind for row in second.rows if isinstance(row, NoticeRow)]
@@ -118,18 +118,18 @@ async def test_what_is_sent_starts_a_conversation_steers_the_task_at_work_and_st
         store = engine.stores.open(None)
         mirror = Mirror(store)
         assert (store.title, store.is_loaded, store.count()) == ("New conversation", True, 0)
-        store.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace), approve="all")
-        store.send("Count the files")
+        store.requests.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace), approve="all")
+        store.requests.send("Count the files")
         await until(lambda: store.task is not None and mirror.kinds == ["User"])
         assert store.title == "Count the files"
-        store.send("and the folders")
-        store.follow_up("then rest")
+        store.requests.send("and the folders")
+        store.requests.follow_up("then rest")
         await engine.stores.session.call(ENGINE_STATUS, EmptyParams())  # so they have arrived
         gate.set()
         await mirror.until("End")
         said = [row.text for row in mirror.rows if isinstance(row, UserRow)]
         assert said == ["Count the files", "and the folders", "then rest"]
-        store.send("again")
+        store.requests.send("again")
         await until(lambda: mirror.kinds.count("End") == 2)
 
 
@@ -138,15 +138,15 @@ async def test_a_text_that_is_not_taken_is_given_back_with_the_reason(tmp_path: 
         store = engine.stores.open(None)
         back: list[str] = []
         why: list[str] = []
-        store.unsent.connect(back.append)
+        store.requests.unsent.connect(back.append)
         store.failed.connect(why.append)
-        store.options = TaskOptions(model="nowhere/model")
-        store.send("Do it")
+        store.requests.options = TaskOptions(model="nowhere/model")
+        store.requests.send("Do it")
         await until(lambda: bool(why))
         assert back == ["Do it"]
         assert "nowhere" in why[0]
-        store.options = TaskOptions(model="scripted/none", workspace="/not/there")
-        store.send("Do it")
+        store.requests.options = TaskOptions(model="scripted/none", workspace="/not/there")
+        store.requests.send("Do it")
         await until(lambda: len(why) == 2)
         assert "not a folder" in why[1]
         assert store.count() == 0

@@ -1,0 +1,29 @@
+"""What a task is started with, and the words that start it so."""
+
+from dataclasses import dataclass
+from uuid import uuid4
+
+from app.protocol.tasks import ApproveMode, TaskMode, TaskStartParams
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """None leaves it to the engine. `workspace` counts for a new conversation."""
+
+    model: str | None = None
+    workspace: str | None = None
+    mode: TaskMode = "auto"
+    approve: ApproveMode = "ask"
+
+    def start(self, prompt: str, conversation_id: str | None, sibling_of: str | None = None) -> TaskStartParams:
+        """`sibling_of` is the message that this one stands beside: see `TaskStartParams`."""
+        return TaskStartParams(
+            prompt=prompt,
+            task_id=f"task_{uuid4().hex}",
+            conversation_id=conversation_id,
+            sibling_of=sibling_of,
+            model=self.model,
+            workspace=self.workspace if conversation_id is None else None,
+            mode=self.mode,
+            approve=self.approve,
+        )
