@@ -25,6 +25,11 @@ class Paths:
         return self.home / "outputs"
 
     @property
+    def attachments(self) -> Path:
+        """Pictures that people attached, one folder each, named by their content."""
+        return self.home / "attachments"
+
+    @property
     def logs(self) -> Path:
         return self.home / "logs"
 
@@ -56,7 +61,8 @@ class Paths:
         return self.run / "engine.lock"
 
     def prepare(self) -> None:
-        for folder in (self.home, self.copies, self.outputs, self.logs, self.keys, self.workspaces, self.run):
+        folders = (self.copies, self.outputs, self.attachments, self.logs, self.keys, self.workspaces, self.run)
+        for folder in (self.home, *folders):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 

@@ -9,7 +9,16 @@ from app.cli.plain import cut, one_line, plain, wrapped
 from app.cli.prose import Prose
 from app.cli.style import Style
 from app.protocol.asks import Ask
-from app.protocol.blocks import Block, ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import (
+    Block,
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from app.protocol.conversations import Node
 from app.protocol.events import (
     AgentUpdate,
@@ -135,7 +144,7 @@ class Transcript:
                 return self._closed() + self._result(block)
             case NoticeBlock():
                 return self._closed() + self._notice(block)
-            case ThinkingBlock() | ImageBlock():
+            case ThinkingBlock() | ImageBlock() | FileBlock():
                 return ""
             case _:
                 assert_never(block)

@@ -55,9 +55,15 @@ class AgentSetHeadResult(Wire, frozen=True, kw_only=True):
 
 
 class PersonalityListResult(Wire, frozen=True, kw_only=True):
-    """By name. The one named `assistant` is what an agent has that was given none; it cannot be deleted."""
+    """By name. The one with the id `assistant` is what an agent has that was given none; it cannot be deleted.
+
+    `shipped` are those that come with Errand, as they came: what a changed one can be set back to. `tools` are the
+    names that a personality may list.
+    """
 
     personalities: tuple[Personality, ...]
+    shipped: tuple[Personality, ...] = ()
+    tools: tuple[str, ...] = ()
 
 
 class PersonalitySaveParams(Wire, frozen=True, kw_only=True):

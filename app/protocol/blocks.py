@@ -20,10 +20,19 @@ class ThinkingBlock(Wire, frozen=True, kw_only=True, tag="thinking"):
 
 
 class ImageBlock(Wire, frozen=True, kw_only=True, tag="image"):
-    """A picture; `data` is base64."""
+    """A picture: `path` is the engine's own copy of an attached one, or else `data` holds it in base64."""
 
     media_type: str
-    data: str
+    data: str = ""
+    path: str = ""
+
+
+class FileBlock(Wire, frozen=True, kw_only=True, tag="file"):
+    """A file or folder that a person attached: the model is told its `path`, not its content. `size` is in bytes."""
+
+    path: str
+    name: str
+    size: int
 
 
 class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall"):
@@ -62,4 +71,4 @@ class NoticeBlock(Wire, frozen=True, kw_only=True, tag="notice"):
     text: str
 
 
-Block: TypeAlias = TextBlock | ThinkingBlock | ImageBlock | ToolCallBlock | ToolResultBlock | NoticeBlock
+Block: TypeAlias = TextBlock | ThinkingBlock | ImageBlock | FileBlock | ToolCallBlock | ToolResultBlock | NoticeBlock

@@ -17,7 +17,16 @@ from app.engine.messages import (
     UserMessage,
     text_of,
 )
-from app.protocol.blocks import Block, ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import (
+    Block,
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from app.protocol.conversations import Node
 from app.protocol.tasks import AgentPlan, PlannedCall
 
@@ -92,7 +101,7 @@ def _assistant_content(blocks: Iterable[Block]) -> Iterable[AssistantContent]:
                 yield Thinking(block.text, block.signature)
             case ToolCallBlock():
                 yield ToolCall(block.call_id, block.tool, block.arguments, block.invalid)
-            case ImageBlock() | ToolResultBlock() | NoticeBlock():
+            case ImageBlock() | FileBlock() | ToolResultBlock() | NoticeBlock():
                 pass
             case _:
                 assert_never(block)
