@@ -19,7 +19,8 @@ from app.paths import Paths
 from app.protocol.tasks import Task, TaskIdParams, TaskListParams
 from app.protocol.wire import TASK_LIST, TASK_STOP
 
-MOST_SEARCHED = 500  # the longest page the engine gives
+MOST_SEARCHED = 500
+_PAGE = 500  # the longest that the engine gives
 
 
 async def list_tasks(options: Options, paths: Paths, terminal: Terminal) -> int:
@@ -82,7 +83,17 @@ def _painted(task: Task, text: str, style: Style) -> str:
 
 
 async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task, ...]:
-    return (await connection.call(TASK_LIST, TaskListParams(active=active, limit=limit))).tasks
+    """As many as there are up to `limit`, newest first."""
+    tasks: list[Task] = []
+    cursor = None
+    while len(tasks) < limit:
+        size = min(limit - len(tasks), _PAGE)
+        page = await connection.call(TASK_LIST, TaskListParams(active=active, limit=size, cursor=cursor))
+        tasks += page.tasks
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tuple(tasks)
 
 
 async def find_task(connection: Connection, part: str) -> Task:

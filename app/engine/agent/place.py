@@ -38,9 +38,9 @@ async def find_place(params: TaskStartParams, database: Database, paths: Paths) 
 
 
 def publish_place(place: Place, log: EventLog) -> None:
-    """Store and announce a place, with the folder it works in; what is there already is only touched."""
+    """Store and announce a place, with the folder it works in; what is there is touched, and no longer archived."""
     Path(place.conversation.workspace).mkdir(parents=True, exist_ok=True)
-    touched = msgspec.structs.replace(place.conversation, updated_at=datetime.now(UTC))
+    touched = msgspec.structs.replace(place.conversation, updated_at=datetime.now(UTC), archived=False)
     log.publish(ConversationUpdate(conversation=touched))
     if place.agent.version == 0:
         log.publish(AgentUpdate(agent=place.agent))

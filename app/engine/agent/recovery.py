@@ -23,7 +23,7 @@ async def mark_interrupted(database: Database, log: EventLog) -> int:
                 )
             )
         )
-        for ask in await database.asks.waiting(task.id):
+        for ask in await database.asks.waiting((task.id,)):
             log.publish(AskUpdate(ask=msgspec.structs.replace(ask, status="cancelled")))
     for node in await database.nodes.streaming():
         log.publish(TaskMessage(node=msgspec.structs.replace(node, status="cut")))

@@ -10,3 +10,9 @@ def page_size(limit: int) -> int:
     if not 1 <= limit <= _MOST:
         raise InvalidParams(f"limit: {limit}; a page holds from 1 to {_MOST}.")
     return limit
+
+
+def limit_count(name: str, count: int) -> None:
+    """`InvalidParams` when more than 500 are named at once."""
+    if count > _MOST:
+        raise InvalidParams(f"{name}: {count}; at most {_MOST} at once.")

@@ -21,7 +21,7 @@ async def snapshot(database: Database, subscription: Subscription) -> Snapshot:
 
 
 async def _of_all(database: Database, sequence: int) -> Snapshot:
-    recent = await database.tasks.page(limit=_RECENT_TASKS)
+    recent = (await database.tasks.page(limit=_RECENT_TASKS)).tasks
     page = await database.conversations.page(limit=_CONVERSATIONS)
     return Snapshot(
         sequence=sequence,
@@ -36,9 +36,10 @@ async def _of_conversation(database: Database, subscription: Subscription) -> Sn
     conversation = await database.conversations.get(subscription.scope)
     if conversation is None:
         raise NotFound(f"There is no conversation {subscription.scope!r}.")
-    tasks = await database.tasks.page(limit=_RECENT_TASKS, conversation_id=conversation.id)
+    tasks = (await database.tasks.page(limit=_RECENT_TASKS, conversation_id=conversation.id)).tasks
     agents = await database.agents.list(conversation.id)
     nodes, has_more = await _newest_nodes(database, agents) if subscription.detail == "full" else ((), False)
+    forks = await database.trees.forks(nodes)
     return Snapshot(
         sequence=subscription.since,
         tasks=tasks,
@@ -47,6 +48,7 @@ async def _of_conversation(database: Database, subscription: Subscription) -> Sn
         agents=agents,
         nodes=nodes,
         has_more_nodes=has_more,
+        forks=forks,
     )
 
 

@@ -1,5 +1,7 @@
 """Asks: what waits for a person, and who settled it."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import bindparam, select
 
 from app.engine.storage.encoding import to_json, to_text
@@ -13,8 +15,7 @@ from app.protocol.asks import Ask
 _SAVE = Upsert(asks, ["id"], ["status", "body"], only_if="asks.status = 'waiting'")
 _ONE = select(asks.c.body).where(asks.c.id == bindparam("id"))
 _WAITING = select(asks.c.body).where(asks.c.status == "waiting").order_by(asks.c.created_at, asks.c.id)
-_NEWEST = select(asks.c.body).order_by(asks.c.created_at.desc(), asks.c.id.desc()).limit(bindparam("limit"))
-_OF_TASK = _NEWEST.where(asks.c.task_id == bindparam("task_id"))
+_NEWEST = select(asks.c.body).order_by(asks.c.created_at.desc(), asks.c.id.desc())
 
 
 def save(ask: Ask) -> Write:
@@ -38,13 +39,14 @@ class AskStore:
     async def get(self, ask_id: str) -> Ask | None:
         return await self._reader.struct(_ONE, Ask, {"id": ask_id})
 
-    async def waiting(self, task_id: str | None = None) -> tuple[Ask, ...]:
-        """All that wait for a person, oldest first."""
+    async def waiting(self, task_ids: Sequence[str] | None = None) -> tuple[Ask, ...]:
+        """All that wait for a person, or those of some tasks, oldest first."""
         found = await self._reader.structs(_WAITING, Ask)
-        return tuple(ask for ask in found if task_id in (None, ask.task_id))
+        return found if task_ids is None else tuple(ask for ask in found if ask.task_id in task_ids)
 
-    async def page(self, limit: int = 200, task_id: str | None = None) -> tuple[Ask, ...]:
-        """Of every status, newest first."""
-        if task_id is None:
-            return await self._reader.structs(_NEWEST, Ask, {"limit": limit})
-        return await self._reader.structs(_OF_TASK, Ask, {"task_id": task_id, "limit": limit})
+    async def page(self, limit: int = 200, task_ids: Sequence[str] | None = None) -> tuple[Ask, ...]:
+        """Of every status, newest first; of all tasks or of some, in one query."""
+        query = _NEWEST.limit(limit)
+        if task_ids is not None:
+            query = query.where(asks.c.task_id.in_(task_ids))
+        return await self._reader.structs(query, Ask)

@@ -24,6 +24,8 @@ from app.engine.storage.reader import Reader
 from app.engine.storage.search import FtsSearch, LikeSearch, NodeSearch
 from app.engine.storage.tables import meta
 from app.engine.storage.tasks import TaskStore
+from app.engine.storage.title_search import FtsTitleSearch, LikeTitleSearch, TitleSearch
+from app.engine.storage.trees import TreeStore
 from app.engine.storage.turns import TurnStore
 from app.engine.storage.upsert import Upsert
 from app.engine.storage.write import Write
@@ -41,6 +43,7 @@ class Database:
         self.epoch = epoch
         self.conversations = ConversationStore(reader)
         self.nodes = NodeStore(reader)
+        self.trees = TreeStore(reader)
         self.personalities = PersonalityStore(reader)
         self.agents = AgentStore(reader)
         self.tasks = TaskStore(reader)
@@ -50,7 +53,9 @@ class Database:
         self.grants = GrantStore(reader)
         self.events = EventStore(reader)
         self.commands = CommandStore(reader)
-        self.search: NodeSearch = FtsSearch(reader) if engine.dialect.name == "sqlite" else LikeSearch(reader)
+        has_index = engine.dialect.name == "sqlite"
+        self.search: NodeSearch = FtsSearch(reader) if has_index else LikeSearch(reader)
+        self.titles: TitleSearch = FtsTitleSearch(reader) if has_index else LikeTitleSearch(reader)
 
     @classmethod
     async def open(cls, url: str, copies: Path) -> Self:

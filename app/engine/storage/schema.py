@@ -10,9 +10,10 @@ from sqlalchemy import Connection, text
 from app.engine.storage.append_only import CREATE_GUARDS
 from app.engine.storage.search_schema import CREATE_SEARCH
 from app.engine.storage.tables import metadata
+from app.engine.storage.title_schema import CREATE_TITLES
 
 # Oldest first; a test compares them with the migrations.
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 HEAD = REVISIONS[-1]
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -22,7 +23,7 @@ def create(connection: Connection) -> None:
     """All tables of an empty database, in the newest revision."""
     metadata.create_all(connection, checkfirst=False)
     if connection.dialect.name == "sqlite":
-        for statement in (*CREATE_GUARDS, *CREATE_SEARCH):
+        for statement in (*CREATE_GUARDS, *CREATE_SEARCH, *CREATE_TITLES):
             connection.exec_driver_sql(statement)
     connection.exec_driver_sql(
         "CREATE TABLE alembic_version "

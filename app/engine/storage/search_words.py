@@ -12,9 +12,13 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class SearchWords:
-    """`phrases` must all occur. With `unfinished` the last word of the last one may go on."""
+    """`phrases` must all occur. With `is_open` the last word of the last one may go on.
+
+    `unfinished` is the same where that word is long enough for what it may become to be few.
+    """
 
     phrases: tuple[str, ...]
+    is_open: bool
     unfinished: bool
 
 
@@ -23,6 +27,6 @@ def parse(text: str) -> SearchWords:
     pieces = [" ".join((match[1] or match[2] or "").split()) for match in _PIECE.finditer(text.replace("\0", " "))]
     phrases = tuple(piece[:_LONGEST] for piece in pieces if _WORD.search(piece))[:_MOST]
     if not phrases:
-        return SearchWords((), False)
+        return SearchWords((), False, False)
     closed = text.rstrip().endswith('"') and text.count('"') % 2 == 0
-    return SearchWords(phrases, not closed and len(_WORD.findall(phrases[-1])[-1]) >= 3)
+    return SearchWords(phrases, not closed, not closed and len(_WORD.findall(phrases[-1])[-1]) >= 3)

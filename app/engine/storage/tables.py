@@ -11,6 +11,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    false,
     text,
 )
 
@@ -30,7 +31,9 @@ conversations = Table(
     Column("updated_at", Text, nullable=False),
     Column("archived", Boolean, nullable=False),
     Column("body", Text, nullable=False),
+    Column("pinned", Boolean, nullable=False, server_default=false()),
     Index("conversations_by_change", "archived", "updated_at", "id"),
+    Index("conversations_by_pin", "archived", "pinned", "updated_at", "id"),
 )
 
 # `number` counts nodes as they are first stored: the order of search results.

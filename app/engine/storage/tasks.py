@@ -1,19 +1,19 @@
 """Tasks: one row each, replaced with every change."""
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, tuple_
 
-from app.engine.storage.encoding import to_json, to_text
+from app.engine.storage.cursor import cursor_at, place_of
+from app.engine.storage.encoding import from_json, to_json, to_text
 from app.engine.storage.reader import Reader
 from app.engine.storage.tables import tasks
 from app.engine.storage.upsert import Upsert
 from app.engine.storage.write import Write
-from app.protocol.tasks import Task
+from app.protocol.tasks import Task, TaskListResult
 
 _SAVE = Upsert(tasks, ["id"], ["status", "ended_at", "body"])
 _ONE = select(tasks.c.body).where(tasks.c.id == bindparam("id"))
-_NEWEST = select(tasks.c.body).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
-_PAGE = _NEWEST.limit(bindparam("limit"))
-_OF_CONVERSATION = _PAGE.where(tasks.c.conversation_id == bindparam("conversation_id"))
+_NEWEST = select(tasks.c.body, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
+_OF_CONVERSATION = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))
 _ACTIVE = _NEWEST.where(tasks.c.ended_at.is_(None))
 
 
@@ -40,10 +40,25 @@ class TaskStore:
     async def get(self, task_id: str) -> Task | None:
         return await self._reader.struct(_ONE, Task, {"id": task_id})
 
-    async def page(self, limit: int = 50, conversation_id: str | None = None) -> tuple[Task, ...]:
-        if conversation_id is None:
-            return await self._reader.structs(_PAGE, Task, {"limit": limit})
-        return await self._reader.structs(_OF_CONVERSATION, Task, {"conversation_id": conversation_id, "limit": limit})
+    async def page(
+        self, limit: int = 50, conversation_id: str | None = None, *, active: bool = False, cursor: str | None = None
+    ) -> TaskListResult:
+        """`active` leaves out the ended ones. InvalidParams for a cursor that is not ours."""
+        query = (_ACTIVE if active else _NEWEST).limit(limit + 1)
+        if conversation_id is not None:
+            query = query.where(tasks.c.conversation_id == conversation_id)
+        if cursor is not None:
+            query = query.where(tuple_(tasks.c.started_at, tasks.c.id) < place_of(cursor))
+        rows = await self._reader.rows(query)
+        shown = rows[:limit]
+        return TaskListResult(
+            tasks=tuple(from_json(row.body, Task) for row in shown),
+            next_cursor=cursor_at(shown[-1].started_at, shown[-1].id) if len(rows) > limit else None,
+        )
+
+    async def of_conversation(self, conversation_id: str) -> tuple[Task, ...]:
+        """All, ended or not."""
+        return await self._reader.structs(_OF_CONVERSATION, Task, {"conversation_id": conversation_id})
 
     async def active(self) -> tuple[Task, ...]:
         """All that have not ended: under way, waiting, paused or interrupted."""

@@ -41,7 +41,7 @@ async def test_a_password_in_the_api_base_is_refused_before_it_is_stored(tmp_pat
             await engine.services.runner.start(params(engine, api_base="http://me:secret@localhost:1/v1"), "me")
         with pytest.raises(InvalidParams, match="not a web address"):
             await engine.services.runner.start(params(engine, api_base="http://[::1"), "me")
-        assert await engine.services.database.tasks.page() == ()
+        assert (await engine.services.database.tasks.page()).tasks == ()
 
 
 async def test_an_agent_without_its_conversation_is_refused(tmp_path: Path) -> None:

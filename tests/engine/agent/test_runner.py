@@ -165,7 +165,7 @@ async def test_bad_input_is_refused_before_anything_is_stored(tmp_path: Path) ->
             await runner.start(TaskStartParams(prompt="go", conversation_id="none"), "me")
         with pytest.raises(ConfigurationError):
             await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="nowhere/x"), "me")
-        assert await engine.services.database.tasks.page() == ()
+        assert (await engine.services.database.tasks.page()).tasks == ()
         assert (await engine.services.database.conversations.page()).conversations == ()
 
 

@@ -1,10 +1,17 @@
 """What the handlers read and change, through the dispatcher."""
 
+from datetime import timedelta
+
 import msgspec
 
 from app.protocol.agents import AgentListResult
 from app.protocol.asks import AskListResult
-from app.protocol.conversations import ConversationNodesResult, ConversationSearchResult
+from app.protocol.conversations import (
+    ConversationChangeResult,
+    ConversationListResult,
+    ConversationNodesResult,
+    ConversationSearchResult,
+)
 from app.protocol.engine import EngineStatusResult
 from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, GrantUpdate, TaskMessage, TaskUpdate
 from app.protocol.grants import Grant, GrantListResult
@@ -13,7 +20,7 @@ from app.protocol.settings import SettingsSetResult
 from app.protocol.tasks import TaskListResult
 from tests.support.engine_server import EngineServer
 from tests.support.raw_client import error_of, raw_client
-from tests.support.records import agent, ask, conversation, grant, node, task
+from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 
 
 async def store(engine: EngineServer) -> None:
@@ -61,6 +68,50 @@ async def test_a_page_size_out_of_bounds_is_refused(engine: EngineServer) -> Non
         for method in ("conversation/list", "task/list"):
             for limit in (0, -1, 501):
                 assert error_of(await client.ask(method, limit=limit))[:2] == (-32602, "invalid_params")
+
+
+async def test_tasks_come_in_pages_and_asks_of_several_tasks_in_one_answer(engine: EngineServer) -> None:
+    await store(engine)
+    newer = task("t2", started_at=NOW + timedelta(seconds=1))
+    engine.log.publish(TaskUpdate(task=newer))
+    engine.log.publish(AskUpdate(ask=msgspec.structs.replace(ask("k2"), task_id="t2", status="answered")))
+    await engine.log.flush()
+    async with raw_client(engine) as client:
+        first = msgspec.convert((await client.ask("task/list", 1, limit=1))["result"], TaskListResult)
+        second = await client.ask("task/list", 2, limit=1, cursor=first.next_cursor)
+        assert first.tasks == (newer,)
+        assert msgspec.convert(second["result"], TaskListResult) == TaskListResult(tasks=(task(),))
+        both = await client.ask("ask/list", 3, waiting=False, taskIds=["t1", "t2"])
+        assert [one.id for one in msgspec.convert(both["result"], AskListResult).asks] == ["k2", "k1"]
+        waiting = await client.ask("ask/list", 4, taskIds=["t2"])
+        assert msgspec.convert(waiting["result"], AskListResult).asks == ()
+        many = await client.ask("ask/list", 5, taskIds=[str(number) for number in range(501)])
+        assert error_of(many)[:2] == (-32602, "invalid_params")
+
+
+async def test_a_search_finds_titles_too_but_not_inside_one_conversation(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        everywhere = await client.ask("conversation/search", text="tit")
+        inside = await client.ask("conversation/search", 2, text="tit", conversationId="c1")
+    found = msgspec.convert(everywhere["result"], ConversationSearchResult)
+    assert found == ConversationSearchResult(hits=(), titles=(conversation("c2"), conversation()))
+    assert msgspec.convert(inside["result"], ConversationSearchResult).titles == ()
+
+
+async def test_a_new_name_or_pin_leaves_a_conversation_in_its_place_and_archiving_dates_it(
+    engine: EngineServer,
+) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        await client.ask("conversation/change", 1, conversationId="c1", title="Other")
+        answer = await client.ask("conversation/change", 2, conversationId="c1", pinned=True, archived=False)
+        changed = msgspec.convert(answer["result"], ConversationChangeResult).conversation
+        assert (changed.title, changed.updated_at) == ("Other", NOW)
+        pinned = await client.ask("conversation/list", 8, pinned=True)
+        answer = await client.ask("conversation/change", 9, conversationId="c1", archived=True)
+    assert msgspec.convert(pinned["result"], ConversationListResult).conversations == (changed,)
+    assert msgspec.convert(answer["result"], ConversationChangeResult).conversation.updated_at > NOW
 
 
 async def test_search_finds_nodes(engine: EngineServer) -> None:

@@ -77,7 +77,7 @@ async def test_a_copy_is_taken_before_a_migration_and_none_without_one(tmp_path:
         database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path / "copies")
         await database.close()
     (copy,) = (tmp_path / "copies").iterdir()
-    assert copy.name.startswith(f"errand-{schema.REVISIONS[-2]}-")
+    assert copy.name.startswith(f"errand-{schema.REVISIONS[0]}-")
     assert schema_of(copy) == before
     with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("SELECT id FROM nodes").fetchall() == [("n1",)]

@@ -13,7 +13,7 @@ from app.engine.storage.turns import OpenTurn
 from app.engine.storage.write import Write
 from app.protocol.agents import Personality
 from app.protocol.conversations import Conversation
-from app.protocol.tasks import AgentPlan, PlannedCall
+from app.protocol.tasks import AgentPlan, PlannedCall, Task
 from app.protocol.usage import Usage
 from tests.support.records import NOW, agent, ask, conversation, task
 
@@ -50,10 +50,23 @@ async def test_archived_conversations_have_a_list_of_their_own(database: Databas
     assert (await database.conversations.page(archived=True)).conversations == (conversation("c2", archived=True),)
 
 
+async def test_pinned_conversations_and_the_others_have_pages_of_their_own(database: Database) -> None:
+    pins = [msgspec.structs.replace(conversation(f"p{number}"), pinned=True) for number in range(3)]
+    archived = msgspec.structs.replace(conversation("a1", archived=True), pinned=True)
+    await put(database, *(conversations.save(one) for one in (*pins, archived)))
+    first = await database.conversations.page(limit=2, pinned=True)
+    assert first.conversations == (pins[2], pins[1])
+    assert (await database.conversations.page(cursor=first.next_cursor, pinned=True)).conversations == (pins[0],)
+    assert (await database.conversations.page(pinned=False)).conversations == (conversation("c1"),)
+    assert len((await database.conversations.page()).conversations) == 4
+
+
 @pytest.mark.parametrize("cursor", ["", "x", "x ", "2026"])
 async def test_a_cursor_that_is_not_ours_is_refused(database: Database, cursor: str) -> None:
     with pytest.raises(InvalidParams, match="cursor"):
         await database.conversations.page(cursor=cursor)
+    with pytest.raises(InvalidParams, match="cursor"):
+        await database.tasks.page(cursor=cursor)
 
 
 async def test_a_changed_conversation_replaces_the_old_one(database: Database) -> None:
@@ -87,10 +100,28 @@ async def test_tasks_come_newest_first_and_the_ended_ones_are_not_active(databas
     ended = task("t2", started_at=NOW + timedelta(seconds=1), ended_at=NOW + timedelta(seconds=5))
     newest = task("t3", started_at=NOW + timedelta(seconds=2))
     await put(database, tasks.save(newest), tasks.save(ended))
-    assert await database.tasks.page() == (newest, ended, task("t1"))
-    assert await database.tasks.page(limit=1, conversation_id="c1") == (newest,)
-    assert await database.tasks.page(conversation_id="none") == ()
+    assert (await database.tasks.page()).tasks == (newest, ended, task("t1"))
+    assert (await database.tasks.page(limit=1, conversation_id="c1")).tasks == (newest,)
+    assert (await database.tasks.page(conversation_id="none")).tasks == ()
     assert await database.tasks.active() == (newest, task("t1"))
+
+
+async def test_pages_of_tasks_follow_each_other_without_gap_or_double(database: Database) -> None:
+    # Two of each moment: the id decides between them.
+    saved = [task(f"t{number}", started_at=NOW + timedelta(seconds=number // 2)) for number in range(10, 19)]
+    ended = msgspec.structs.replace(saved[3], ended_at=NOW)
+    await put(database, *(tasks.save(one) for one in saved), tasks.save(ended))
+    for active in (False, True):
+        seen: list[Task] = []
+        cursor = None
+        while True:
+            page = await database.tasks.page(2, "c1", active=active, cursor=cursor)
+            seen += page.tasks
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        expected = [ended if one.id == ended.id else one for one in reversed(saved) if not active or one.id != ended.id]
+        assert seen == [*expected, task("t1")]
 
 
 async def test_a_task_is_replaced_with_every_change(database: Database) -> None:
@@ -131,9 +162,13 @@ async def test_waiting_asks_come_oldest_first_and_all_others_newest_first(databa
     later = ask("k0", at=NOW + timedelta(seconds=1))
     await put(database, tasks.save(task("t2")), asks.save(later), asks.save(ask("k1")))
     assert await database.asks.waiting() == (ask("k1"), later)
-    assert await database.asks.waiting("t2") == ()
-    assert await database.asks.page(task_id="t1") == (later, ask("k1"))
+    assert await database.asks.waiting(("t2",)) == ()
+    assert await database.asks.page(task_ids=("t1",)) == (later, ask("k1"))
     assert await database.asks.page(limit=1) == (later,)
+    other = msgspec.structs.replace(ask("k3"), task_id="t2")
+    await put(database, asks.save(other))
+    assert await database.asks.page(task_ids=("t1", "t2", "none")) == (later, other, ask("k1"))
+    assert await database.asks.page(task_ids=()) == ()
 
 
 async def test_a_command_keeps_its_first_result_until_it_is_pruned(database: Database) -> None:

@@ -21,6 +21,8 @@ from app.protocol.conversations import (
     ConversationNodesResult,
     ConversationSearchParams,
     ConversationSearchResult,
+    ConversationTreeParams,
+    ConversationTreeResult,
 )
 from app.protocol.events import ConversationUpdate
 from app.protocol.wire import (
@@ -29,6 +31,7 @@ from app.protocol.wire import (
     CONVERSATION_LIST,
     CONVERSATION_NODES,
     CONVERSATION_SEARCH,
+    CONVERSATION_TREE,
 )
 
 _LONGEST_TITLE = 500
@@ -37,7 +40,8 @@ _LONGEST_TITLE = 500
 async def list_conversations(
     services: Services, session: Session, params: ConversationListParams
 ) -> ConversationListResult:
-    return await services.database.conversations.page(page_size(params.limit), params.cursor, params.archived)
+    limit = page_size(params.limit)
+    return await services.database.conversations.page(limit, params.cursor, params.archived, params.pinned)
 
 
 async def get(services: Services, session: Session, params: ConversationGetParams) -> ConversationGetResult:
@@ -54,26 +58,42 @@ async def nodes(services: Services, session: Session, params: ConversationNodesP
     if leaf_id is None:
         return ConversationNodesResult(nodes=(), has_more=False)
     page, has_more = await services.database.nodes.branch(leaf_id, limit, params.before_id)
-    return ConversationNodesResult(nodes=page, has_more=has_more)
+    forks = await services.database.trees.forks(page)
+    return ConversationNodesResult(nodes=page, has_more=has_more, forks=forks)
+
+
+async def tree(services: Services, session: Session, params: ConversationTreeParams) -> ConversationTreeResult:
+    conversation = await _find(services, params.conversation_id)
+    return ConversationTreeResult(
+        nodes=await services.database.trees.outline(conversation.id),
+        agents=await services.database.agents.list(conversation.id),
+        tasks=await services.database.tasks.of_conversation(conversation.id),
+    )
 
 
 async def search(services: Services, session: Session, params: ConversationSearchParams) -> ConversationSearchResult:
-    hits = await services.database.search.find(params.text, page_size(params.limit), params.conversation_id)
-    return ConversationSearchResult(hits=hits)
+    limit = page_size(params.limit)
+    hits = await services.database.search.find(params.text, limit, params.conversation_id)
+    if params.conversation_id is not None:
+        return ConversationSearchResult(hits=hits)
+    return ConversationSearchResult(hits=hits, titles=await services.database.titles.find(params.text, limit))
 
 
 async def change(services: Services, session: Session, params: ConversationChangeParams) -> ConversationChangeResult:
     old = await _find(services, params.conversation_id)
     if params.title is not None and not 1 <= len(params.title.strip()) <= _LONGEST_TITLE:
         raise InvalidParams(f"title: a text of 1 to {_LONGEST_TITLE} characters.")
+    archived = old.archived if params.archived is None else params.archived
     new = msgspec.structs.replace(
         old,
         title=old.title if params.title is None else params.title.strip(),
-        updated_at=datetime.now(UTC),
-        archived=old.archived if params.archived is None else params.archived,
+        # A new name or pin leaves a conversation where it stands in the list; the days of an archived one count anew.
+        updated_at=old.updated_at if archived == old.archived else datetime.now(UTC),
+        archived=archived,
         pinned=old.pinned if params.pinned is None else params.pinned,
     )
-    services.log.publish(ConversationUpdate(conversation=new))
+    if new != old:
+        services.log.publish(ConversationUpdate(conversation=new))
     return ConversationChangeResult(conversation=new)
 
 
@@ -99,6 +119,7 @@ HANDLERS = (
     Route(CONVERSATION_LIST, list_conversations),
     Route(CONVERSATION_GET, get),
     Route(CONVERSATION_NODES, nodes),
+    Route(CONVERSATION_TREE, tree),
     Route(CONVERSATION_SEARCH, search),
     Route(CONVERSATION_CHANGE, change),
 )

@@ -61,11 +61,7 @@ async def get(services: Services, session: Session, params: TaskIdParams) -> Tas
 
 async def list_tasks(services: Services, session: Session, params: TaskListParams) -> TaskListResult:
     limit = page_size(params.limit)
-    if not params.active:
-        return TaskListResult(tasks=await services.database.tasks.page(limit, params.conversation_id))
-    active = await services.database.tasks.active()
-    shown = [task for task in active if params.conversation_id in (None, task.conversation_id)]
-    return TaskListResult(tasks=tuple(shown[:limit]))
+    return await services.database.tasks.page(limit, params.conversation_id, active=params.active, cursor=params.cursor)
 
 
 async def plans(services: Services, session: Session, params: TaskIdParams) -> TaskPlansResult:

@@ -1,0 +1,100 @@
+"""Search over titles: what is found, in the order of change, kept through every change."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.storage import conversations
+from app.engine.storage.database import Database
+from app.engine.storage.engines import open_engine, sqlite_url
+from app.engine.storage.reader import Reader
+from app.engine.storage.tables import conversations as conversations_table
+from app.engine.storage.title_search import LikeTitleSearch
+from app.engine.storage.write import Write
+from app.protocol.conversations import Conversation
+from tests.support.records import NOW, conversation
+
+
+def titled(number: int, title: str) -> Conversation:
+    at = NOW + timedelta(seconds=number)
+    return msgspec.structs.replace(conversation(f"conv_{number}-x"), title=title, updated_at=at)
+
+
+TITLES = (
+    titled(1, "Mend the tests in shop/"),
+    titled(2, "Ein Café in Zürich"),
+    titled(3, "The shop's tests are slow"),
+    titled(4, "A note for Anna"),
+)
+
+
+async def put(database: Database, *changed: Conversation) -> None:
+    database.journal.put(*(conversations.save(one) for one in changed))
+    await database.journal.flush()
+
+
+async def found(database: Database, text: str) -> list[str]:
+    return [one.title for one in await database.titles.find(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("tests", [3, 1]),
+        ("SHOP tests", [3, 1]),
+        ("slow sh", [3]),
+        ("s", [3, 1]),
+        ("cafe zur", [2]),
+        ('"tests in"', [1]),
+        ('"in tests"', []),
+        ("conv", []),
+        ("tests nothing", []),
+        ("", []),
+        ("*", []),
+        ('") OR ("', []),
+        ("title:note", []),
+    ],
+)
+async def test_words_of_a_title_in_any_order_and_the_last_one_unfinished(
+    database: Database, text: str, numbers: list[int]
+) -> None:
+    await put(database, *TITLES)
+    assert await found(database, text) == [TITLES[number - 1].title for number in numbers]
+
+
+async def test_what_changed_last_comes_first_and_the_limit_takes_the_newest(database: Database) -> None:
+    await put(database, *TITLES)
+    await put(database, msgspec.structs.replace(TITLES[0], updated_at=NOW + timedelta(days=1)))
+    assert await found(database, "tests") == [TITLES[0].title, TITLES[2].title]
+    assert [one.title for one in await database.titles.find("tests", 1)] == [TITLES[0].title]
+
+
+async def test_a_new_name_is_found_and_the_old_one_and_the_deleted_one_are_not(database: Database) -> None:
+    await put(database, *TITLES)
+    await put(database, msgspec.structs.replace(TITLES[0], title="Something else"))
+    assert await found(database, "mend") == []
+    assert await found(database, "else") == ["Something else"]
+    gone = conversations_table.delete().where(conversations_table.c.id == TITLES[2].id)
+    database.journal.put(Write(gone, {}))
+    await database.journal.flush()
+    assert await found(database, "tests") == []
+
+
+async def test_archived_conversations_are_found_too(database: Database) -> None:
+    archived = msgspec.structs.replace(TITLES[3], archived=True)
+    await put(database, archived)
+    assert await database.titles.find("note") == (archived,)
+
+
+async def test_the_plain_search_finds_titles_too(database: Database, tmp_path: Path) -> None:
+    await put(database, *TITLES)
+    engine, writer = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
+    search = LikeTitleSearch(Reader(engine))
+    try:
+        assert await search.find("tests SHOP") == (TITLES[2], TITLES[0])
+        assert await search.find("%") == ()
+    finally:
+        await writer.close()
+        await engine.dispose()
