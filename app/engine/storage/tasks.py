@@ -13,7 +13,7 @@ from app.protocol.tasks import Task, TaskListResult
 _SAVE = Upsert(tasks, ["id"], ["status", "ended_at", "body"])
 _ONE = select(tasks.c.body).where(tasks.c.id == bindparam("id"))
 _NEWEST = select(tasks.c.body, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
-_OF_CONVERSATION = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))
+_ALL_OF = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))
 _ACTIVE = _NEWEST.where(tasks.c.ended_at.is_(None))
 
 
@@ -58,7 +58,7 @@ class TaskStore:
 
     async def of_conversation(self, conversation_id: str) -> tuple[Task, ...]:
         """All, ended or not."""
-        return await self._reader.structs(_OF_CONVERSATION, Task, {"conversation_id": conversation_id})
+        return await self._reader.structs(_ALL_OF, Task, {"conversation_id": conversation_id})
 
     async def active(self) -> tuple[Task, ...]:
         """All that have not ended: under way, waiting, paused or interrupted."""

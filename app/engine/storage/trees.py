@@ -1,0 +1,103 @@
+"""The shape of a conversation: where it forks, where its newest branch ends, and all of it in short."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Row, bindparam, case, select
+
+from app.engine.storage.encoding import from_json
+from app.engine.storage.reader import Reader
+from app.engine.storage.tables import nodes
+from app.protocol.blocks import Block, TextBlock, ToolCallBlock
+from app.protocol.conversations import Fork, Node, TreeNode
+
+_LONGEST_TEXT = 160
+# White space at the beginning of a text does not count.
+_READ = 1_000
+
+_LINKS = select(nodes.c.parent_id, nodes.c.id).order_by(nodes.c.number)
+_ROOTS = _LINKS.where(nodes.c.conversation_id == bindparam("conversation_id"), nodes.c.parent_id.is_(None))
+
+_below = select(nodes.c.id, nodes.c.number).where(nodes.c.id == bindparam("id")).cte("below", recursive=True)
+_below = _below.union_all(select(nodes.c.id, nodes.c.number).join_from(_below, nodes, nodes.c.parent_id == _below.c.id))
+_NEWEST_BELOW = select(_below.c.id).order_by(_below.c.number.desc()).limit(1)
+
+# The results of tools are long and not shown: they stay in the database.
+_IS_WRITTEN = nodes.c.role.in_(("user", "assistant"))
+_ALL = (
+    select(nodes.c.id, nodes.c.parent_id, case((_IS_WRITTEN, nodes.c.body), else_=None).label("body"))
+    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(nodes.c.number)
+)
+
+
+class TreeStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def forks(self, page: Sequence[Node]) -> tuple[Fork, ...]:
+        """For each node of a page that has siblings, and for what follows the last one. Costs as much as the page."""
+        if not page:
+            return ()
+        last = page[-1].id
+        parents = [node.parent_id for node in page if node.parent_id is not None]
+        links = [*await self._reader.rows(_LINKS.where(nodes.c.parent_id.in_([*parents, last])))]
+        if page[0].parent_id is None:
+            links += await self._reader.rows(_ROOTS, {"conversation_id": page[0].conversation_id})
+        children: dict[str | None, list[str]] = {}
+        for link in links:
+            children.setdefault(link.parent_id, []).append(link.id)
+        places = (*(node.parent_id for node in page), last)
+        return tuple(
+            Fork(parent_id=place, child_ids=tuple(children[place]))
+            for place in places
+            if place in children and (len(children[place]) > 1 or place == last)
+        )
+
+    async def newest_leaf(self, node_id: str) -> str:
+        """The end of the branch below a node that was written to last: the node itself where nothing follows it."""
+        rows = await self._reader.rows(_NEWEST_BELOW, {"id": node_id})
+        return rows[0].id if rows else node_id
+
+    async def outline(self, conversation_id: str) -> tuple[TreeNode, ...]:
+        """All that people and agents wrote, oldest first; each follows the nearest such node above it."""
+        rows = await self._reader.rows(_ALL, {"conversation_id": conversation_id})
+        return await asyncio.to_thread(_outline, rows)
+
+
+def _outline(rows: Iterable[Row[Any]]) -> tuple[TreeNode, ...]:
+    written: dict[str, str | None] = {}
+    outline: list[TreeNode] = []
+    for row in rows:
+        above = written.get(row.parent_id)
+        if row.body is None:
+            written[row.id] = above
+            continue
+        written[row.id] = row.id
+        outline.append(_in_short(from_json(row.body, Node), above))
+    return tuple(outline)
+
+
+def _in_short(node: Node, parent_id: str | None) -> TreeNode:
+    return TreeNode(
+        id=node.id,
+        parent_id=parent_id,
+        role=node.role,
+        status=node.status,
+        created_at=node.created_at,
+        text=_beginning(node.blocks) or node.error or "",
+        task_id=node.task_id,
+    )
+
+
+def _beginning(blocks: Iterable[Block]) -> str:
+    """Of the first text, or else the names of the tools that are called."""
+    tools: list[str] = []
+    for block in blocks:
+        if isinstance(block, TextBlock) and block.text.strip():
+            line = " ".join(block.text.lstrip()[:_READ].split())
+            return line if len(line) <= _LONGEST_TEXT else line[:_LONGEST_TEXT] + "…"
+        if isinstance(block, ToolCallBlock):
+            tools.append(block.tool)
+    return ", ".join(tools)

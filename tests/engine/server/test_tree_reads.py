@@ -1,0 +1,51 @@
+"""Forks and the tree of a conversation, through the dispatcher."""
+
+import msgspec
+
+from app.protocol.conversations import ConversationNodesResult, ConversationTreeResult, Fork
+from app.protocol.engine import SubscribeResult
+from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
+from tests.support.engine_server import EngineServer
+from tests.support.raw_client import error_of, raw_client
+from tests.support.records import agent, conversation, node, task
+
+OF_A = Fork(parent_id="a", child_ids=("b", "b2"))
+
+
+async def store(engine: EngineServer) -> None:
+    """Two branches below one message; the agent is on the older one."""
+    engine.log.publish(ConversationUpdate(conversation=conversation()))
+    for node_id, parent_id in (("a", None), ("b", "a"), ("b2", "a"), ("c", "b")):
+        engine.log.publish(TaskMessage(node=node(node_id, parent_id)))
+    engine.log.publish(AgentUpdate(agent=agent(head_id="c", version=1)))
+    engine.log.publish(TaskUpdate(task=task()))
+    await engine.log.flush()
+
+
+async def test_a_page_of_nodes_says_where_the_conversation_forks(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        whole = await client.ask("conversation/nodes", 1, conversationId="c1")
+        assert msgspec.convert(whole["result"], ConversationNodesResult).forks == (OF_A,)
+        part = await client.ask("conversation/nodes", 2, conversationId="c1", leafId="b")
+        goes_on = Fork(parent_id="b", child_ids=("c",))
+        assert msgspec.convert(part["result"], ConversationNodesResult).forks == (OF_A, goes_on)
+
+
+async def test_the_snapshot_of_a_conversation_has_the_forks_of_its_nodes(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        answer = await client.ask("subscribe", scope="c1", detail="full")
+        snapshot = msgspec.convert(answer["result"], SubscribeResult).snapshot
+        assert snapshot is not None
+        assert ([one.id for one in snapshot.nodes], snapshot.forks) == (["a", "b", "c"], (OF_A,))
+
+
+async def test_the_tree_has_all_branches_with_agents_and_tasks(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        answer = await client.ask("conversation/tree", conversationId="c1")
+        tree = msgspec.convert(answer["result"], ConversationTreeResult)
+        assert [(one.id, one.parent_id) for one in tree.nodes] == [("a", None), ("b", "a"), ("b2", "a"), ("c", "b")]
+        assert (tree.agents, tree.tasks) == ((agent(head_id="c", version=1),), (task(),))
+        assert error_of(await client.ask("conversation/tree", 2, conversationId="none"))[1] == "not_found"

@@ -1,0 +1,64 @@
+"""Trees: forks of a page, the newest branch below a node, and the whole in short."""
+
+import msgspec
+
+from app.engine.storage import nodes
+from app.engine.storage.database import Database
+from app.protocol.blocks import TextBlock, ToolCallBlock
+from app.protocol.conversations import Fork, TreeNode
+from tests.support.records import NOW, node
+
+
+async def grow(database: Database, *links: tuple[str, str | None]) -> None:
+    """Nodes and what each follows, in the order in which they are stored."""
+    database.journal.put(*(nodes.save(node(node_id, parent_id)) for node_id, parent_id in links))
+    await database.journal.flush()
+
+
+async def forks(database: Database, leaf_id: str, limit: int = 50) -> tuple[Fork, ...]:
+    page, _ = await database.nodes.branch(leaf_id, limit)
+    return await database.trees.forks(page)
+
+
+async def test_a_page_tells_of_siblings_and_of_what_follows_its_last_node(database: Database) -> None:
+    await grow(database, ("a", None), ("b", "a"), ("c", "b"), ("b2", "a"), ("a2", None), ("c2", "b"))
+    of_roots = Fork(parent_id=None, child_ids=("a", "a2"))
+    of_a = Fork(parent_id="a", child_ids=("b", "b2"))
+    of_b = Fork(parent_id="b", child_ids=("c", "c2"))
+    assert await forks(database, "c") == (of_roots, of_a, of_b)
+    assert await forks(database, "b") == (of_roots, of_a, of_b)
+    assert await forks(database, "c2", 1) == (of_b,)
+    assert await forks(database, "a2") == (of_roots,)
+    assert await database.trees.forks(()) == ()
+
+
+async def test_a_branch_without_forks_tells_only_that_it_goes_on(database: Database) -> None:
+    await grow(database, ("a", None), ("b", "a"), ("c", "b"))
+    assert await forks(database, "c") == ()
+    assert await forks(database, "b") == (Fork(parent_id="b", child_ids=("c",)),)
+
+
+async def test_the_newest_branch_is_the_one_that_was_written_to_last(database: Database) -> None:
+    await grow(database, ("a", None), ("b", "a"), ("b2", "a"), ("c2", "b2"), ("c", "b"), ("a2", None))
+    assert await database.trees.newest_leaf("a") == "c"
+    assert await database.trees.newest_leaf("b2") == "c2"
+    assert await database.trees.newest_leaf("c") == "c"
+
+
+async def test_the_outline_leaves_out_what_nobody_wrote_and_joins_what_is_left(database: Database) -> None:
+    said = msgspec.structs.replace(node("a"), role="user", blocks=(TextBlock(text="\n  First\n line. "),), task_id="t1")
+    called = ToolCallBlock(call_id="1", tool="shell", arguments={})
+    calls = msgspec.structs.replace(node("b", "a"), blocks=(TextBlock(text=" "), called, called))
+    result = msgspec.structs.replace(node("r", "b"), role="tool_result", author="shell")
+    remark = msgspec.structs.replace(node("s", "r"), role="system", author="engine")
+    failed = msgspec.structs.replace(node("f", "s", status="failed"), blocks=(), error="No such key.")
+    long = node("l", "s", text="word " * 100)
+    database.journal.put(*(nodes.save(one) for one in (said, calls, result, remark, failed, long)))
+    await database.journal.flush()
+    a, b, f, last = await database.trees.outline("c1")
+    assert a == TreeNode(
+        id="a", parent_id=None, role="user", status="complete", created_at=NOW, text="First line.", task_id="t1"
+    )
+    assert (b.parent_id, b.text) == ("a", "shell, shell")
+    assert (f.parent_id, f.status, f.text) == ("b", "failed", "No such key.")
+    assert (last.parent_id, len(last.text), last.text[-2:]) == ("b", 161, " …")
