@@ -9,7 +9,7 @@ from app.protocol.asks import Ask
 from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
-from app.window.rows import AskRow, ToolRow, UserRow
+from app.window.rows import AskRow, EndRow, ToolRow, UserRow
 from app.window.stores.stores import Stores
 from tests.support.cable import cable_to
 from tests.support.engine_server import EngineServer, engine_server
@@ -109,6 +109,17 @@ async def test_a_node_far_above_is_found_with_all_that_is_between(tmp_path: Path
         store.seek("gone")
         assert [store.place_of(index) for index in reached[1:]] == [("r7", 0), ("r7", 1)]
         await until(lambda: bool(missed))
+
+
+async def test_the_end_of_the_oldest_of_many_tasks_is_shown(tmp_path: Path) -> None:
+    async with engine_server(tmp_path / "home") as engine, stores_on(engine.endpoint) as stores:
+        await store_turns(engine, 0, 560)
+        store = stores.open("c1")
+        reached: list[int] = []
+        store.reached.connect(reached.append)
+        store.seek("u0")
+        await until(lambda: bool(reached))
+        assert [type(store.row(index)) for index in range(4)] == [UserRow, ToolRow, AskRow, EndRow]
 
 
 async def test_what_was_missed_while_the_line_was_down_is_added_and_the_rest_stays(tmp_path: Path) -> None:
