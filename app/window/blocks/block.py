@@ -17,11 +17,13 @@ class Block(QWidget):
     """Shows one row, then another one: `set_row` must leave nothing of the row before.
 
     `resized` says that the height changed by itself (a card was opened). What a person opened is kept by the
-    transcript: it hears `opened(is_open)` and calls `set_open` before `set_row`.
+    transcript: it hears `opened(is_open)` and calls `set_open` before `set_row`. `menu_opening` has the QMenu that is
+    about to be shown, for entries of those above.
     """
 
     resized = Signal()
     opened = Signal(bool)
+    menu_opening = Signal(object)
 
     def __init__(self, theme: Theme, actions: BlockActions, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -55,12 +57,10 @@ class Block(QWidget):
         return layout.totalSizeHint().height()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        texts = [view for view in self.findChildren(TextView) if view.isVisible()]
-        selected = next((view.selected() for view in texts if view.selected()), "")
         under = self.childAt(event.pos())
         view = under.parentWidget() if under is not None else None
         link = view.anchorAt(under.mapFrom(self, event.pos())) if under and isinstance(view, TextView) else ""
-        show_menu(self, event.globalPos(), Copyable(selected, link, self.markdown()), self.intents)
+        show_menu(self, event.globalPos(), Copyable(link, self.markdown()), self.intents, self.menu_opening.emit)
 
 
 def _refresh(widget: QWidget) -> None:

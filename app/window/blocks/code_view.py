@@ -31,6 +31,7 @@ class CodeView(TextView):
         """Only finished code is coloured; code that grows is added to, so that a long one stays cheap."""
         wanted = language if is_finished else None
         if wanted == self._language and code == self._code:
+            self.show_marks(())  # they may be those of another row
             return
         if wanted is None and self._language is None and code.startswith(self._code):
             self.add_text(code[len(self._code) :])

@@ -80,6 +80,10 @@ class EndBlock(Block):
             rounded(QPainter(self), self.rect(), self.theme.tokens.radius_card, fill=ground)
 
 
+def ending_words(task: Task) -> str:
+    return _ending(task).words
+
+
 def _ending(task: Task) -> _Ending:
     match task.stop_reason:
         case "completed":

@@ -1,5 +1,6 @@
-"""The context menu of a block: what is selected, the link under the mouse, the whole message as Markdown."""
+"""The context menu of a block: the link under the mouse and the whole message as Markdown; others add to it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint
@@ -9,12 +10,13 @@ from app.protocol.blocks import TextBlock
 from app.protocol.conversations import Node
 from app.window.blocks.actions import BlockActions
 
+Opening = Callable[[QMenu], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Copyable:
     """What could be copied here; empty where there is nothing."""
 
-    selected: str = ""
     link: str = ""
     message: str = ""
 
@@ -25,9 +27,9 @@ def message_markdown(node: Node | None) -> str:
     return "\n\n".join(block.text.strip("\n") for block in blocks if isinstance(block, TextBlock))
 
 
-def show_menu(parent: QWidget, where: QPoint, copyable: Copyable, actions: BlockActions) -> None:
+def show_menu(parent: QWidget, where: QPoint, copyable: Copyable, actions: BlockActions, opening: Opening) -> None:
+    """`opening` may add entries of its own before it is shown."""
     entries = (
-        ("Copy", copyable.selected),
         ("Copy link", copyable.link),
         ("Copy message as Markdown", copyable.message),
     )
@@ -35,6 +37,7 @@ def show_menu(parent: QWidget, where: QPoint, copyable: Copyable, actions: Block
     for title, text in entries:
         if text:
             menu.addAction(title).triggered.connect(lambda _=False, text=text: actions.copy(text))
+    opening(menu)
     if not menu.isEmpty():
         menu.popup(where)
         menu.aboutToHide.connect(menu.deleteLater)

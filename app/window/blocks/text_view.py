@@ -1,11 +1,13 @@
 """Text to read, select and copy, as high as its content: it never scrolls down by itself, the transcript does."""
 
-from PySide6.QtCore import QSize, Qt, QUrl, Signal
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPoint, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QFocusEvent,
     QKeyEvent,
-    QKeySequence,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QTextCursor,
@@ -13,16 +15,20 @@ from PySide6.QtGui import (
     QTextOption,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from app.window.blocks.paint import focus_ring
+from app.window.blocks.text_mark import TextMark
 from app.window.theme.theme import Theme
 
 _TAB_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
 
 
 class TextView(QTextBrowser):
-    """Shows one document after another. Links come out as `link(url)`; pictures that texts name are never fetched."""
+    """Shows one document after another. Links come out as `link(url)`; pictures that texts name are never fetched.
+
+    Selecting goes over many of them and is the transcript's: the mouse is passed on to it, `show_marks` paints it.
+    """
 
     link = Signal(str)
 
@@ -31,6 +37,9 @@ class TextView(QTextBrowser):
         self.theme = theme
         self._shown: QTextDocument | None = None
         self._has_ring = False
+        self._marks: tuple[TextMark, ...] = ()
+        self._pressed_link = ""
+        self._pressed_at = QPoint()
         self.setAccessibleName(name)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -39,8 +48,10 @@ class TextView(QTextBrowser):
             QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere if wraps else QTextOption.WrapMode.NoWrap
         )
         self.viewport().setAutoFillBackground(False)
+        self.viewport().setCursor(Qt.CursorShape.IBeamCursor)
         self.setOpenLinks(False)
         self.setTabChangesFocus(True)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.LinksAccessibleByKeyboard)
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -50,6 +61,7 @@ class TextView(QTextBrowser):
         """Show a document that nobody else has; it ends with the view or with the next one."""
         document.setDocumentMargin(0)
         document.setParent(self)
+        self.show_marks(())  # Qt keeps them over a new document, and crashes when the old one is gone
         self.setDocument(document)
         if self._shown is not None:
             # Else it would live as long as the view.
@@ -59,13 +71,26 @@ class TextView(QTextBrowser):
 
     def add_text(self, text: str) -> None:
         """More of a plain text, in the look of its end: what was there is not laid out again."""
+        self.show_marks(())
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
         cursor.insertText(text)
         self.updateGeometry()
 
-    def selected(self) -> str:
-        return self.textCursor().selectedText().replace("\u2029", "\n").replace("\u2028", "\n")
+    def show_marks(self, marks: Sequence[TextMark]) -> None:
+        """Mark these stretches and no others; a new document has none."""
+        if tuple(marks) == self._marks:
+            return
+        self._marks = tuple(marks)
+        self.setExtraSelections([self._extra(mark) for mark in marks])
+
+    def between(self, start: int, end: int) -> QTextCursor:
+        """A cursor that has selected from one character to before another one, as far as there are so many."""
+        last = self.document().characterCount() - 1
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(min(start, last))
+        cursor.setPosition(min(end, last), QTextCursor.MoveMode.KeepAnchor)
+        return cursor
 
     def hasHeightForWidth(self) -> bool:
         return True
@@ -90,14 +115,33 @@ class TextView(QTextBrowser):
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._pressed_link = self.anchorAt(event.position().toPoint())
+        self._pressed_at = event.globalPosition().toPoint()
+        event.ignore()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        link = self.anchorAt(event.position().toPoint())
+        self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if link else Qt.CursorShape.IBeamCursor)
+        self.setToolTip(link)
+        event.ignore()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click on a link is its own, where it did not become a drag."""
+        link, self._pressed_link = self._pressed_link, ""
+        way = (event.globalPosition().toPoint() - self._pressed_at).manhattanLength()
+        is_click = event.button() == Qt.MouseButton.LeftButton and way < QApplication.startDragDistance()
+        if link and is_click and link == self.anchorAt(event.position().toPoint()):
+            self.link.emit(link)
+        event.ignore()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        event.ignore()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Selecting, copying and links are its own; all other keys are the transcript's."""
-        is_shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        is_own = event.matches(QKeySequence.StandardKey.Copy) or event.matches(QKeySequence.StandardKey.SelectAll)
-        is_link = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and bool(
-            self.textCursor().charFormat().isAnchor()
-        )
-        if is_own or is_shift or is_link:
+        """Following a link that has the keyboard is its own; all other keys are the transcript's."""
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if is_enter and self.textCursor().charFormat().isAnchor():
             super().keyPressEvent(event)
         else:
             event.ignore()
@@ -120,6 +164,14 @@ class TextView(QTextBrowser):
         if self._has_ring:
             painter = QPainter(self.viewport())
             focus_ring(painter, self.viewport().rect(), self.theme.tokens, self.theme.tokens.radius_control)
+
+    def _extra(self, mark: TextMark) -> QTextEdit.ExtraSelection:
+        extra = QTextEdit.ExtraSelection()
+        cursor = self.between(mark.start, mark.end)
+        cursor.setKeepPositionOnInsert(True)  # text that streams in behind it is not marked
+        extra.cursor = cursor  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out the fields of ExtraSelection
+        extra.format = mark.look(self.theme.tokens)  # pyright: ignore[reportAttributeAccessIssue] -- the same
+        return extra
 
     def _on_anchor_clicked(self, url: QUrl) -> None:
         self.link.emit(url.toString())

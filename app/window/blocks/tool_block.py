@@ -58,6 +58,11 @@ class ToolBlock(Block):
             self._card.setVisible(self._is_open)
 
 
+def line_words(row: ToolRow) -> str:
+    """What the line says, as text."""
+    return " ".join(piece.text for piece in _line_of(row)[2])
+
+
 def _line_of(row: ToolRow) -> tuple[str, str, list[Piece]]:
     """Icon, its colour, and the words: `ran make test · 12 passed · 1.2 s`."""
     words = words_of(row.call.tool, row.call.arguments)

@@ -37,7 +37,7 @@ class ToolCard(QWidget):
         self._diff_head = self._add(layout, "Changes", self._diff)
 
     def show_row(self, row: ToolRow) -> None:
-        diff = _diff(row)
+        diff = diff_of(row)
         # A change says all that its arguments said.
         self._arguments.setVisible(not diff)
         self._arguments_head.setVisible(not diff)
@@ -79,6 +79,7 @@ def _end_of(output: str) -> str:
     return "\n".join(output[-_SHORT:].splitlines()[1:][-_LAST_LINES:])
 
 
-def _diff(row: ToolRow) -> str:
+def diff_of(row: ToolRow) -> str:
+    """The change that a call made, as a unified diff; empty where it made none."""
     diff = (row.result.details or {}).get("diff") if row.result else None
     return diff if isinstance(diff, str) else ""

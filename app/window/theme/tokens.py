@@ -7,8 +7,9 @@ from dataclasses import dataclass
 class Tokens:
     """Colours are `#rrggbb`, everything else is in pixels that the screen's scale multiplies.
 
-    `page` is the transcript's ground, `panel` that of side bars, `raised` that of cards, inputs and menus. Of the
-    states, the plain name is for text, `_mark` for dots and icons, `_soft` for a ground.
+    `page` is the transcript's ground, `panel` that of side bars, `raised` that of cards, inputs and menus. `hit` is the
+    ground of words that a search found, `hit_now` of the one it stands at. Of the states, the plain name is for text,
+    `_mark` for dots and icons, `_soft` for a ground.
     """
 
     dark: bool
@@ -20,6 +21,8 @@ class Tokens:
     hover: str
     pressed: str
     selected: str
+    hit: str
+    hit_now: str
     hairline: str
     outline: str
     focus: str
@@ -75,6 +78,8 @@ LIGHT = Tokens(
     hover="#ebedf1",
     pressed="#e1e4e9",
     selected="#dde7fb",
+    hit="#fdeaae",
+    hit_now="#ffb84d",
     hairline="#e4e6ea",
     outline="#c6cad2",
     focus="#2f62d9",
@@ -115,6 +120,8 @@ DARK = Tokens(
     hover="#2a2d32",
     pressed="#33363c",
     selected="#2b3a5c",
+    hit="#4a4020",
+    hit_now="#7d5a0e",
     hairline="#32353b",
     outline="#4b4f58",
     focus="#7ba4ff",

@@ -17,9 +17,13 @@ from app.window.transcript.spacing import estimate, gap
 
 
 class Stage(QObject):
-    """Rows as blocks. A row's height includes the gap above it. `resized(index)`: a block changed by itself."""
+    """Rows as blocks. A row's height includes the gap above it. `resized(index)`: a block changed by itself.
+
+    `menu_opening` is that of the blocks.
+    """
 
     resized = Signal(int)
+    menu_opening = Signal(object)
 
     def __init__(self, rows: RowSource, theme: Theme, actions: BlockActions, parent: QWidget) -> None:
         super().__init__(parent)
@@ -94,8 +98,16 @@ class Stage(QObject):
             self._blocks[index] = block
         return block
 
+    def is_open(self, index: int) -> bool:
+        """Whether a person opened the card of this row."""
+        return self._rows.row(index).key in self._open
+
     def has_block(self, index: int) -> bool:
         return index in self._blocks
+
+    def all_blocks(self) -> Iterator[tuple[int, Block]]:
+        """Those in view and those that stand ready near it."""
+        yield from self._blocks.items()
 
     def blocks(self, rows: range) -> Iterator[tuple[int, Block]]:
         """The blocks there are of these rows, from top to bottom."""
@@ -119,6 +131,7 @@ class Stage(QObject):
             block.destroyed.connect(lambda: self._wired.discard(block))
             block.resized.connect(partial(self._on_resized, block))
             block.opened.connect(partial(self._on_opened, block))
+            block.menu_opening.connect(self.menu_opening)
 
     def _on_resized(self, block: Block) -> None:
         index = self._index_of(block)

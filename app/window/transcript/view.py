@@ -1,15 +1,27 @@
 """The transcript: one column of blocks, made only where they are seen. What a block shows it leaves to `blocks`."""
 
 from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QPalette, QResizeEvent, QShowEvent, QWheelEvent
+from PySide6.QtGui import (
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+    QShowEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from app.window.blocks.actions import BlockActions
+from app.window.blocks.paint import rounded
 from app.window.theme.theme import Theme
 from app.window.transcript.anchor import Anchor
 from app.window.transcript.focus import focus_next
 from app.window.transcript.glide import Glide
 from app.window.transcript.pills import LatestPill, OlderPill
+from app.window.transcript.reader import Reader
 from app.window.transcript.source import RowSource, bound
 from app.window.transcript.stage import Stage
 
@@ -30,6 +42,7 @@ class TranscriptView(QAbstractScrollArea):
         self._pad = theme.tokens.space_far
         self._anchor = Anchor(self._pad)
         self._stage = Stage(rows, theme, actions, self.viewport())
+        self._reader = Reader(rows, self._stage, actions, self.viewport())
         self._shown = range(0)
         self._is_placing = False
         self._older_asked_at: int | None = None
@@ -95,6 +108,7 @@ class TranscriptView(QAbstractScrollArea):
         self._stage.set_width(self._column())
         self._shown = self._anchor.settle(self._stage.heights, self.viewport().height(), self._stage.measure)
         self._place()
+        self._reader.show_marks(self._shown)
         self._set_bar()
         self._show_pills()
         self._ask_for_older()
@@ -128,7 +142,11 @@ class TranscriptView(QAbstractScrollArea):
             Qt.Key.Key_PageUp: -page,
         }
         key = Qt.Key(event.key())
-        if key in ways:
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self._reader.copy()
+        elif event.matches(QKeySequence.StandardKey.SelectAll):
+            self._reader.select_all()
+        elif key in ways:
             self._glide.by(ways[key])
         elif key == Qt.Key.Key_Home:
             self.to_start()
@@ -136,6 +154,26 @@ class TranscriptView(QAbstractScrollArea):
             self.to_end()
         else:
             event.ignore()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._reader.press(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._reader.move(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._reader.release(event)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self._reader.double_click(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """A ground behind selected cards; blocks paint themselves."""
+        tokens, around = self._theme.tokens, self._theme.tokens.space_tight
+        painter = QPainter(self.viewport())
+        for place in self._reader.plain_places():
+            rounded(painter, place.adjusted(-around, -around, around, around), tokens.radius_card, fill=tokens.selected)
+        painter.end()
 
     def focusNextPrevChild(self, next: bool) -> bool:
         blocks = [block for _, block in self._stage.blocks(self._shown)]
@@ -163,6 +201,7 @@ class TranscriptView(QAbstractScrollArea):
         self._theme.changed.connect(self._on_theme_changed)
         self._stage.resized.connect(self._on_block_resized)
         self._glide.moved.connect(self.scroll_by)
+        self._reader.scrolled.connect(self.scroll_by)
         self._latest.clicked.connect(self.to_end)
         self._soon.timeout.connect(self.settle)
         self._idle.timeout.connect(self._on_idle)

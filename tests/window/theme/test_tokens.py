@@ -16,6 +16,8 @@ PAIRS = (
     ("on_accent", "accent_pressed"),
     ("on_accent", "danger"),
     ("on_accent", "danger_hover"),
+    ("text", "hit"),
+    ("text", "hit_now"),
     *((f"syntax_{part}", "code") for part in ("keyword", "string", "number", "name", "comment")),
     *((state, ground) for state in ("waiting", "done", "failed") for ground in ("page", "panel", "raised", "code")),
     *((state, f"{state}_soft") for state in ("waiting", "done", "failed")),

@@ -1,0 +1,215 @@
+"""Selecting and copying over blocks, by mouse and by keyboard."""
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QTextCursor
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.window.blocks.line_button import LineButton
+from app.window.blocks.text_view import TextView
+from app.window.rows import Row
+from tests.support.rows import end, image, notice, reply, thinking, tool, user
+from tests.window.transcript.conftest import Page
+
+MakePage = Callable[..., Page]
+
+
+class Mouse:
+    """Events go where they would: to the text under the press, until the button is up."""
+
+    def __init__(self, page: Page) -> None:
+        self._viewport = page.view.viewport()
+        self._taker: QWidget = self._viewport
+
+    def press(self, at: QPoint, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+        self._taker = self._viewport.childAt(at) or self._viewport
+        self._send(QEvent.Type.MouseButtonPress, at, modifiers)
+
+    def move(self, at: QPoint) -> None:
+        self._send(QEvent.Type.MouseMove, at)
+
+    def release(self, at: QPoint) -> None:
+        self._send(QEvent.Type.MouseButtonRelease, at)
+
+    def drag(self, start: QPoint, end: QPoint) -> None:
+        self.press(start)
+        self.move((start + end) / 2)
+        self.move(end)
+        self.release(end)
+
+    def double_click(self, at: QPoint) -> None:
+        self.press(at)
+        self.release(at)
+        self._send(QEvent.Type.MouseButtonDblClick, at)
+        self.release(at)
+
+    def _send(
+        self, kind: QEvent.Type, at: QPoint, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
+    ) -> None:
+        none = Qt.MouseButton.NoButton
+        left = Qt.MouseButton.LeftButton
+        button = none if kind is QEvent.Type.MouseMove else left
+        held = none if kind is QEvent.Type.MouseButtonRelease else left
+        local = QPointF(self._taker.mapFrom(self._viewport, at))
+        event = QMouseEvent(kind, local, QPointF(self._viewport.mapToGlobal(at)), button, held, modifiers)
+        QApplication.sendEvent(self._taker, event)
+
+
+def letter(page: Page, text: str, word: str, *, after: bool = False) -> QPoint:
+    """Where a word begins, or ends, in the block that shows this text."""
+    view = next(view for block in page.blocks() for view in block.findChildren(TextView) if view.toPlainText() == text)
+    cursor = QTextCursor(view.document())
+    cursor.setPosition(text.index(word) + (len(word) if after else 0))
+    return view.viewport().mapTo(page.view.viewport(), view.cursorRect(cursor).center())
+
+
+def copied(page: Page) -> str:
+    QTest.keyClick(page.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    return page.actions.copied[-1] if page.actions.copied else ""
+
+
+def marked(page: Page) -> list[str]:
+    """What is painted as selected, block by block."""
+    views = [view for block in page.blocks() for view in block.findChildren(TextView) if view.isVisible()]
+    extras = [extra for view in views for extra in view.extraSelections()]
+    return [extra.cursor.selectedText() for extra in extras]  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out its fields
+
+
+THREE: list[Row] = [
+    user("What is it?", "u"),
+    reply("It is **bold** and `code`.", "r1"),
+    reply("And the *end* of it.", "r2"),
+]
+
+
+def test_a_drag_within_a_text_copies_it_as_it_is_seen(page: MakePage) -> None:
+    shown = page(THREE)
+    text = "It is bold and code."
+    Mouse(shown).drag(letter(shown, text, "is"), letter(shown, text, "code", after=True))
+    assert marked(shown) == ["is bold and code"]
+    assert copied(shown) == "is bold and code"
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_drag_over_blocks_copies_with_the_marks_of_markdown(page: MakePage, *, backwards: bool) -> None:
+    shown = page(THREE)
+    start = letter(shown, "What is it?", "is")
+    end = letter(shown, "And the end of it.", "end", after=True)
+    Mouse(shown).drag(*((end, start) if backwards else (start, end)))
+    assert marked(shown) == ["is it?", "It is bold and code.", "And the end"]
+    assert copied(shown) == "is it?\n\nIt is **bold** and `code`.\n\nAnd the *end*"
+
+
+def test_a_click_clears_and_shift_goes_on_from_it(page: MakePage) -> None:
+    shown = page(THREE)
+    mouse = Mouse(shown)
+    mouse.drag(letter(shown, "What is it?", "is"), letter(shown, "And the end of it.", "end"))
+    start = letter(shown, "It is bold and code.", "bold")
+    mouse.press(start)
+    mouse.release(start)
+    assert marked(shown) == []
+    assert copied(shown) == ""
+    there = letter(shown, "And the end of it.", "the", after=True)
+    mouse.press(there, Qt.KeyboardModifier.ShiftModifier)
+    mouse.release(there)
+    assert marked(shown) == ["bold and code.", "And the"]
+
+
+def test_a_double_click_takes_a_word_and_a_third_one_the_paragraph(page: MakePage) -> None:
+    shown = page([reply("one\n\ntwo words here", "r")])
+    place = letter(shown, "one\ntwo words here", "words") + QPoint(4, 0)
+    mouse = Mouse(shown)
+    mouse.double_click(place)
+    assert copied(shown) == "words"
+
+
+def test_all_rows_are_copied_with_cards_as_their_line(page: MakePage) -> None:
+    rows: list[Row] = [
+        user("Do it.", "u"),
+        thinking("Hm.", "t"),
+        reply("| a | b |\n|---|---|\n| 1 | 2 |", "table"),
+        reply("```python\nx = 1\n```", "code"),
+        tool("shell", {"command": "make"}, "ok\n", "c1", summary="exit 0"),
+        tool("shell", {"command": "ls"}, "a.txt\n", "c2", summary="exit 0"),
+        image(key="i"),
+        notice("stopped", "Stopped.", "n"),
+        end("completed", summary="All **done**.", key="e"),
+    ]
+    shown = page(rows)
+    lines = [line for block in shown.blocks() for line in block.findChildren(LineButton)]
+    next(line for line in lines if line.text().startswith("ran ls")).click()
+    shown.view.settle()
+    QTest.keyClick(shown.view, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    assert copied(shown).split("\n\n") == [
+        "Do it.",
+        "Thought",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "```python\nx = 1\n```",
+        "ran make · exit 0",
+        "ran ls · exit 0",
+        "```\na.txt\n```",
+        "(a picture)",
+        "Stopped.",
+        "Task complete",
+        "All **done**.",
+    ]
+
+
+def test_a_drag_to_the_edge_scrolls_on_and_what_went_out_of_sight_stays_selected(page: MakePage, qtbot: QtBot) -> None:
+    shown = page([reply(f"row {number}", f"r{number}") for number in range(200)])
+    shown.view.to_start()
+    mouse = Mouse(shown)
+    mouse.press(letter(shown, "row 1", "row"))
+    mouse.move(QPoint(100, 300))
+    mouse.move(QPoint(100, 2_000))
+    qtbot.waitUntil(lambda: shown.view.shown.start > 100)
+    mouse.move(QPoint(100, 300))
+    mouse.release(QPoint(100, 300))
+    text = copied(shown)
+    assert text.startswith("row 1\n\nrow 2\n\n")
+    assert "row 60" in text
+    shown.view.to_start()
+    assert marked(shown)[:2] == ["row 1", "row 2"]
+
+
+def test_it_stays_while_text_streams_below_and_older_rows_come_above(page: MakePage) -> None:
+    shown = page([reply("first", "r1"), reply("second wo", "r2", streaming=True)])
+    Mouse(shown).drag(letter(shown, "first", "irst"), letter(shown, "second wo", "second", after=True))
+    shown.rows.change(1, reply("second word and more", "r2", streaming=True))
+    shown.rows.insert(0, [reply("older", "r0")])
+    shown.view.settle()
+    assert marked(shown) == ["irst", "second"]
+    shown.rows.remove(1, 1)
+    shown.view.settle()
+    assert marked(shown) == []
+
+
+def test_the_menu_copies_what_is_selected(page: MakePage) -> None:
+    shown = page(THREE)
+    text = "It is bold and code."
+    Mouse(shown).drag(letter(shown, text, "bold"), letter(shown, text, "code", after=True))
+    block = shown.blocks()[1]
+    middle = block.rect().center()
+    QApplication.sendEvent(block, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, block.mapToGlobal(middle)))
+    entries = [entry for menu in block.findChildren(QMenu) for entry in menu.actions()]
+    assert [entry.text() for entry in entries][:2] == ["Copy", "Copy as Markdown"]
+    for entry in entries[:2]:
+        entry.trigger()
+    assert shown.actions.copied == ["bold and code", "**bold** and `code`"]
+
+
+def test_a_click_on_a_link_opens_it_and_a_drag_over_it_selects(page: MakePage) -> None:
+    shown = page([reply("See [the guide](https://example.org/guide) first.", "r")])
+    text = "See the guide first."
+    mouse = Mouse(shown)
+    place = letter(shown, text, "guide")
+    mouse.press(place)
+    mouse.release(place)
+    assert shown.actions.links == ["https://example.org/guide"]
+    mouse.drag(letter(shown, text, "the"), letter(shown, text, "first"))
+    assert shown.actions.links == ["https://example.org/guide"]
+    assert copied(shown) == "the guide "
