@@ -27,10 +27,11 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture: `data` is base64."""
+    """A picture: `data` is base64; empty where `path` names the file to read it from, before it goes to a model."""
 
     media_type: str
     data: str
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

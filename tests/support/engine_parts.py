@@ -13,7 +13,7 @@ from app.paths import Paths
 from app.protocol.asks import Ask
 from app.protocol.conversations import Node
 from app.protocol.events import AskUpdate, Delta, Event, EventRecord, TaskMessage, TaskUpdate
-from app.protocol.tasks import ApproveMode, Task, TaskMode, TaskStartParams
+from app.protocol.tasks import ApproveMode, QueuedKind, Task, TaskMessageParams, TaskMode, TaskStartParams
 from tests.support.model_server import ModelServer
 
 LONGEST_S = 15.0
@@ -102,6 +102,9 @@ class EngineParts:
             max_turns=max_turns,
         )
         return await self.services.runner.start(params, "the test")
+
+    async def say(self, task_id: str, text: str, kind: QueuedKind = "steer") -> Task:
+        return await self.services.runner.say(TaskMessageParams(task_id=task_id, text=text), kind)
 
 
 @asynccontextmanager

@@ -11,7 +11,14 @@ from app.protocol.agents import Agent, AgentSetHeadParams
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
 from app.protocol.conversations import Conversation
 from app.protocol.events import ConversationUpdate, TaskUpdate
-from app.protocol.tasks import Task, TaskStartParams
+from app.protocol.tasks import (
+    QueuedKind,
+    Task,
+    TaskMessageParams,
+    TaskQueueChangeParams,
+    TaskQueueRemoveParams,
+    TaskStartParams,
+)
 
 
 class PlainRunner:
@@ -60,12 +67,17 @@ class PlainRunner:
     async def resume(self, task_id: str) -> Task:
         return self._change(msgspec.structs.replace(self._task(task_id), status="running"))
 
-    async def steer(self, task_id: str, text: str) -> Task:
-        self.steered.append(text)
-        return self._task(task_id)
+    async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
+        if kind == "follow_up":
+            raise AgentBusy("The agent is at work.")
+        self.steered.append(params.text)
+        return self._task(params.task_id)
 
-    async def follow_up(self, task_id: str, text: str) -> Task:
-        raise AgentBusy("The agent is at work.")
+    async def change_queued(self, params: TaskQueueChangeParams) -> Task:
+        raise Conflict("The agent has read it.")
+
+    async def remove_queued(self, params: TaskQueueRemoveParams) -> Task:
+        raise Conflict("The agent has read it.")
 
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
         raise NotFound(f"There is no ask {params.ask_id!r}.")

@@ -20,6 +20,7 @@ from app.engine.agent.prompting import system_prompt
 from app.engine.agent.questions import Questions
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.steps import Steps
+from app.engine.agent.task_queue import TaskQueue
 from app.engine.agent.task_run import TaskRun
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
@@ -61,7 +62,8 @@ class Assembly:
         live, cancel, completion = LiveTask(task, self.log), CancelSignal(), TaskComplete()
         journal = self.database.journal
         executions = Executions(task.id, journal)
-        recorder = Recorder(live, branch, self.log, journal, executions, self.has_price, stored_prompts)
+        queue = TaskQueue(live)
+        recorder = Recorder(live, branch, self.log, journal, executions, self.has_price, queue, stored_prompts)
         gate = Gate(live, self.settings.values.seconds_between_calls)
         tools = self._tools(task, personality, live, completion)
         approvals = Approvals(live, self.desk, self.grants, self.log, self.paths.home)
@@ -83,8 +85,8 @@ class Assembly:
                 ),
             )
         )
-        course.follow(agent)
-        return TaskRun(live, branch, self.log, gate, recorder, course, completion, agent, cancel)
+        queue.follow(agent)
+        return TaskRun(live, branch, self.log, gate, recorder, course, completion, agent, queue, cancel)
 
     def _tools(
         self, task: Task, personality: Personality, live: LiveTask, completion: TaskComplete

@@ -8,6 +8,7 @@ from app.engine.broadcast import EventLog
 from app.engine.errors import Conflict, StorageError
 from app.engine.ids import new_id
 from app.engine.storage import agents
+from app.engine.storage.write import Write
 from app.protocol.agents import Agent
 from app.protocol.blocks import Block
 from app.protocol.conversations import Node, NodeStatus, Role
@@ -25,7 +26,7 @@ class Branch:
         self.agent = agent
         self.tip = agent.head_id
         self._log = log
-        self._unsaved: dict[str, Node] = {}
+        self._unsaved: dict[str, tuple[Node, tuple[Write, ...]]] = {}
         self._announced = agent.version
 
     def draft(
@@ -59,14 +60,17 @@ class Branch:
             error=error,
         )
 
-    def append(self, node: Node) -> None:
-        """Put a node into the tree and make it the tip; the same id again replaces a streaming node."""
-        self._publish(node)
+    def append(self, node: Node, *also: Write) -> None:
+        """Put a node into the tree and make it the tip; the same id again replaces a streaming node.
+
+        `also` is committed with it, or neither is.
+        """
+        self._publish(node, also)
         self.tip = node.id
 
     def show(self, node: Node) -> None:
         """Put a node that still streams; nothing follows it before its finished self is appended."""
-        self._publish(node)
+        self._publish(node, ())
 
     async def save(self) -> None:
         """Return when all nodes are committed; `StorageError` when one could not be."""
@@ -77,19 +81,21 @@ class Branch:
 
     def publish_again(self) -> None:
         """After `save` failed: give storage once more what it has not taken."""
-        for node in tuple(self._unsaved.values()):
-            self._publish(node)
+        for node, also in tuple(self._unsaved.values()):
+            self._publish(node, also)
         self._log.publish(AgentUpdate(agent=self.agent))
 
-    def _publish(self, node: Node) -> None:
+    def _publish(self, node: Node, also: tuple[Write, ...]) -> None:
         agent = self.agent if self.agent.head_id == node.id else self._pointing_to(node.id)
-        self._log.publish(TaskMessage(node=node), also=(agents.save(agent),), on_commit=lambda: self._on_saved(node))
+        self._log.publish(
+            TaskMessage(node=node), also=(agents.save(agent), *also), on_commit=lambda: self._on_saved(node)
+        )
         # Only what the log has taken: a node that it refused must not be the parent of the next one.
         self.agent = agent
-        self._unsaved[node.id] = node
+        self._unsaved[node.id] = (node, also)
 
     def _on_saved(self, node: Node) -> None:
-        if self._unsaved.get(node.id) is node:
+        if node.id in self._unsaved and self._unsaved[node.id][0] is node:
             del self._unsaved[node.id]
 
     def announce_head(self) -> None:

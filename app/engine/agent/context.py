@@ -56,7 +56,7 @@ def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
 
 def _message_of(node: Node) -> ModelMessage | None:
     if node.role == "user":
-        return UserMessage(tuple(_user_content(node.blocks)))
+        return user_message(node.blocks)
     if node.role == "tool_result":
         return _result_message(node)
     if node.role == "assistant" and node.status != "failed":
@@ -84,12 +84,19 @@ def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResult
     return []
 
 
+def user_message(blocks: Iterable[Block]) -> UserMessage:
+    """What a person wrote, as the model reads it."""
+    return UserMessage(tuple(_user_content(blocks)))
+
+
 def _user_content(blocks: Iterable[Block]) -> Iterable[UserContent]:
     for block in blocks:
         if isinstance(block, TextBlock):
             yield Text(block.text)
         elif isinstance(block, ImageBlock):
-            yield Image(block.media_type, block.data)
+            yield Image(block.media_type, block.data, block.path)
+        elif isinstance(block, FileBlock):
+            yield Text(f"[Attached: `{block.path}`, {block.size:,} bytes]")
 
 
 def _assistant_content(blocks: Iterable[Block]) -> Iterable[AssistantContent]:
@@ -143,7 +150,7 @@ def _block_of(block: AssistantContent | UserContent) -> Block:
         case Thinking():
             return ThinkingBlock(text=block.text, signature=block.signature)
         case Image():
-            return ImageBlock(media_type=block.media_type, data=block.data)
+            return ImageBlock(media_type=block.media_type, data=block.data, path=block.path)
         case ToolCall():
             return ToolCallBlock(call_id=block.id, tool=block.name, arguments=block.arguments, invalid=block.invalid)
         case _:

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-from app.engine.agent.agent import Agent
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.control import TaskComplete
 from app.engine.agent.hooks import FinishedTurn, NextTurn, TurnDecision
@@ -35,18 +34,13 @@ class Course:
         self._limits = limits
         self._nudges = 0
         self._nudge = False
-        self._agent: Agent | None = None
         self.over: Reached | None = None
 
-    def follow(self, agent: Agent) -> None:
-        """Set the agent whose queues count: a completed task goes on while somebody's words wait in them."""
-        self._agent = agent
-
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
-        """`end` once the task is complete or out of limits; `continue` where a nudge is due."""
+        """`end` once the task is complete and all that was said is read, or out of limits; `continue` for a nudge."""
         if cancel.is_set or turn.message.error is not None:
             return None
-        if self._completion.completed is not None and not self._is_queued():
+        if self._completion.completed is not None and not self._live.task.queue:
             return "end"
         self._completion.completed = None
         self._nudge = self._is_nudge_due(turn)
@@ -60,9 +54,6 @@ class Course:
             return None
         self._nudge = False
         return NextTurn(add=(user_text(text("nudge")),))
-
-    def _is_queued(self) -> bool:
-        return self._agent is not None and bool(self._agent.queued_steering or self._agent.queued_follow_ups)
 
     def _is_nudge_due(self, turn: FinishedTurn) -> bool:
         if self._live.task.mode != "task" or turn.message.tool_calls:

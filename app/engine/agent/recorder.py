@@ -18,10 +18,11 @@ from app.engine.agent.events import (
 from app.engine.agent.executions import Executions
 from app.engine.agent.live import LiveTask
 from app.engine.agent.streaming import StreamingReply
+from app.engine.agent.task_queue import TaskQueue
 from app.engine.broadcast import EventLog
 from app.engine.messages import AssistantMessage, Message, StopReason, Text, ToolResultMessage
 from app.engine.models.base import BlockDelta, Retry
-from app.engine.storage import turns
+from app.engine.storage import tasks, turns
 from app.engine.storage.journal import Journal
 from app.protocol.blocks import NoticeBlock, NoticeKind
 from app.protocol.events import TaskPlan, ToolOutput
@@ -42,6 +43,7 @@ class Recorder:
         journal: Journal,
         executions: Executions,
         has_price: Callable[[str], bool],
+        queue: TaskQueue,
         skip: int,
     ) -> None:
         self._live = live
@@ -50,6 +52,7 @@ class Recorder:
         self._journal = journal
         self._executions = executions
         self._has_price = has_price
+        self._queue = queue
         self._skip = skip
         self._reply = StreamingReply(live, branch, log, journal)
         self._call_started = time.monotonic()
@@ -106,8 +109,19 @@ class Recorder:
         elif isinstance(message, ToolResultMessage):
             self._result(message)
         else:
-            task_id, turn = self._live.task.id, self._live.task.step_count
-            self._branch.append(self._branch.draft("user", "user", blocks_of(message), task_id=task_id, turn=turn))
+            self._words(message)
+
+    def _words(self, message: Message) -> None:
+        """What somebody said: out of the queue and into the tree in one commit, so that it is never read twice."""
+        queued = self._queue.read(message)
+        task = self._live.task
+        blocks = blocks_of(message) if queued is None else queued
+        node = self._branch.draft("user", "user", blocks, task_id=task.id, turn=task.step_count)
+        if queued is None:
+            self._branch.append(node)
+        else:
+            self._branch.append(node, tasks.save(task))
+            self._live.publish_again()
 
     def _assistant(self, message: AssistantMessage) -> None:
         shown = self._reply.finish()

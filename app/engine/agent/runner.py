@@ -1,7 +1,10 @@
 """Owns every task under way: starts them, hands them what people say, and ends them with the engine."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -12,16 +15,26 @@ from app.engine.agent.opening import check, new_task, publish_opening
 from app.engine.agent.place import find_place
 from app.engine.agent.prompting import text as prompt_text
 from app.engine.agent.task import ended, moved, words
+from app.engine.agent.task_queue import Queue, changed, without
 from app.engine.agent.task_run import TaskRun
 from app.engine.agent.turnstile import Turnstile
-from app.engine.errors import AgentBusy, Busy, IllegalMove, InvalidParams, NotFound
+from app.engine.errors import AgentBusy, Busy, EngineError, IllegalMove, InvalidParams, NotFound, StorageError
+from app.engine.ids import new_id
 from app.engine.messages import ModelMessage
 from app.engine.models.router import ModelRouter
 from app.engine.stall import StallMeter
 from app.protocol.agents import Agent, AgentSetHeadParams
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
 from app.protocol.events import TaskUpdate
-from app.protocol.tasks import Task, TaskStartParams
+from app.protocol.tasks import (
+    Queued,
+    QueuedKind,
+    Task,
+    TaskMessageParams,
+    TaskQueueChangeParams,
+    TaskQueueRemoveParams,
+    TaskStartParams,
+)
 
 
 class AgentTaskRunner:
@@ -73,15 +86,27 @@ class AgentTaskRunner:
         run.resume()
         return run.task
 
-    async def steer(self, task_id: str, text: str) -> Task:
-        run = await self._run(task_id)
-        run.steer(_said(text))
+    async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
+        """Have a task under way read a text when its turn comes; returns once that is on record."""
+        if not params.text.strip():
+            raise InvalidParams("The text is empty.")
+        run = await self._run(params.task_id)
+        entry = Queued(id=new_id("queued"), kind=kind, text=params.text, queued_at=datetime.now(UTC))
+        run.say(entry)
+        try:
+            await self._assembly.log.flush()
+        except StorageError:
+            with suppress(EngineError):  # it will be said again: what the agent has not read yet goes
+                run.edit_queue(lambda queue: without(queue, entry.id))
+            raise
         return run.task
 
-    async def follow_up(self, task_id: str, text: str) -> Task:
-        run = await self._run(task_id)
-        run.follow_up(_said(text))
-        return run.task
+    async def change_queued(self, params: TaskQueueChangeParams) -> Task:
+        """Change what a task has not read yet, also while it is interrupted; `Conflict` once it has."""
+        return await self._edit_queue(params.task_id, lambda queue: changed(queue, params))
+
+    async def remove_queued(self, params: TaskQueueRemoveParams) -> Task:
+        return await self._edit_queue(params.task_id, lambda queue: without(queue, params.queued_id))
 
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
         return await self._assembly.desk.answer(params, by)
@@ -186,6 +211,21 @@ class AgentTaskRunner:
         """An agent that was claimed, as it is now that nobody else can move it."""
         return await self._assembly.database.agents.get(agent.id) or agent
 
+    async def _edit_queue(self, task_id: str, change: Callable[[Queue], Queue]) -> Task:
+        async with self._one_of_a_task.one(task_id):
+            run = self._runs.get(task_id)
+            if run is None:
+                task = await self._stored(task_id)
+                if task.status != "interrupted":
+                    raise IllegalMove(f"The task is {words(task.status)}: nothing waits to be read any more.")
+                task = msgspec.structs.replace(task, queue=change(task.queue))
+                self._assembly.log.publish(TaskUpdate(task=task))
+            else:
+                run.edit_queue(change)
+                task = run.task
+            await self._assembly.log.flush()
+        return task
+
     async def _known(self, task_id: str) -> Task | None:
         run = self._runs.get(task_id)
         return run.task if run is not None else await self._assembly.database.tasks.get(task_id)
@@ -214,9 +254,3 @@ class AgentTaskRunner:
 
     def _release(self, agent_id: str) -> None:
         self._busy.discard(agent_id)
-
-
-def _said(text: str) -> str:
-    if not text.strip():
-        raise InvalidParams("The text is empty.")
-    return text

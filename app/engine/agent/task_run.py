@@ -16,13 +16,14 @@ from app.engine.agent.gate import Gate
 from app.engine.agent.live import LiveTask
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.task import ended, is_working, moved, words
+from app.engine.agent.task_queue import Queue, TaskQueue
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
 from app.engine.errors import IllegalMove, StorageError
-from app.engine.messages import AssistantMessage, text_of
+from app.engine.messages import AssistantMessage
 from app.engine.tools.processes import end_task, names
 from app.protocol.blocks import NoticeKind
-from app.protocol.tasks import Task, TaskStatus, TaskStopReason
+from app.protocol.tasks import Queued, Task, TaskStatus, TaskStopReason
 
 _logger = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class TaskRun:
         course: Course,
         completion: TaskComplete,
         agent: Agent,
+        queue: TaskQueue,
         cancel: CancelSignal,
     ) -> None:
         self.branch = branch
@@ -66,6 +68,7 @@ class TaskRun:
         self._course = course
         self._completion = completion
         self._agent = agent
+        self._queue = queue
         self._cancel = cancel
         self._engine_ends = asyncio.Event()
         self._takes_words = True
@@ -120,13 +123,15 @@ class TaskRun:
             raise IllegalMove("The task is not paused.")
         self._gate.open()
 
-    def steer(self, text: str) -> None:
+    def say(self, entry: Queued) -> None:
+        """Have the agent read this when its turn comes."""
         self._check_open()
-        self._agent.steer(text)
+        self._queue.add(entry)
 
-    def follow_up(self, text: str) -> None:
+    def edit_queue(self, change: Callable[[Queue], Queue]) -> None:
+        """Change what waits to be read; `Conflict` once it was."""
         self._check_open()
-        self._agent.follow_up(text)
+        self._queue.edit(change)
 
     def _check_open(self) -> None:
         if self._cancel.is_set or not self._takes_words:
@@ -158,9 +163,9 @@ class TaskRun:
             self._takes_words = False
 
     def _is_read_on(self) -> bool:
-        """True for words that came while the calls of the last reply ran: they are read though it ended the task."""
+        """True for words that came while the last turn ended: they are read though it ended the task."""
         ended_well = not self._cancel.is_set and self._agent.state.error is None and self._course.over is None
-        return ended_well and bool(self._agent.queued_steering)
+        return ended_well and bool(self.task.queue)
 
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
         """When the signal is set: end the processes, showing how many are left, then wait for the work to end."""
@@ -194,7 +199,7 @@ class TaskRun:
         """Nothing of a task outlives it: processes first, then the record, then the news of the end."""
         self._remember(await end_task(self.task.id, self._show_left))
         self._recorder.close()
-        remarks = self._remarks()
+        remarks = self._remarks(end)
         if end.notice is not None or remarks:
             kind, text = end.notice or ("info", "The task is over.")
             self._recorder.notice(kind, " ".join((text, *remarks)))
@@ -221,13 +226,13 @@ class TaskRun:
                 return
             again()
 
-    def _remarks(self) -> list[str]:
+    def _remarks(self, end: _End) -> list[str]:
         """What the conversation is told at the end besides the end itself."""
         remarks: list[str] = []
         if self._processes:
             remarks.append(f"Ended: {', '.join(self._processes.values())}.")
-        if unread := [*self._agent.queued_steering, *self._agent.queued_follow_ups]:
-            remarks.append(f"Not read any more: {', '.join(f'“{text_of(message)}”' for message in unread)}.")
+        if self.task.queue and end.status != "interrupted":  # a resumed task reads on
+            remarks.append(f"Not read any more: {', '.join(f'“{entry.text}”' for entry in self.task.queue)}.")
         return remarks
 
     def _summary(self) -> str:

@@ -60,7 +60,7 @@ async def test_a_task_takes_words_and_a_pause_from_the_moment_it_is_started(tmp_
     server = ModelServer(answer=lambda request: Reply(text="Read."))
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
-        await engine.services.runner.steer(started.id, "rather that")
+        await engine.say(started.id, "rather that")
         await engine.watcher.end(started.id)
         assert "rather that" in str(server.requests[-1].messages)
 
@@ -72,7 +72,7 @@ async def test_what_comes_while_the_end_is_being_saved_is_refused_and_the_end_st
         refused: list[str] = []
         while not refused:
             try:
-                task = await runner.steer(started.id, "more")
+                task = await engine.say(started.id, "more")
             except IllegalMove:
                 refused.append("steer")
             else:
@@ -97,7 +97,7 @@ async def test_a_message_that_steers_while_the_task_says_it_is_complete_is_still
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         started = await engine.start()
         await engine.watcher.task(started.id, lambda task: task.current_tool == "shell")
-        await engine.services.runner.steer(started.id, "one more thing")
+        await engine.say(started.id, "one more thing")
         (engine.workspace / "go").touch()
         assert (await engine.watcher.end(started.id)).summary == "Read it."
         assert "one more thing" in str(engine.model.requests[1].messages)
@@ -108,8 +108,8 @@ async def test_words_that_no_turn_read_are_in_the_notice_of_the_end(tmp_path: Pa
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
         await server.request(0)
-        await engine.services.runner.steer(started.id, "rather that")
-        await engine.services.runner.follow_up(started.id, "and this")
+        await engine.say(started.id, "rather that")
+        await engine.say(started.id, "and this", "follow_up")
         await engine.services.runner.stop(started.id, "me")
         await engine.watcher.end(started.id)
         (notice,) = engine.watcher.nodes()[-1].blocks

@@ -77,14 +77,14 @@ async def test_steering_opens_the_next_turn_and_a_follow_up_comes_after_the_work
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
         await server.request(0)
-        await engine.services.runner.follow_up(started.id, "and then this")
-        await engine.services.runner.steer(started.id, "rather that")
+        await engine.say(started.id, "and then this", "follow_up")
+        await engine.say(started.id, "rather that")
         gate.set()
         assert (await engine.watcher.end(started.id)).summary == "Followed."
         said = [node.blocks for node in engine.watcher.nodes() if node.role == "user"]
         assert said == [(TextBlock(text=text),) for text in ("go", "rather that", "and then this")]
         with pytest.raises(IllegalMove):
-            await engine.services.runner.steer(started.id, "too late")
+            await engine.say(started.id, "too late")
 
 
 async def test_the_turn_limit_ends_a_task_where_nobody_can_be_asked(tmp_path: Path) -> None:

@@ -11,16 +11,20 @@ from app.protocol.tasks import (
     TaskListResult,
     TaskMessageParams,
     TaskPlansResult,
+    TaskQueueChangeParams,
+    TaskQueueRemoveParams,
     TaskResult,
     TaskStartParams,
     TaskStartResult,
 )
 from app.protocol.wire import (
+    TASK_CHANGE_QUEUED,
     TASK_FOLLOW_UP,
     TASK_GET,
     TASK_LIST,
     TASK_PAUSE,
     TASK_PLANS,
+    TASK_REMOVE_QUEUED,
     TASK_RESUME,
     TASK_START,
     TASK_STEER,
@@ -45,11 +49,19 @@ async def resume(services: Services, session: Session, params: TaskIdParams) -> 
 
 
 async def steer(services: Services, session: Session, params: TaskMessageParams) -> TaskResult:
-    return TaskResult(task=await services.runner.steer(params.task_id, params.text))
+    return TaskResult(task=await services.runner.say(params, "steer"))
 
 
 async def follow_up(services: Services, session: Session, params: TaskMessageParams) -> TaskResult:
-    return TaskResult(task=await services.runner.follow_up(params.task_id, params.text))
+    return TaskResult(task=await services.runner.say(params, "follow_up"))
+
+
+async def change_queued(services: Services, session: Session, params: TaskQueueChangeParams) -> TaskResult:
+    return TaskResult(task=await services.runner.change_queued(params))
+
+
+async def remove_queued(services: Services, session: Session, params: TaskQueueRemoveParams) -> TaskResult:
+    return TaskResult(task=await services.runner.remove_queued(params))
 
 
 async def get(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
@@ -76,6 +88,8 @@ HANDLERS = (
     Route(TASK_RESUME, resume),
     Route(TASK_STEER, steer),
     Route(TASK_FOLLOW_UP, follow_up),
+    Route(TASK_CHANGE_QUEUED, change_queued),
+    Route(TASK_REMOVE_QUEUED, remove_queued),
     Route(TASK_GET, get),
     Route(TASK_LIST, list_tasks),
     Route(TASK_PLANS, plans),
