@@ -61,4 +61,4 @@ async def test_the_outline_leaves_out_what_nobody_wrote_and_joins_what_is_left(d
     )
     assert (b.parent_id, b.text) == ("a", "shell, shell")
     assert (f.parent_id, f.status, f.text) == ("b", "failed", "No such key.")
-    assert (last.parent_id, len(last.text), last.text[-2:]) == ("b", 161, " …")
+    assert (last.parent_id, len(last.text), last.text[-2:]) == ("b", 120, "d…")
