@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
-from sqlalchemy import bindparam, case, select
+from sqlalchemy import Row, bindparam, case, select
 
 from app.engine.storage.encoding import from_json
 from app.engine.storage.reader import Reader
@@ -80,14 +81,15 @@ class TreeStore:
     async def outline(self, conversation_id: str) -> tuple[TreeNode, ...]:
         """All that people and agents wrote, oldest first; each follows the nearest such node above it."""
         rows = await self._reader.rows(_ALL, {"conversation_id": conversation_id})
-        return await asyncio.to_thread(_outline, (row.tuple() for row in rows))
+        return await asyncio.to_thread(_outline, rows)
 
 
-def _outline(rows: Iterable[tuple[str, str | None, str | None]]) -> tuple[TreeNode, ...]:
+def _outline(rows: Iterable[Row[Any]]) -> tuple[TreeNode, ...]:
     written: dict[str, str | None] = {}
     outline: list[TreeNode] = []
-    for node_id, parent_id, body in rows:
-        above = written.get(parent_id) if parent_id is not None else None
+    for row in rows:
+        node_id, parent_id, body = row[0], row[1], row[2]  # by name it takes three times as long
+        above = written.get(parent_id)
         if body is None:
             written[node_id] = above
             continue
