@@ -15,6 +15,7 @@ from app.window.stores.asks import AskStore
 from app.window.stores.branch import Branch
 from app.window.stores.pace import Pace
 from app.window.stores.past import Past
+from app.window.stores.queue import QueueStore
 from app.window.stores.requests import Requests
 from app.window.stores.row_list import RowList
 from app.window.stores.session import Session
@@ -49,6 +50,7 @@ class ConversationStore(QObject):
     def __init__(self, session: Session, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
         super().__init__()
         self.requests = Requests(session, tasks, asks, conversation_id)
+        self.queue = QueueStore(session, self.requests)
         self.conversation: Conversation | None = None
         self._session = session
         self._tasks = tasks

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.protocol.asks import Ask, AskAnswerParams, Remember
@@ -12,17 +13,20 @@ from app.window.stores.session import Session
 from app.window.stores.task_options import TaskOptions
 from app.window.stores.tasks import TaskStore
 
+# The engine takes a frame of 1 MB as JSON; what is beside the text in it has the rest.
+_MOST_BYTES = 1000 * 1024
+_TOO_LONG = "This text is too long to be sent: at most 1,000 KB. Save it as a file and attach the file."
 _STARTING = "The task is just being started. Send this again in a moment."
 
 
 class Requests(QObject):
     """A new conversation has no id until its first task is started: `stored` tells it.
 
-    `unsent` gives back a text that was not taken, and `failed` the words why.
+    `unsent` gives back a text that was not taken with the paths of its attachments, and `failed` the words why.
     """
 
     stored = Signal(str)
-    unsent = Signal(str)
+    unsent = Signal(str, object)
     failed = Signal(str)
 
     def __init__(self, session: Session, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
@@ -44,25 +48,35 @@ class Requests(QObject):
         """The asks that wait here, oldest first."""
         return self._asks.of_conversation(self.conversation_id) if self.conversation_id is not None else ()
 
-    def send(self, text: str) -> None:
-        """Answer the question that waits; else steer the task at work; else start one."""
+    def send(self, text: str, attachments: tuple[str, ...] = ()) -> None:
+        """Answer the question that waits; else steer the task at work; else start one.
+
+        An answer is words alone: what is attached to it is named by its paths.
+        """
+        give_back = self.give_back(text, attachments)
+        if _is_too_long(text):
+            give_back(_TOO_LONG)
+            return
         question = next((ask for ask in self.waiting if ask.kind == "question"), None)
         task = self.task
         if question is not None:
-            answer = AskAnswerParams(ask_id=question.id, text=text)
-            self._session.spawn(self._asks.settle(answer), self._give_back(text))
+            answer = AskAnswerParams(ask_id=question.id, text="\n".join((text, *attachments)))
+            self._session.spawn(self._asks.settle(answer), give_back)
         elif task is not None and is_working(task):
-            self._session.spawn(self._steer(task, text), self._give_back(text))
+            self._session.spawn(self._steer(_message(task, text, attachments)), give_back)
         else:
-            self._begin(self.options.start(text, self.conversation_id))
+            self._begin(self.options.start(text, self.conversation_id, attachments=attachments))
 
-    def follow_up(self, text: str) -> None:
+    def follow_up(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Have it read when the work at hand is done; starts a task where none is at work."""
         task = self.task
+        give_back = self.give_back(text, attachments)
         if task is None or not is_working(task):
-            self.send(text)
-            return
-        self._session.spawn(self._follow_up(task, text), self._give_back(text))
+            self.send(text, attachments)
+        elif _is_too_long(text):
+            give_back(_TOO_LONG)
+        else:
+            self._session.spawn(self._follow_up(_message(task, text, attachments)), give_back)
 
     def stop(self) -> None:
         """Stop the newest task and all that it started."""
@@ -74,15 +88,16 @@ class Requests(QObject):
         self._asks.answer(ask_id, text=text, allow=allow, remember=remember)
 
     def _begin(self, params: TaskStartParams) -> None:
-        give_back = self._give_back(params.prompt)
+        give_back = self.give_back(params.prompt, params.attachments)
         if self._is_starting:
             give_back(_STARTING)
             return
         self._is_starting = True
         self._session.spawn(self._start(params), give_back)
 
-    def _give_back(self, text: str) -> Callable[[str], None]:
-        return _Refusal(self, text)
+    def give_back(self, text: str, attachments: tuple[str, ...] = ()) -> Callable[[str], None]:
+        """What is to be called with the words why, when this was not taken."""
+        return _Refusal(self, text, attachments)
 
     async def _start(self, params: TaskStartParams) -> None:
         try:
@@ -93,11 +108,11 @@ class Requests(QObject):
             self.conversation_id = task.conversation_id
             self.stored.emit(task.conversation_id)
 
-    async def _steer(self, task: Task, text: str) -> None:
-        await self._session.call(TASK_STEER, TaskMessageParams(task_id=task.id, text=text))
+    async def _steer(self, message: TaskMessageParams) -> None:
+        await self._session.call(TASK_STEER, message)
 
-    async def _follow_up(self, task: Task, text: str) -> None:
-        await self._session.call(TASK_FOLLOW_UP, TaskMessageParams(task_id=task.id, text=text))
+    async def _follow_up(self, message: TaskMessageParams) -> None:
+        await self._session.call(TASK_FOLLOW_UP, message)
 
     async def _stop(self, task: Task) -> None:
         await self._session.call(TASK_STOP, TaskIdParams(task_id=task.id))
@@ -106,13 +121,22 @@ class Requests(QObject):
 class _Refusal:
     """What happens when a text was not taken: it is given back, with the words why."""
 
-    def __init__(self, requests: Requests, text: str) -> None:
+    def __init__(self, requests: Requests, text: str, attachments: tuple[str, ...]) -> None:
         self._requests = requests
         self._text = text
+        self._attachments = attachments
 
     def __call__(self, why: str) -> None:
-        self._requests.unsent.emit(self._text)
+        self._requests.unsent.emit(self._text, self._attachments)
         self._requests.failed.emit(why)
+
+
+def _is_too_long(text: str) -> bool:
+    return len(msgspec.json.encode(text)) > _MOST_BYTES
+
+
+def _message(task: Task, text: str, attachments: tuple[str, ...]) -> TaskMessageParams:
+    return TaskMessageParams(task_id=task.id, text=text, attachments=attachments)
 
 
 def is_working(task: Task) -> bool:

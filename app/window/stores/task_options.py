@@ -3,27 +3,41 @@
 from dataclasses import dataclass
 from uuid import uuid4
 
+from app.protocol.agents import ThinkingLevel
 from app.protocol.tasks import ApproveMode, TaskMode, TaskStartParams
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """None leaves it to the engine. `workspace` counts for a new conversation."""
+    """None leaves it to the engine. `workspace` counts for a new conversation; `budget_usd` None is no limit."""
 
     model: str | None = None
     workspace: str | None = None
     mode: TaskMode = "auto"
     approve: ApproveMode = "ask"
+    thinking_level: ThinkingLevel | None = None
+    budget_usd: float | None = None
+    personality_id: str | None = None
 
-    def start(self, prompt: str, conversation_id: str | None, sibling_of: str | None = None) -> TaskStartParams:
+    def start(
+        self,
+        prompt: str,
+        conversation_id: str | None,
+        sibling_of: str | None = None,
+        attachments: tuple[str, ...] = (),
+    ) -> TaskStartParams:
         """`sibling_of` is the message that this one stands beside: see `TaskStartParams`."""
         return TaskStartParams(
             prompt=prompt,
             task_id=f"task_{uuid4().hex}",
             conversation_id=conversation_id,
             sibling_of=sibling_of,
+            attachments=attachments,
             model=self.model,
             workspace=self.workspace if conversation_id is None else None,
             mode=self.mode,
             approve=self.approve,
+            thinking_level=self.thinking_level,
+            budget_usd=self.budget_usd,
+            personality_id=self.personality_id,
         )

@@ -138,7 +138,11 @@ async def test_a_text_that_is_not_taken_is_given_back_with_the_reason(tmp_path: 
         store = engine.stores.open(None)
         back: list[str] = []
         why: list[str] = []
-        store.requests.unsent.connect(back.append)
+
+        def take_back(text: str) -> None:
+            back.append(text)
+
+        store.requests.unsent.connect(take_back)
         store.failed.connect(why.append)
         store.requests.options = TaskOptions(model="nowhere/model")
         store.requests.send("Do it")
