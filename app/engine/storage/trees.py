@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, bindparam, case, select
+from sqlalchemy import bindparam, case, select
 
 from app.engine.storage.encoding import from_json
 from app.engine.storage.reader import Reader
@@ -84,11 +84,10 @@ class TreeStore:
         return await asyncio.to_thread(_outline, rows)
 
 
-def _outline(rows: Iterable[Row[Any]]) -> tuple[TreeNode, ...]:
+def _outline(rows: Iterable[Sequence[Any]]) -> tuple[TreeNode, ...]:
     written: dict[str, str | None] = {}
     outline: list[TreeNode] = []
-    for row in rows:
-        node_id, parent_id, body = row[0], row[1], row[2]  # by name it takes three times as long
+    for node_id, parent_id, body in rows:
         above = written.get(parent_id)
         if body is None:
             written[node_id] = above
