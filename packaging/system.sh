@@ -1,10 +1,10 @@
 #!/bin/sh
 # What Errand and its tests use of the system: programs, and the libraries Qt needs to open a window under X and Wayland.
 # Installs what is missing where it may, else says what to install. With the word `check` it only says.
-# The tests also want a virtual display; `check` leaves that out.
+# The tests also want a virtual display and a session bus; `check` leaves those out.
 missing=
 programs="bash:bash git:git setsid:util-linux ps:procps"
-[ "${1:-}" = check ] || programs="$programs Xvfb:xvfb xdotool:xdotool"
+[ "${1:-}" = check ] || programs="$programs Xvfb:xvfb xdotool:xdotool dbus-daemon:dbus"
 for pair in $programs; do
     command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
