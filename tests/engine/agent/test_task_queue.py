@@ -1,0 +1,197 @@
+"""What people say to a task under way: on record until it is read, and theirs to change as long."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.broadcast import Frame
+from app.engine.errors import Busy, Conflict, IllegalMove, InvalidParams
+from app.protocol.blocks import TextBlock
+from app.protocol.conversations import Node
+from app.protocol.events import Delta, EventRecord, ToolOutput
+from app.protocol.tasks import Queued, Task, TaskQueueChangeParams, TaskQueueRemoveParams
+from tests.engine.agent.test_crash import crash
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.task_replies import DONE
+
+UPDATE = Call("send_update", {"message": "hi"})
+
+
+def texts(task: Task) -> list[tuple[str, str]]:
+    return [(entry.kind, entry.text) for entry in task.queue]
+
+
+def said(nodes: list[Node]) -> list[str]:
+    """What stands in the tree as said by a person, in its order."""
+    blocks = [block for node in nodes if node.role == "user" for block in node.blocks]
+    return [block.text for block in blocks if isinstance(block, TextBlock)]
+
+
+async def change(engine: EngineParts, entry: Queued, task_id: str, **changes: str | int) -> Task:
+    params = {"taskId": task_id, "queuedId": entry.id, **changes}
+    return await engine.services.runner.change_queued(msgspec.convert(params, TaskQueueChangeParams))
+
+
+async def test_what_waits_is_on_record_and_shown_until_it_is_read(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate), Reply(text="Steered."), Reply(text="Followed.")])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "and then this", "follow_up")
+        task = await engine.say(started.id, "rather that")
+        assert texts(task) == [("follow_up", "and then this"), ("steer", "rather that")]
+        assert await engine.services.database.tasks.get(started.id) == task
+        gate.set()
+        ended = await engine.watcher.end(started.id)
+        assert (ended.summary, ended.queue) == ("Followed.", ())
+        assert said(engine.watcher.nodes()) == ["go", "rather that", "and then this"]
+
+
+async def test_it_can_be_changed_moved_sent_now_and_taken_back(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    replies = [Reply(calls=(UPDATE,), gate=gate), *(Reply(text=f"{number}.") for number in range(3))]
+    server = ModelServer(replies=replies)
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        for text in ("one", "two", "three", "four"):
+            task = await engine.say(started.id, text, "follow_up")
+        one, two, three, four = task.queue
+        await change(engine, one, started.id, text="first")
+        assert [text for _, text in texts(await change(engine, three, started.id, place=0))] == [
+            "three",
+            "first",
+            "two",
+            "four",
+        ]
+        await engine.services.runner.remove_queued(TaskQueueRemoveParams(task_id=started.id, queued_id=four.id))
+        task = await change(engine, two, started.id, kind="steer")
+        assert texts(task) == [("follow_up", "three"), ("follow_up", "first"), ("steer", "two")]
+        with pytest.raises(Conflict):
+            await change(engine, four, started.id, text="again")
+        with pytest.raises(InvalidParams):
+            await change(engine, one, started.id, text="  ")
+        with pytest.raises(InvalidParams):
+            await change(engine, one, started.id, place=-1)
+        gate.set()
+        await engine.watcher.end(started.id)
+        assert said(engine.watcher.nodes()) == ["go", "two", "three", "first"]
+        with pytest.raises(IllegalMove, match="completed"):
+            await change(engine, one, started.id, text="too late")
+
+
+async def test_what_the_agent_has_in_hand_can_not_be_changed_any_more(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    command = Call("shell", {"command": "echo begun; until [ -e go ]; do sleep 0.01; done"})
+    server = ModelServer(replies=[Reply(calls=(command, UPDATE), gate=gate), DONE])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        entry = (await engine.say(started.id, "rather that")).queue[0]
+        later = (await engine.say(started.id, "later", "follow_up")).queue[1]
+        gate.set()
+        await engine.watcher.until(lambda: any(isinstance(delta, ToolOutput) for delta in engine.watcher.deltas))
+        assert engine.watcher.tasks(started.id)[-1].queue == (entry, later)
+        with pytest.raises(Conflict, match="has read it"):
+            await change(engine, entry, started.id, text="other")
+        await change(engine, later, started.id, text="much later")
+        (engine.workspace / "go").touch()
+        await engine.watcher.end(started.id)
+        assert said(engine.watcher.nodes())[:2] == ["go", "rather that"]
+
+
+async def test_a_stopped_task_keeps_what_it_did_not_read_for_people_to_see(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "rather that")
+        await engine.services.runner.stop(started.id, "me")
+        assert texts(await engine.watcher.end(started.id)) == [("steer", "rather that")]
+
+
+async def test_a_queue_has_an_end(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await asyncio.gather(*(engine.say(started.id, f"{number}") for number in range(100)))
+        with pytest.raises(Busy, match="100 texts wait"):
+            await engine.say(started.id, "one more")
+
+
+async def test_a_crash_loses_nothing_that_waits_and_the_resumed_task_reads_it_once(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=5)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "and then this", "follow_up")
+        waiting = (await engine.say(started.id, "rather that")).queue
+        port = crash(engine, after)
+    replies = [Reply(text="Steered."), Reply(text="Followed.")]
+    async with engine_parts(after, ModelServer(replies=replies, port=port)) as engine:
+        task = await engine.services.database.tasks.get(started.id)
+        assert task is not None and (task.status, task.queue) == ("interrupted", waiting)
+        task = await change(engine, waiting[0], started.id, text="and after that")
+        assert await engine.services.database.tasks.get(started.id) == task
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).queue == ()
+        assert said(engine.watcher.nodes()) == ["rather that", "and after that"]
+
+
+@dataclass(slots=True)
+class Commits:
+    """At each commit that clients hear of: what a killed engine would find of the texts given, tree and queue."""
+
+    database: Path
+    texts: tuple[str, ...]
+    found: list[list[str]] = field(default_factory=list[list[str]])
+
+    def on_event(self, record: EventRecord, frame: Frame) -> None:
+        with closing(sqlite3.connect(f"{self.database.as_uri()}?mode=ro", uri=True)) as connection:
+            nodes = connection.execute("SELECT body FROM nodes WHERE role = 'user' ORDER BY number").fetchall()
+            tasks = connection.execute("SELECT body FROM tasks").fetchall()
+        here = said([msgspec.json.decode(body, type=Node) for (body,) in nodes])
+        waiting = [entry.text for (body,) in tasks for entry in msgspec.json.decode(body, type=Task).queue]
+        self.found.append([text for text in (*here, *waiting) if text in self.texts])
+
+    def on_delta(self, delta: Delta, frame: Frame) -> None:
+        """Not stored."""
+
+
+async def test_at_every_commit_each_text_stands_in_the_queue_or_in_the_tree_and_never_in_both(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate), *(Reply(text=f"{n}.") for n in range(6))])
+    words = tuple(f"text {number}" for number in range(6))
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        for number, text in enumerate(words):
+            await engine.say(started.id, text, "steer" if number % 2 else "follow_up")
+        commits = Commits(engine.services.paths.database, words)
+        detach = engine.services.log.attach(commits)
+        gate.set()
+        assert (await engine.watcher.end(started.id)).queue == ()
+        detach()
+        assert len(commits.found) > len(words)
+        assert all(sorted(found) == sorted(words) for found in commits.found)
+
+
+async def test_an_engine_that_ends_in_order_keeps_the_queue_and_does_not_call_it_unread(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "rather that")
+        await engine.services.runner.close()
+        task = engine.watcher.tasks(started.id)[-1]
+        assert (task.status, texts(task)) == ("interrupted", [("steer", "rather that")])
+        assert "Not read" not in str(engine.watcher.nodes()[-1].blocks)
