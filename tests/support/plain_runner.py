@@ -8,9 +8,9 @@ import msgspec
 from app.engine.broadcast import EventLog
 from app.engine.errors import AgentBusy, Conflict, NotFound
 from app.protocol.agents import Agent, AgentSetHeadParams
-from app.protocol.asks import AskAnswerParams, AskAnswerResult
+from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
 from app.protocol.conversations import Conversation
-from app.protocol.events import ConversationUpdate, TaskUpdate
+from app.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
 from app.protocol.tasks import (
     QueuedKind,
     Task,
@@ -22,7 +22,7 @@ from app.protocol.tasks import (
 
 
 class PlainRunner:
-    """`gate` is open; cleared, it holds every start until it is set."""
+    """`gate` is open; cleared, it holds every start until it is set. `asks` are those that can be answered."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
@@ -32,6 +32,8 @@ class PlainRunner:
         self.tasks: dict[str, Task] = {}
         self.started_by: list[str] = []
         self.steered: list[str] = []
+        self.asks: dict[str, Ask] = {}
+        self.answers: list[AskAnswerParams] = []
 
     async def start(self, params: TaskStartParams, by: str) -> Task:
         if params.prompt == "fail":
@@ -80,7 +82,14 @@ class PlainRunner:
         raise Conflict("The agent has read it.")
 
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
-        raise NotFound(f"There is no ask {params.ask_id!r}.")
+        self.answers.append(params)
+        if params.ask_id not in self.asks:
+            raise NotFound(f"There is no ask {params.ask_id!r}.")
+        settled = msgspec.structs.replace(
+            self.asks.pop(params.ask_id), status="answered", answer=params.text, allowed=params.allow, answered_by=by
+        )
+        self._log.publish(AskUpdate(ask=settled))
+        return AskAnswerResult(won=True, ask=settled)
 
     async def set_head(self, params: AgentSetHeadParams) -> Agent:
         raise Conflict("The head has moved.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.protocol.asks import Ask, AskAnswerParams, Remember
@@ -29,6 +30,25 @@ class AskStore(QObject):
 
     def of_conversation(self, conversation_id: str) -> tuple[Ask, ...]:
         return tuple(ask for ask in self.waiting() if ask.conversation_id == conversation_id)
+
+    def equal_to(self, ask: Ask) -> tuple[Ask, ...]:
+        """What waits for just the same, oldest first and with `ask` itself: approvals of the very same thing."""
+        return tuple(other for other in self.waiting() if other.id == ask.id or is_equal(other, ask))
+
+    def groups(self) -> tuple[tuple[Ask, ...], ...]:
+        """All that wait, the equal ones together; the group whose first came first stands first."""
+        groups: dict[object, list[Ask]] = {}
+        for ask in self.waiting():
+            groups.setdefault(_what(ask), []).append(ask)
+        return tuple(map(tuple, groups.values()))
+
+    def answer_all(
+        self, ask_id: str, *, text: str = "", allow: bool | None = None, remember: Remember = "once"
+    ) -> None:
+        """Settle an ask and all that are equal to it in the same way."""
+        ask = self._waiting.get(ask_id)
+        for other in (ask_id,) if ask is None else tuple(equal.id for equal in self.equal_to(ask)):
+            self.answer(other, text=text, allow=allow, remember=remember)
 
     def answer(self, ask_id: str, *, text: str = "", allow: bool | None = None, remember: Remember = "once") -> None:
         """Settle an ask: see `AskAnswerParams` for what each kind takes."""
@@ -58,3 +78,13 @@ class AskStore(QObject):
         if waiting != self._waiting:
             self._waiting = waiting
             self.changed.emit()
+
+
+def is_equal(ask: Ask, other: Ask) -> bool:
+    """True for approvals of the very same thing: its text, folder, paths, change, and why it is asked."""
+    return _what(ask) == _what(other)
+
+
+def _what(ask: Ask) -> object:
+    """What is asked, whoever asks. A question or a limit is one of its own: the same words may mean another thing."""
+    return ask.id if ask.approval is None else msgspec.structs.replace(ask.approval, call_id="")

@@ -12,6 +12,7 @@ from app.protocol.events import AskUpdate, ConversationUpdate, TaskMessage, Task
 from app.protocol.tasks import Task
 from app.window.stores.conversations import ConversationsStore
 from app.window.stores.stores import Stores
+from tests.support.asks import APPROVAL
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.processes import until
 from tests.support.records import NOW, ask, conversation, node, task
@@ -119,6 +120,24 @@ async def test_asks_wait_until_somebody_settles_them(engine: EngineServer, store
     engine.log.publish(AskUpdate(ask=msgspec.structs.replace(ask("k1"), status="answered")))
     await until(lambda: [one.id for one in stores.asks.waiting()] == ["k2"])
     assert changes == [1, 2, 1]
+
+
+async def test_equal_approvals_are_one_group_and_settled_together(engine: EngineServer, stores: Stores) -> None:
+    assert APPROVAL.approval is not None
+    other = msgspec.structs.replace(APPROVAL.approval, call_id="call_2")
+    elsewhere = msgspec.structs.replace(APPROVAL.approval, working_dir="/home/anna/elsewhere")
+    engine.log.publish(TaskUpdate(task=task()))
+    for number, approval in enumerate((APPROVAL.approval, other, elsewhere, None, None)):
+        kind = "question" if approval is None else "approval"
+        one = msgspec.structs.replace(ask(f"k{number}", at=NOW + timedelta(seconds=number)), kind=kind)
+        engine.log.publish(AskUpdate(ask=msgspec.structs.replace(one, approval=approval)))
+    await until(lambda: len(stores.asks.waiting()) == 5)
+    groups = [[one.id for one in group] for group in stores.asks.groups()]
+    assert groups == [["k0", "k1"], ["k2"], ["k3"], ["k4"]]
+    assert [one.id for one in stores.asks.equal_to(stores.asks.waiting()[1])] == ["k0", "k1"]
+    stores.asks.answer_all("k1", allow=True)
+    await until(lambda: len(engine.runner.answers) == 2)
+    assert [(answer.ask_id, answer.allow) for answer in engine.runner.answers] == [("k0", True), ("k1", True)]
 
 
 async def test_a_window_opened_later_knows_what_runs_and_waits(engine: EngineServer) -> None:
