@@ -23,6 +23,7 @@ from app.window.theme.theme import Theme
 from app.window.tour import TourStore
 from app.window.unread import UnreadStore
 from app.window.views.main_window import MainWindow
+from app.window.views.page import PageMaker
 from app.window.views.pages import PagesView
 from app.window.views.sidebar import SidebarView
 from app.window.widgets.pulse import Pulse
@@ -76,9 +77,10 @@ def build(application: QApplication, stores: Stores, paths: Paths, state: Window
     pulse = Pulse(theme, application)
     unread = UnreadStore(stores.tasks, state, lambda: pages.front_id)
     sidebar = SidebarView(stores, unread, theme, pulse)
-    pages = PagesView(stores, unread, models, state, theme, pulse, application.clipboard())
+    maker = PageMaker(stores, unread, models, state, theme, application.clipboard())
+    pages = PagesView(maker, theme, pulse)
     control, tour = TaskControl(stores.session), TourStore(stores.session, paths.workspaces)
-    return MainWindow(stores, control, tour, sidebar, pages, theme, state)
+    return MainWindow(stores, control, tour, sidebar, maker, pages, theme, state)
 
 
 class _Excepthook:

@@ -1,10 +1,10 @@
-"""The main window: the sidebar, the pages, the banners, and a slot for every action."""
+"""The main window: the sidebar, the pages and the banners in their places. What actions do is the commands' part."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from app.window.control import TaskControl
@@ -12,20 +12,17 @@ from app.window.state import WindowState
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.tour import TourStore
-from app.window.views.actions import ACTIONS, Action, ActionName
+from app.window.views.actions import ACTIONS, ActionName
+from app.window.views.commands import Commands
 from app.window.views.connection_banner import ConnectionBanner
+from app.window.views.dialogs import Dialogs
 from app.window.views.leave_dialog import LeaveDialog
+from app.window.views.page import PageMaker
 from app.window.views.pages import PagesView
-from app.window.views.picker import Choice, PickerDialog
+from app.window.views.palette import Palette
 from app.window.views.sheet import views_sheet
-from app.window.views.shortcut_sheet import ShortcutDialog, native
 from app.window.views.sidebar import SidebarView
 from app.window.widgets.banner import Banner
-
-if TYPE_CHECKING:
-    from app.window.views.settings.dialog import PageName, SettingsDialog
-
-_MOST_IN_PALETTE = 200
 
 
 class MainWindow(QMainWindow):
@@ -39,6 +36,7 @@ class MainWindow(QMainWindow):
         control: TaskControl,
         tour: TourStore,
         sidebar: SidebarView,
+        maker: PageMaker,
         pages: PagesView,
         theme: Theme,
         state: WindowState,
@@ -47,17 +45,20 @@ class MainWindow(QMainWindow):
         self.stores = stores
         self._control = control
         self._tour = tour
+        self._maker = maker
         self._theme = theme
         self._state = state
         self.sidebar = sidebar
         self.pages = pages
         self.trouble = Banner(theme)
         self.connection = ConnectionBanner(stores.session, theme)
-        self._settings: SettingsDialog | None = None
+        self.dialogs = Dialogs(stores.session, theme, self)
+        self._palette = Palette(stores.conversations, theme)
+        self.commands = Commands(self._slots())
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self.setWindowTitle("Errand")
         self._lay_out()
-        self._add_actions()
+        self._add_keys()
         self._connect()
         self._on_theme_changed()
         pages.restore()
@@ -76,11 +77,31 @@ class MainWindow(QMainWindow):
 
     def on_action(self, name: ActionName) -> None:
         """Do one of the actions of the table."""
-        self._slots()[name]()
+        self.commands.do(name)
 
     def tell_trouble(self, text: str) -> None:
         """Something did not work: what, and what to do."""
         self.trouble.tell(text, "failed")
+
+    def _slots(self) -> dict[ActionName, Callable[[], None]]:
+        """What each action does."""
+        return {
+            "new_task": self.pages.new,
+            "stop": self._on_stop,
+            "next_ask": self._on_next_ask,
+            "allow_once": self._on_allow_once,
+            "palette": self._on_palette,
+            "search": self._on_search,
+            "close_tab": self.pages.close_front,
+            "reopen_tab": self.pages.reopen,
+            "next_tab": partial(self.pages.step, 1),
+            "previous_tab": partial(self.pages.step, -1),
+            "next_pane": self._on_next_pane,
+            "tour": self._tour.play,
+            "settings": self.dialogs.open_settings,
+            "theme": self._on_change_theme,
+            "shortcuts": self.dialogs.open_shortcuts,
+        }
 
     def _lay_out(self) -> None:
         right = QWidget()
@@ -101,62 +122,41 @@ class MainWindow(QMainWindow):
         if kept.maximized:
             self.setWindowState(Qt.WindowState.WindowMaximized)
 
-    def _add_actions(self) -> None:
-        for action in ACTIONS:
-            entry = QAction(action.text, self)
-            entry.setShortcuts([QKeySequence(keys) for keys in action.shortcuts])
-            entry.triggered.connect(self._slots()[action.name])
-            self.addAction(entry)
+    def _add_keys(self) -> None:
+        self.commands.add_to(self)
         for number in range(1, 10):
             shortcut = QShortcut(QKeySequence(f"Ctrl+{number}"), self)
-            shortcut.activated.connect(lambda number=number: self.pages.go_to_number(number))
-
-    def _slots(self) -> dict[ActionName, Callable[[], None]]:
-        return {
-            "new_task": self._on_new_task,
-            "stop": self._on_stop,
-            "next_ask": self._on_next_ask,
-            "allow_once": self._on_allow_once,
-            "palette": self._on_palette,
-            "search": self._on_search,
-            "close_tab": self._on_close_tab,
-            "reopen_tab": self._on_reopen_tab,
-            "next_tab": self._on_next_tab,
-            "previous_tab": self._on_previous_tab,
-            "next_pane": self._on_next_pane,
-            "tour": self._on_tour,
-            "settings": self._on_settings,
-            "theme": self._on_change_theme,
-            "shortcuts": self._on_shortcuts,
-        }
+            shortcut.activated.connect(partial(self.pages.go_to_number, number))
 
     def _connect(self) -> None:
         stores = self.stores
-        for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self.pages):
+        for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._maker):
             speaker.failed.connect(self.tell_trouble)
         self.sidebar.opened.connect(self._on_opened)
         self.sidebar.hit_opened.connect(self.pages.open_at)
-        self.sidebar.new_asked.connect(self._on_new_task)
+        self.sidebar.new_asked.connect(self.pages.new)
         self.sidebar.stop_asked.connect(self._control.stop)
-        self.pages.resume_asked.connect(self._control.resume)
-        self.pages.providers_asked.connect(self._on_providers_asked)
-        self.pages.tour_asked.connect(self._on_tour)
+        self._maker.resume_asked.connect(self._control.resume)
+        self._maker.providers_asked.connect(self.dialogs.open_providers)
+        self._maker.tour_asked.connect(self._tour.play)
+        self.dialogs.settings_closed.connect(self._maker.look_for_models)
+        self._palette.conversation_chosen.connect(self._on_opened)
+        self._palette.action_chosen.connect(self._on_action_chosen)
         self.pages.front_changed.connect(self._on_front_changed)
-        self._tour.started.connect(self._on_tour_started)
+        self._tour.started.connect(self._on_opened)
         self._theme.changed.connect(self._on_theme_changed)
         stores.conversations.reset.connect(self._on_front_changed)
 
     def _on_opened(self, conversation_id: str) -> None:
         self.pages.open(conversation_id)
 
-    def _on_tour_started(self, conversation_id: str) -> None:
-        self.pages.open(conversation_id)
+    def _on_action_chosen(self, name: str) -> None:
+        for action in ACTIONS:
+            if action.name == name:
+                self.on_action(action.name)
 
     def _on_front_changed(self) -> None:
         self.sidebar.list.mark(self.pages.front_id)
-
-    def _on_new_task(self) -> None:
-        self.pages.new()
 
     def _on_stop(self) -> None:
         self.pages.front.store.requests.stop()
@@ -175,38 +175,11 @@ class MainWindow(QMainWindow):
         self.pages.front.allow_once()
 
     def _on_palette(self) -> None:
-        actions = [_choice(action) for action in ACTIONS if action.in_palette]
-        store = self.stores.conversations
-        shown = min(store.count(), _MOST_IN_PALETTE)
-        chats = [Choice(f"open {store.at(index).id}", store.at(index).title, "conversation") for index in range(shown)]
-        picker = PickerDialog(self._theme, "Find an action or a conversation", (*actions, *chats), self)
-        picker.chosen.connect(self._on_picked)
-        picker.open_over(self)
-
-    def _on_picked(self, key: str) -> None:
-        kind, _, name = key.partition(" ")
-        if kind == "open":
-            self.pages.open(name)
-            return
-        for action, slot in self._slots().items():
-            if action == name:
-                slot()
+        self._palette.open_over(self)
 
     def _on_search(self) -> None:
         self.sidebar.search.setFocus()
         self.sidebar.search.selectAll()
-
-    def _on_close_tab(self) -> None:
-        self.pages.close_front()
-
-    def _on_reopen_tab(self) -> None:
-        self.pages.reopen()
-
-    def _on_next_tab(self) -> None:
-        self.pages.step(1)
-
-    def _on_previous_tab(self) -> None:
-        self.pages.step(-1)
 
     def _on_next_pane(self) -> None:
         panes = (*self.sidebar.focus_panes(), self.pages.tabs, *self.pages.front.focus_panes())
@@ -214,28 +187,8 @@ class MainWindow(QMainWindow):
         here = next((place for place, pane in enumerate(usable) if pane.hasFocus()), -1)
         usable[(here + 1) % len(usable)].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
-    def _on_tour(self) -> None:
-        self._tour.play()
-
-    def _on_settings(self) -> None:
-        self._open_settings("general")
-
-    def _on_providers_asked(self) -> None:
-        self._open_settings("providers")
-
-    def _open_settings(self, page: "PageName") -> None:
-        from app.window.views.settings.dialog import SettingsDialog  # 20 ms that the start does not need
-
-        if self._settings is None:
-            self._settings = SettingsDialog(self.stores.session, self._theme, self)
-            self._settings.finished.connect(self.pages.look_for_models)
-        self._settings.open_page(page)
-
     def _on_change_theme(self) -> None:
         self._theme.set_mode("light" if self._theme.tokens.dark else "dark")
-
-    def _on_shortcuts(self) -> None:
-        ShortcutDialog(self._theme, self).open()
 
     def _on_leave_accepted(self) -> None:
         self._state.kept.told_of_background = True
@@ -254,7 +207,3 @@ class MainWindow(QMainWindow):
             kept.width, kept.height = self.width(), self.height()
         kept.sidebar_width = self._splitter.sizes()[0]
         self._state.flush()
-
-
-def _choice(action: Action) -> Choice:
-    return Choice(f"do {action.name}", action.text, native(action.shortcuts[0]) if action.shortcuts else "")

@@ -1,0 +1,154 @@
+"""An open conversation, wherever it is shown: its title, its draft, its place, and its view, made when first shown."""
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QClipboard
+
+from app.window.models import ModelStore
+from app.window.state import WindowState
+from app.window.stores.stores import Stores
+from app.window.theme.theme import Theme
+from app.window.unread import UnreadStore
+from app.window.views.conversation_view import ConversationView
+from app.window.views.tabs import TabLook
+from app.window.widgets.state_dot import state_of
+
+_NEW = "New task"
+
+
+class Page(QObject):
+    """`conversation_id` is "" until the engine has stored the conversation.
+
+    `changed` when its look is another one, `begun` when the engine has stored it.
+    """
+
+    changed = Signal()
+    begun = Signal()
+
+    def __init__(self, maker: "PageMaker", conversation_id: str) -> None:
+        super().__init__()
+        self._maker = maker
+        self._view: ConversationView | None = None
+        self.conversation_id = conversation_id
+        known = maker.stores.conversations.get(conversation_id)
+        self.title = known.title if known else _NEW
+
+    @property
+    def is_shown(self) -> bool:
+        """False until somebody asked for its view."""
+        return self._view is not None
+
+    @property
+    def is_blank(self) -> bool:
+        """A new conversation without a word in it."""
+        return not self.conversation_id and (self._view is None or self._view.is_blank)
+
+    @property
+    def view(self) -> ConversationView:
+        if self._view is None:
+            self._view = self._maker.make_view(self.conversation_id)
+            self._connect(self._view)
+        return self._view
+
+    @property
+    def look(self) -> TabLook:
+        if not self.conversation_id:
+            return TabLook(self.title)
+        stores = self._maker.stores
+        known = stores.conversations.get(self.conversation_id)
+        if known is not None:
+            self.title = known.title
+        task = stores.tasks.of_conversation(self.conversation_id)
+        return TabLook(self.title, state_of(task), self._maker.unread.count(self.conversation_id))
+
+    def keep_place(self) -> None:
+        """Of a view that was not shown yet, or is on its way to a place, the place of the last time counts."""
+        if self._view is None or not self._view.has_place:
+            return
+        places, place = self._maker.state.kept.places, self._view.place
+        if place is None:
+            places.pop(self.conversation_id, None)
+        else:
+            places[self.conversation_id] = place
+
+    def close(self) -> None:
+        """Drop the view; the task in it goes on."""
+        self.keep_place()
+        if self.conversation_id:
+            self._maker.state.keep_closed(self.conversation_id)
+        if self._view is not None:
+            self._maker.stores.close(self._view.store)
+            self._view.deleteLater()
+        self.deleteLater()
+
+    def _connect(self, view: ConversationView) -> None:
+        view.draft_changed.connect(self._on_draft_changed)
+        view.store.title_changed.connect(self._on_title_changed)
+        view.store.requests.stored.connect(self._on_stored)
+
+    def _on_draft_changed(self, text: str) -> None:
+        self._maker.state.keep_draft(self.conversation_id, text)
+
+    def _on_title_changed(self) -> None:
+        self.title = self.view.store.title
+        self.changed.emit()
+
+    def _on_stored(self, conversation_id: str) -> None:
+        """The new conversation has begun."""
+        self._maker.state.keep_draft("", "")
+        self.conversation_id = conversation_id
+        self._on_title_changed()
+        self.begun.emit()
+
+
+class PageMaker(QObject):
+    """Makes pages and the views in them. Its signals are those of all these views."""
+
+    tour_asked = Signal()
+    providers_asked = Signal()
+    resume_asked = Signal(str)
+    failed = Signal(str)
+
+    def __init__(
+        self,
+        stores: Stores,
+        unread: UnreadStore,
+        models: ModelStore,
+        state: WindowState,
+        theme: Theme,
+        clipboard: QClipboard,
+    ) -> None:
+        super().__init__()
+        self.stores = stores
+        self.unread = unread
+        self.state = state
+        self._models = models
+        self._theme = theme
+        self._clipboard = clipboard
+
+    def make(self, conversation_id: str) -> Page:
+        """For "" one that has not begun."""
+        return Page(self, conversation_id)
+
+    def make_view(self, conversation_id: str) -> ConversationView:
+        store = self.stores.open(conversation_id or None)
+        view = ConversationView(store, self.stores, self._models, self._theme, self._clipboard)
+        kept = self.state.kept
+        view.choose(kept.workspace, kept.model)
+        view.composer.set_text(kept.drafts.get(conversation_id, ""))
+        if conversation_id in kept.places:
+            view.return_to(kept.places[conversation_id])
+        view.scrolled.connect(self.state.save_soon)
+        view.choices_changed.connect(self._on_choices_changed)
+        view.tour_asked.connect(self.tour_asked)
+        view.choices.providers_asked.connect(self.providers_asked)
+        view.resume_asked.connect(self.resume_asked)
+        store.failed.connect(self.failed)
+        return view
+
+    def look_for_models(self) -> None:
+        """A key may have been set, or a server started."""
+        self._models.look_again()
+
+    def _on_choices_changed(self, workspace: str, model: str) -> None:
+        self.state.kept.workspace, self.state.kept.model = workspace, model
+        self.state.save_soon()
