@@ -9,16 +9,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.engine.agent.agent import Agent, AgentOptions
+from app.engine.agent.events import AgentEvent, MessageStart
+from app.engine.agent.live import LiveTask
+from app.engine.agent.task_queue import TaskQueue, without
 from app.engine.broadcast import Frame
 from app.engine.errors import Busy, Conflict, IllegalMove, InvalidParams
+from app.engine.messages import text_of
 from app.protocol.blocks import TextBlock
 from app.protocol.conversations import Node
-from app.protocol.events import Delta, EventRecord, ToolOutput
+from app.protocol.events import AgentUpdate, ConversationUpdate, Delta, EventRecord
 from app.protocol.tasks import Queued, Task, TaskQueueChangeParams, TaskQueueRemoveParams
 from tests.engine.agent.test_crash import crash
+from tests.support import records
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.task_replies import DONE
+from tests.support.streams import WrittenStream, reply
 
 UPDATE = Call("send_update", {"message": "hi"})
 
@@ -88,23 +94,30 @@ async def test_it_can_be_changed_moved_sent_now_and_taken_back(tmp_path: Path) -
 
 
 async def test_what_the_agent_has_in_hand_can_not_be_changed_any_more(tmp_path: Path) -> None:
-    gate = asyncio.Event()
-    command = Call("shell", {"command": "echo begun; until [ -e go ]; do sleep 0.01; done"})
-    server = ModelServer(replies=[Reply(calls=(command, UPDATE), gate=gate), DONE])
-    async with engine_parts(tmp_path, server) as engine:
-        started = await engine.start()
-        await server.request(0)
-        entry = (await engine.say(started.id, "rather that")).queue[0]
-        later = (await engine.say(started.id, "later", "follow_up")).queue[1]
-        gate.set()
-        await engine.watcher.until(lambda: any(isinstance(delta, ToolOutput) for delta in engine.watcher.deltas))
-        assert engine.watcher.tasks(started.id)[-1].queue == (entry, later)
-        with pytest.raises(Conflict, match="has read it"):
-            await change(engine, entry, started.id, text="other")
-        await change(engine, later, started.id, text="much later")
-        (engine.workspace / "go").touch()
-        await engine.watcher.end(started.id)
-        assert said(engine.watcher.nodes())[:2] == ["go", "rather that"]
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        log = engine.services.log
+        log.publish(ConversationUpdate(conversation=records.conversation()))
+        log.publish(AgentUpdate(agent=records.agent()))
+        live = LiveTask(records.task(), log)
+        queue = TaskQueue(live)
+        agent = Agent(AgentOptions(stream=WrittenStream(reply("ok"), reply("ok")), model="test/model"))
+        queue.follow(agent)
+        in_hand: list[Queued] = []
+
+        async def listen(event: AgentEvent) -> None:
+            if isinstance(event, MessageStart) and text_of(event.message) == "rather that":
+                in_hand.append(live.task.queue[0])
+                queue.edit(lambda queue: without(queue, "later"))
+                with pytest.raises(Conflict, match="has read it"):
+                    queue.edit(lambda queue: without(queue, "now"))
+
+        agent.subscribe(listen)
+        now = Queued(id="now", kind="steer", text="rather that", queued_at=records.NOW)
+        queue.add(now)
+        queue.add(Queued(id="later", kind="follow_up", text="and this", queued_at=records.NOW))
+        await agent.prompt("go")
+        assert in_hand == [now]
+        assert live.task.queue == (now,)
 
 
 async def test_a_stopped_task_keeps_what_it_did_not_read_for_people_to_see(tmp_path: Path) -> None:
