@@ -11,6 +11,8 @@ from app.window.stores.session import Session
 
 _KINDS: tuple[QueuedKind, ...] = ("steer", "follow_up")
 
+_READ = "The agent has read this text already. Your changed one is in the input: send it as a new message."
+
 
 class QueueStore(QObject):
     """Of one conversation. A refusal is told by `requests.failed`; an edited text that was not taken by `unsent`."""
@@ -35,9 +37,12 @@ class QueueStore(QObject):
         return (own.index(queued_id), len(own)) if own else (0, 0)
 
     def edit(self, queued_id: str, text: str) -> None:
+        """A text that was read meanwhile is given back: see `Requests.unsent`."""
         entry = self._entry(queued_id)
-        attachments = entry.attachments if entry is not None else ()
-        self._change(queued_id, self._requests.give_back(text, attachments), text=text)
+        if entry is None:
+            self._requests.give_back(text)(_READ)
+        else:
+            self._change(queued_id, self._requests.give_back(text), text=text)
 
     def send_now(self, queued_id: str) -> None:
         """Have it read before the next turn."""

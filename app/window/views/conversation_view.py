@@ -16,6 +16,7 @@ from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
 from app.window.views.block_links import ConversationActions
 from app.window.views.composer import ComposerView, Situation
+from app.window.views.queue_view import QueueView
 from app.window.views.start_choices import StartChoices
 from app.window.views.status_line import StatusLine
 from app.window.views.welcome import WelcomeView
@@ -50,6 +51,7 @@ class ConversationView(QWidget):
         self.status = StatusLine(theme)
         self.choices = StartChoices(theme)
         self.composer = ComposerView(theme, self.choices)
+        self.queue = QueueView(store.queue, theme)
         self.interrupted = Banner(theme)
         self._layers = QStackedWidget()
         self._lay_out()
@@ -123,6 +125,7 @@ class ConversationView(QWidget):
         inner.setContentsMargins(tokens.space_wide, tokens.space_tight, tokens.space_wide, tokens.space_wide)
         inner.setSpacing(tokens.space_close)
         inner.addWidget(self.status)
+        inner.addWidget(self.queue)
         inner.addWidget(self.composer)
         centred = QHBoxLayout()
         centred.setContentsMargins(0, 0, 0, 0)
@@ -141,6 +144,7 @@ class ConversationView(QWidget):
         for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)
+        self.queue.left.connect(self.composer.setFocus)
         store.loaded.connect(self._show_task)
         store.loaded.connect(self._on_loaded)
         store.requests.unsent.connect(self._on_unsent)
@@ -178,6 +182,7 @@ class ConversationView(QWidget):
         task = self.store.task
         self.status.show_task(task)
         self.status.setVisible(task is not None)
+        self.queue.show_entries()
         if task is not None:
             self.choices.show_begun(task.workspace, task.model)
             self._use_choices()

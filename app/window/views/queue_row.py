@@ -1,0 +1,207 @@
+"""One text that waits to be read by the agent: a line, with what can be done about it where the person is."""
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
+from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
+
+from app.protocol.tasks import Queued
+from app.window.theme.look import set_look
+from app.window.theme.theme import Theme
+from app.window.views.prompt_edit import PromptEdit
+from app.window.widgets.elided_label import ElidedLabel
+from app.window.widgets.icon_button import IconButton
+from app.window.widgets.text_label import TextLabel
+
+_WHEN = {"steer": "next turn", "follow_up": "after this work"}
+_ICONS = {"steer": "corner-down-right", "follow_up": "list-end"}
+_STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+
+
+class QueueRow(QFrame):
+    """Its tools show under the mouse and the keyboard. Enter edits, Del removes, Alt+Up and Alt+Down move it.
+
+    `moved` and `stepped` (the keyboard goes on to a neighbour) have -1 for up, 1 for down.
+    """
+
+    edited = Signal(str)
+    send_asked = Signal()
+    moved = Signal(int)
+    stepped = Signal(int)
+    remove_asked = Signal()
+    resized = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("row")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._theme = theme
+        self._entry: Queued | None = None
+        self._icon = QLabel()
+        self._words = ElidedLabel(theme)
+        self._when = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._field = PromptEdit(self)
+        self._field.setFont(theme.font(theme.tokens.size_base))
+        self._field.setAccessibleName("Text that waits: Enter keeps the change, Esc leaves it")
+        set_look(self._field, "look", "bare")
+        self._edit = IconButton(theme, "pencil", "Edit", shortcut="Enter")
+        self._send = IconButton(theme, "send-horizontal", "Send now: read before the next turn")
+        self._up = IconButton(theme, "arrow-up", "Move up", shortcut="Alt+Up")
+        self._down = IconButton(theme, "arrow-down", "Move down", shortcut="Alt+Down")
+        self._remove = IconButton(theme, "x", "Remove", shortcut="Del")
+        self._keep = IconButton(theme, "check", "Keep the change", shortcut="Enter")
+        self._leave = IconButton(theme, "x", "Leave it as it was", shortcut="Esc")
+        self._lay_out()
+        self._connect()
+        self._show_parts()
+
+    @property
+    def text(self) -> str:
+        """What it says, for people who cannot see it."""
+        return self.accessibleName()
+
+    @property
+    def changed_text(self) -> str | None:
+        """What stands in the open editor, if it differs from what waits."""
+        text = self._field.toPlainText().strip()
+        is_changed = self.is_editing and self._entry is not None and text not in ("", self._entry.text)
+        return text if is_changed else None
+
+    @property
+    def is_editing(self) -> bool:
+        return not self._field.isHidden()
+
+    @property
+    def field(self) -> PromptEdit:
+        return self._field
+
+    def show_entry(self, entry: Queued, place: int, count: int) -> None:
+        """`place` counts from 0 among the `count` entries of its kind."""
+        self._entry = entry
+        files = f" (+ {len(entry.attachments)} files)" if entry.attachments else ""
+        self._words.set_text(entry.text + files)
+        self._when.setText(_WHEN[entry.kind])
+        self.setAccessibleName(f"Waits for {_WHEN[entry.kind]}: {entry.text}{files}")
+        self.setToolTip(entry.text)
+        self._send.setEnabled(entry.kind == "follow_up")
+        self._up.setEnabled(place > 0)
+        self._down.setEnabled(place < count - 1)
+        self._on_theme_changed()
+
+    def edit(self) -> None:
+        """Open the text in place."""
+        if self._entry is None:
+            return
+        self._field.setPlainText(self._entry.text)
+        self._field.show()
+        self._field.setFocus()
+        self._field.selectAll()
+        self._show_parts()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        step = _STEPS.get(Qt.Key(event.key()))
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2) and not event.modifiers():
+            self.edit()
+        elif event.key() == Qt.Key.Key_Delete:
+            self.remove_asked.emit()
+        elif step is not None and event.modifiers() & Qt.KeyboardModifier.AltModifier:
+            self.moved.emit(step)
+        elif step is not None:
+            self.stepped.emit(step)
+        else:
+            super().keyPressEvent(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Esc in the editor is no stop of the task; the tools stay while one of them has the keyboard."""
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self._show_parts()
+        if watched is self._field and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            event.accept()  # a ShortcutOverride that is accepted comes again as a key
+            if event.type() == QEvent.Type.KeyPress:
+                self._on_left()
+            return True
+        return super().eventFilter(watched, event)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        super().enterEvent(event)
+        self._show_parts(is_under_mouse=True)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._show_parts()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._show_parts()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._show_parts()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_close, 0, tokens.space_tight, 0)
+        row.setSpacing(tokens.space_close)
+        row.addWidget(self._icon)
+        row.addWidget(self._words, 1)
+        row.addWidget(self._field, 1)
+        row.addWidget(self._when)
+        tools = QHBoxLayout()
+        tools.setSpacing(0)
+        for button in (*self._tools, self._keep, self._leave):
+            tools.addWidget(button)
+        row.addLayout(tools)
+        self._field.hide()
+        self.setMinimumHeight(self._edit.sizeHint().height() + 2)
+
+    def _connect(self) -> None:
+        for part in (*self._tools, self._keep, self._leave, self._field):
+            part.installEventFilter(self)
+        self._edit.clicked.connect(self.edit)
+        self._send.clicked.connect(self.send_asked)
+        self._up.clicked.connect(self._on_up_clicked)
+        self._down.clicked.connect(self._on_down_clicked)
+        self._remove.clicked.connect(self.remove_asked)
+        self._keep.clicked.connect(self._on_kept)
+        self._leave.clicked.connect(self._on_left)
+        self._field.submitted.connect(self._on_kept)
+        self._theme.changed.connect(self._on_theme_changed)
+
+    @property
+    def _tools(self) -> tuple[IconButton, ...]:
+        return (self._edit, self._send, self._up, self._down, self._remove)
+
+    def _show_parts(self, *, is_under_mouse: bool = False) -> None:
+        focus = self.window().focusWidget()
+        is_here = is_under_mouse or self.underMouse() or focus is self or self.isAncestorOf(focus)
+        editing = self.is_editing
+        for part in (self._words, self._when):
+            part.setVisible(not editing)
+        for button in self._tools:
+            button.setVisible(not editing and is_here)
+        for button in (self._keep, self._leave):
+            button.setVisible(editing)
+        self.resized.emit()
+
+    def _on_up_clicked(self) -> None:
+        self.moved.emit(-1)
+
+    def _on_down_clicked(self) -> None:
+        self.moved.emit(1)
+
+    def _on_kept(self) -> None:
+        text = self.changed_text
+        self._on_left()
+        if text is not None:
+            self.edited.emit(text)
+
+    def _on_left(self) -> None:
+        self._field.hide()
+        self.setFocus()
+        self._show_parts()
+
+    def _on_theme_changed(self) -> None:
+        if self._entry is not None:
+            side = self._theme.tokens.icon_small
+            icon = self._theme.icon(_ICONS[self._entry.kind], "muted")
+            self._icon.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
