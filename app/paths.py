@@ -60,6 +60,15 @@ class Paths:
     def lock(self) -> Path:
         return self.run / "engine.lock"
 
+    @property
+    def window_door(self) -> Path:
+        """The 0600 file in which an open window says how a second start reaches it."""
+        return self.run / "window.json"
+
+    @property
+    def window_lock(self) -> Path:
+        return self.run / "window.lock"
+
     def prepare(self) -> None:
         folders = (self.copies, self.outputs, self.attachments, self.logs, self.keys, self.workspaces, self.run)
         for folder in (self.home, *folders):

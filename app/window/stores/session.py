@@ -8,10 +8,10 @@ from PySide6.QtCore import QObject, Signal
 from app.client.connection import Connection, Lost, Message, Restored
 from app.client.dial import DIAL_ERRORS
 from app.client.errors import CallError, ConnectionLost, LaunchError
-from app.protocol.engine import SubscribeResult
+from app.protocol.engine import EmptyParams, SubscribeResult
 from app.protocol.events import EventRecord, Resync
 from app.protocol.struct import Wire
-from app.protocol.wire import Method
+from app.protocol.wire import ENGINE_SHUTDOWN, Method
 from app.window.tasks import Tasks
 
 State: TypeAlias = Literal["connecting", "ready", "lost"]
@@ -84,6 +84,14 @@ class Session(QObject):
         connection, self._connection = self._connection, None
         await self._tasks.close()
         if connection is not None:
+            await connection.close()
+
+    async def end_engine(self) -> None:
+        """Have the engine end; it is not started again. Raises CALL_ERRORS."""
+        connection, self._connection = self._line(), None  # what is not ours when it is lost is not revived
+        try:
+            await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+        finally:
             await connection.close()
 
     def retry(self) -> None:

@@ -19,6 +19,9 @@ ActionName = Literal[
     "settings",
     "theme",
     "shortcuts",
+    "quick",
+    "quick_key",
+    "quit",
 ]
 
 
@@ -51,4 +54,7 @@ ACTIONS = (
     Action("settings", "Settings", ("Ctrl+,",)),
     Action("theme", "Change between light and dark", ()),
     Action("shortcuts", "Keyboard shortcuts", ("Ctrl+/",)),
+    Action("quick", "Quick task in the background", ("Ctrl+Shift+N",)),
+    Action("quick_key", "Set a key for quick tasks that works everywhere", ()),
+    Action("quit", "Quit Errand", ("Ctrl+Q",)),
 )

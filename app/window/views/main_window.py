@@ -29,6 +29,9 @@ class MainWindow(QMainWindow):
     """Its parts are made by `window/main.py`. `closed` when it is gone from the screen for good."""
 
     closed = Signal()
+    quick_asked = Signal()
+    quick_key_asked = Signal()
+    quit_asked = Signal()
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class MainWindow(QMainWindow):
         state: WindowState,
     ) -> None:
         super().__init__()
+        self.has_tray = False  # true where closing may hide the window: the tray brings it back
         self.stores = stores
         self._control = control
         self._tour = tour
@@ -72,7 +76,17 @@ class MainWindow(QMainWindow):
             dialog.open()
             return
         self._keep_sizes()
+        if self.has_tray:
+            event.ignore()
+            self.hide()
+            return
         super().closeEvent(event)
+        self.closed.emit()
+
+    def leave(self) -> None:
+        """Go for good, tray or not."""
+        self._keep_sizes()
+        self.hide()
         self.closed.emit()
 
     def on_action(self, name: ActionName) -> None:
@@ -101,6 +115,9 @@ class MainWindow(QMainWindow):
             "settings": self.dialogs.open_settings,
             "theme": self._on_change_theme,
             "shortcuts": self.dialogs.open_shortcuts,
+            "quick": self.quick_asked.emit,
+            "quick_key": self.quick_key_asked.emit,
+            "quit": self.quit_asked.emit,
         }
 
     def _lay_out(self) -> None:
