@@ -17,6 +17,7 @@ from app.protocol.tasks import (
     TaskMessageParams,
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
+    TaskRetryParams,
     TaskStartParams,
 )
 
@@ -59,6 +60,9 @@ class PlainRunner:
         self._log.publish(ConversationUpdate(conversation=conversation))
         self._log.publish(TaskUpdate(task=task))
         return task
+
+    async def retry(self, params: TaskRetryParams) -> Task:
+        raise NotFound(f"There is no node {params.node_id!r}.")
 
     async def stop(self, task_id: str, by: str) -> Task:
         return self._change(msgspec.structs.replace(self._task(task_id), stopping=True))

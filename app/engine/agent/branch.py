@@ -23,7 +23,7 @@ class Branch:
     """
 
     def __init__(self, agent: Agent, log: EventLog) -> None:
-        self.agent = agent
+        self.agent: Agent = agent
         self.tip = agent.head_id
         self._log = log
         self._unsaved: dict[str, tuple[Node, tuple[Write, ...]]] = {}

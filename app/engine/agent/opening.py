@@ -40,6 +40,8 @@ def check(params: TaskStartParams) -> None:
         raise InvalidParams("budgetUsd must be more than 0.")
     if params.agent_id is not None and params.conversation_id is None:
         raise InvalidParams("agentId goes with the conversationId of its conversation.")
+    if params.sibling_of is not None and params.conversation_id is None:
+        raise InvalidParams("siblingOf goes with the conversationId of its conversation.")
     if params.api_base is not None:
         _check_address(params.api_base)
 
@@ -76,20 +78,23 @@ async def new_task(params: TaskStartParams, place: Place, settings: SettingValue
     )
 
 
-def publish_opening(task: Task, place: Place, log: EventLog, *, has_price: bool) -> Branch:
-    """Put conversation, agent, task and the user's message, in the order that storage needs.
+def publish_task(task: Task, place: Place, log: EventLog) -> Branch:
+    """Put conversation, agent and task, in the order that storage needs; the branch it works on is the agent's."""
+    publish_place(place, log)
+    log.publish(TaskUpdate(task=task))
+    return Branch(place.agent, log)
+
+
+def publish_message(task: Task, branch: Branch, *, has_price: bool) -> None:
+    """Put the user's message at the tip of the branch.
 
     With a budget that cannot be kept (`has_price` is about the model) the person is told.
     """
-    publish_place(place, log)
-    log.publish(TaskUpdate(task=task))
-    branch = Branch(place.agent, log)
     branch.append(branch.draft("user", "user", (TextBlock(text=task.prompt),), task_id=task.id))
     if task.budget_usd is not None and not has_price:
         notice = NoticeBlock(kind="model", text=NO_PRICE.format(task.model))
         branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
     branch.announce_head()
-    return branch
 
 
 def _default_api_base(model: str, settings: SettingValues) -> str | None:

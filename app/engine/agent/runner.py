@@ -1,26 +1,24 @@
 """Owns every task under way: starts them, hands them what people say, and ends them with the engine."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
 
 from app.engine.agent.assembly import Assembly
+from app.engine.agent.beginnings import Beginning, Beginnings
 from app.engine.agent.branch import Branch
-from app.engine.agent.context import messages_of
-from app.engine.agent.opening import check, new_task, publish_opening
+from app.engine.agent.opening import check
 from app.engine.agent.place import find_place
-from app.engine.agent.prompting import text as prompt_text
-from app.engine.agent.task import ended, moved, words
+from app.engine.agent.retrying import as_start
+from app.engine.agent.task import ended, words
 from app.engine.agent.task_queue import Queue, changed, without
 from app.engine.agent.task_run import TaskRun
 from app.engine.agent.turnstile import Turnstile
 from app.engine.errors import AgentBusy, Busy, EngineError, IllegalMove, InvalidParams, NotFound, StorageError
 from app.engine.ids import new_id
-from app.engine.messages import ModelMessage
 from app.engine.models.router import ModelRouter
 from app.engine.stall import StallMeter
 from app.protocol.agents import Agent, AgentSetHeadParams
@@ -33,6 +31,7 @@ from app.protocol.tasks import (
     TaskMessageParams,
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
+    TaskRetryParams,
     TaskStartParams,
 )
 
@@ -42,9 +41,9 @@ class AgentTaskRunner:
 
     def __init__(self, assembly: Assembly, models: ModelRouter, stalls: StallMeter, group: asyncio.TaskGroup) -> None:
         self._assembly = assembly
-        self._models = models
         self._stalls = stalls
         self._group = group
+        self._beginnings = Beginnings(assembly, models)
         self._runs: dict[str, TaskRun] = {}
         self._busy: set[str] = set()
         self._one_of_a_task = Turnstile()
@@ -60,6 +59,14 @@ class AgentTaskRunner:
         async with self._one_of_a_task.one(params.task_id):
             known = await self._known(params.task_id)
             return known if known is not None else await self._start_new(params)
+
+    async def retry(self, params: TaskRetryParams) -> Task:
+        """Have a reply written anew, beside it; the same `task_id` again gives the task that is there."""
+        if params.task_id is None:
+            return await self._retry(params)
+        async with self._one_of_a_task.one(params.task_id):
+            known = await self._known(params.task_id)
+            return known if known is not None else await self._retry(params)
 
     async def stop(self, task_id: str, by: str) -> Task:
         """Begin to stop a task. An interrupted one is cancelled; one at its end is refused."""
@@ -112,7 +119,10 @@ class AgentTaskRunner:
         return await self._assembly.desk.answer(params, by)
 
     async def set_head(self, params: AgentSetHeadParams) -> Agent:
-        """Move an idle agent within its conversation; refused while its task runs, or if it has moved meanwhile."""
+        """Move an idle agent within its conversation; refused while its task runs, or if it has moved meanwhile.
+
+        With `to_leaf` it goes to the end of the branch below the node that was written to last.
+        """
         database = self._assembly.database
         agent = await database.agents.get(params.agent_id)
         node = await database.nodes.get(params.node_id)
@@ -123,7 +133,8 @@ class AgentTaskRunner:
         self._claim(agent)
         try:
             branch = Branch(await self._newest(agent), self._assembly.log)
-            branch.set_head(node.id, params.version)
+            target = await database.trees.newest_leaf(node.id) if params.to_leaf else node.id
+            branch.set_head(target, params.version)
             await self._assembly.log.flush()
         finally:
             self._release(agent.id)
@@ -138,21 +149,13 @@ class AgentTaskRunner:
 
     async def _start_new(self, params: TaskStartParams) -> Task:
         place = await find_place(params, self._assembly.database, self._assembly.paths)
-        self._claim(place.agent)
-        try:
-            place = replace(place, agent=await self._newest(place.agent))
-            task = await new_task(params, place, self._assembly.settings.values, self._models)
-            model = self._models.open(task.model, task.api_base, params.api_key)
-            history = await self._history(place.agent)
-            has_price = self._models.has_price(task.model)
-            branch = publish_opening(task, place, self._assembly.log, has_price=has_price)
-            await self._assembly.log.flush()
-            run = self._assembly.build(task, branch, place.personality, model, history, stored_prompts=1)
-        except BaseException:
-            self._release(place.agent.id)
-            raise
-        self._launch(run, task.prompt)
-        return run.task
+        return await self._begin(place.agent, lambda agent: self._beginnings.new(params, place, agent))
+
+    async def _retry(self, params: TaskRetryParams) -> Task:
+        start, reply = await as_start(params, self._assembly.database)
+        check(start)
+        place = await find_place(start, self._assembly.database, self._assembly.paths)
+        return await self._begin(place.agent, lambda agent: self._beginnings.another_try(start, reply, place, agent))
 
     async def _cancel_interrupted(self, task: Task) -> Task:
         if task.status != "interrupted":
@@ -165,24 +168,21 @@ class AgentTaskRunner:
     async def _resume_interrupted(self, task: Task) -> Task:
         if task.status != "interrupted":
             raise IllegalMove(f"A task that is {words(task.status)} cannot be resumed.")
-        database = self._assembly.database
-        agent = await database.agents.get(task.agent_id)
-        personality = await database.personalities.get(agent.personality_id) if agent else None
-        if agent is None or personality is None:
+        agent = await self._assembly.database.agents.get(task.agent_id)
+        if agent is None:
             raise NotFound("The agent of this task is gone.")
+        return await self._begin(agent, lambda agent: self._beginnings.resumed(task, agent))
+
+    async def _begin(self, agent: Agent, begin: Callable[[Agent], Awaitable[Beginning]]) -> Task:
+        """Launch a task of an agent that is free; it is claimed until the task is over or could not begin."""
         self._claim(agent)
         try:
-            agent = await self._newest(agent)
-            model = self._models.open(task.model, task.api_base, None)
-            history = await self._history(agent)
-            task = msgspec.structs.replace(moved(task, "running"), activity="resumed")
-            run = self._assembly.build(task, Branch(agent, self._assembly.log), personality, model, history, 0)
+            beginning = await begin(await self._newest(agent))
         except BaseException:
             self._release(agent.id)
             raise
-        # A model cannot go on from its own words: after a reply that was cut it is told to.
-        self._launch(run, prompt_text("resume") if history and history[-1].role == "assistant" else "")
-        return run.task
+        self._launch(beginning.run, beginning.prompt)
+        return beginning.run.task
 
     def _launch(self, run: TaskRun, prompt: str) -> None:
         self._runs[run.task.id] = run
@@ -201,11 +201,6 @@ class AgentTaskRunner:
             del self._runs[run.task.id]
             if not self._runs:
                 self._quiet.set()
-
-    async def _history(self, agent: Agent) -> tuple[ModelMessage, ...]:
-        if agent.head_id is None:
-            return ()
-        return messages_of(await self._assembly.database.nodes.path(agent.head_id))
 
     async def _newest(self, agent: Agent) -> Agent:
         """An agent that was claimed, as it is now that nobody else can move it."""

@@ -14,6 +14,7 @@ from app.protocol.tasks import (
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
     TaskResult,
+    TaskRetryParams,
     TaskStartParams,
     TaskStartResult,
 )
@@ -26,6 +27,7 @@ from app.protocol.wire import (
     TASK_PLANS,
     TASK_REMOVE_QUEUED,
     TASK_RESUME,
+    TASK_RETRY,
     TASK_START,
     TASK_STEER,
     TASK_STOP,
@@ -34,6 +36,10 @@ from app.protocol.wire import (
 
 async def start(services: Services, session: Session, params: TaskStartParams) -> TaskStartResult:
     return TaskStartResult(task=await services.runner.start(params, session.client_name))
+
+
+async def retry(services: Services, session: Session, params: TaskRetryParams) -> TaskResult:
+    return TaskResult(task=await services.runner.retry(params))
 
 
 async def stop(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
@@ -83,6 +89,7 @@ async def plans(services: Services, session: Session, params: TaskIdParams) -> T
 
 HANDLERS = (
     Route(TASK_START, start),
+    Route(TASK_RETRY, retry),
     Route(TASK_STOP, stop),
     Route(TASK_PAUSE, pause),
     Route(TASK_RESUME, resume),

@@ -1,0 +1,108 @@
+"""How a task begins: with a message, as another try of a reply, or again where it was interrupted.
+
+Whether its agent is free is the runner's business: it claims the agent before it asks for any of these.
+"""
+
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from app.engine.agent.assembly import Assembly
+from app.engine.agent.branch import Branch
+from app.engine.agent.context import messages_of
+from app.engine.agent.opening import new_task, publish_message, publish_task
+from app.engine.agent.place import Place
+from app.engine.agent.prompting import text as prompt_text
+from app.engine.agent.task import moved
+from app.engine.agent.task_run import TaskRun
+from app.engine.errors import IllegalMove, InvalidParams, NotFound
+from app.engine.messages import ModelMessage
+from app.engine.models.router import ModelRouter
+from app.protocol.agents import Agent
+from app.protocol.conversations import Node
+from app.protocol.tasks import Task, TaskStartParams
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A task that is on record and ready to run. An empty prompt goes on from what the conversation holds."""
+
+    run: TaskRun
+    prompt: str
+
+
+class Beginnings:
+    def __init__(self, assembly: Assembly, models: ModelRouter) -> None:
+        self._assembly = assembly
+        self._models = models
+
+    async def new(self, params: TaskStartParams, place: Place, agent: Agent) -> Beginning:
+        """With a message, after the agent's head or beside the message that it takes the place of."""
+        place = replace(place, agent=agent)
+        after = await self._before_sibling(params) if params.sibling_of is not None else agent.head_id
+        task = await new_task(params, place, self._assembly.settings.values, self._models)
+        model = self._models.open(task.model, task.api_base, params.api_key)
+        history = messages_of(await self._path(after))
+        branch = publish_task(task, place, self._assembly.log)
+        branch.tip = after
+        publish_message(task, branch, has_price=self._models.has_price(task.model))
+        await self._assembly.log.flush()
+        run = self._assembly.build(task, branch, place.personality, model, history, stored_prompts=1)
+        return Beginning(run, task.prompt)
+
+    async def another_try(self, params: TaskStartParams, reply: Node, place: Place, agent: Agent) -> Beginning:
+        """Beside a reply: the head goes to what that reply answered, and no message is added.
+
+        A budget that cannot be kept is not taken over."""
+        assert reply.parent_id is not None, "a reply follows something"
+        place = replace(place, agent=agent)
+        task = await new_task(params, place, self._assembly.settings.values, self._models)
+        model = self._models.open(task.model, task.api_base, params.api_key)
+        if not self._models.has_price(task.model):  # a remark about it would stand between the reply and its sibling
+            task = msgspec.structs.replace(task, budget_usd=None)
+        history = messages_of(await self._path(reply.parent_id))
+        branch = publish_task(task, place, self._assembly.log)
+        branch.set_head(reply.parent_id, branch.agent.version)
+        await self._assembly.log.flush()
+        run = self._assembly.build(task, branch, place.personality, model, history, stored_prompts=0)
+        return Beginning(run, _going_on(history))
+
+    async def resumed(self, task: Task, agent: Agent) -> Beginning:
+        """Where it was interrupted, from its last finished step."""
+        personality = await self._assembly.database.personalities.get(agent.personality_id)
+        if personality is None:
+            raise NotFound(f"The personality {agent.personality_id!r} of agent {agent.name!r} is gone. Choose another.")
+        model = self._models.open(task.model, task.api_base, None)
+        path = await self._path(agent.head_id)
+        await self._check_branch(task, path)
+        history = messages_of(path)
+        task = msgspec.structs.replace(moved(task, "running"), activity="resumed")
+        branch = Branch(agent, self._assembly.log)
+        return Beginning(self._assembly.build(task, branch, personality, model, history, 0), _going_on(history))
+
+    async def _path(self, leaf_id: str | None) -> tuple[Node, ...]:
+        return await self._assembly.database.nodes.path(leaf_id) if leaf_id is not None else ()
+
+    async def _before_sibling(self, params: TaskStartParams) -> str | None:
+        assert params.sibling_of is not None
+        node = await self._assembly.database.nodes.get(params.sibling_of)
+        if node is None or node.conversation_id != params.conversation_id:
+            raise NotFound(f"There is no node {params.sibling_of!r} in this conversation.")
+        if node.role != "user":
+            raise InvalidParams(
+                "Only a message of a person can be sent again in another form. To retry a reply there is task/retry."
+            )
+        return node.parent_id
+
+    async def _check_branch(self, task: Task, path: tuple[Node, ...]) -> None:
+        """`IllegalMove` where the task has worked on another branch than the one the agent stands on now."""
+        if any(node.task_id == task.id for node in path):
+            return
+        outline = await self._assembly.database.trees.outline(task.conversation_id)
+        if any(node.task_id == task.id for node in outline):
+            raise IllegalMove("The agent is on another branch now. Go back to the branch of this task, then resume it.")
+
+
+def _going_on(history: tuple[ModelMessage, ...]) -> str:
+    """A model cannot go on from its own words: after a reply that was cut it is told to."""
+    return prompt_text("resume") if history and history[-1].role == "assistant" else ""
