@@ -82,10 +82,53 @@ class AskRow:
 
 @dataclass(frozen=True, slots=True)
 class EndRow:
-    """The end of a task: complete with its summary, stopped, failed or at a limit."""
+    """The end of a task: complete with its summary, stopped, failed or at a limit.
+
+    `remarks` say what was cut, ended or not read. `last_id` is the node it ends with; `retry_id` the reply that is
+    written anew by a retry, None where none can be.
+    """
 
     key: str
     task: Task
+    remarks: tuple[str, ...] = ()
+    last_id: str = ""
+    retry_id: str | None = None
 
 
-Row: TypeAlias = UserRow | TextRow | ThinkingRow | ToolRow | ImageRow | NoticeRow | AskRow | EndRow
+@dataclass(frozen=True, slots=True)
+class EditRow:
+    """A person's message while it is edited, in its place; `text` is what was sent."""
+
+    key: str
+    node: Node
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForkRow:
+    """The switch at a node with siblings: `number` of `count`, with those before and after it.
+
+    `is_user` says that it stands under a person's message, else it is above a reply. While `locked` nothing can be
+    switched, for an agent writes here.
+    """
+
+    key: str
+    number: int
+    count: int
+    previous_id: str | None
+    next_id: str | None
+    is_user: bool
+    locked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEndRow:
+    """The end of what is shown, where the conversation goes on elsewhere: `child_ids` are the beginnings of that."""
+
+    key: str
+    child_ids: tuple[str, ...]
+
+
+Row: TypeAlias = (
+    UserRow | TextRow | ThinkingRow | ToolRow | ImageRow | NoticeRow | AskRow | EndRow | EditRow | ForkRow | OpenEndRow
+)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from app.protocol.asks import Approval, Ask, Remember
+from tests.support.rows import KeptBranches
 
 WHEN = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 QUESTION = Ask(
@@ -53,6 +54,7 @@ class Answers:
     given: list[tuple[str, str, bool | None, Remember]] = field(
         default_factory=list[tuple[str, str, bool | None, Remember]]
     )
+    branches: KeptBranches = field(default_factory=KeptBranches)
 
     def open_link(self, url: str) -> None:
         raise AssertionError(f"No card opens {url}.")

@@ -61,6 +61,42 @@ class RowList(QObject):
         self.reset.emit()
 
 
+class KeptBranches:
+    """Keeps what was asked of the branches, by the name of the intent; `why` locks them."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.drafts: dict[str, str] = {}
+        self.why = ""
+
+    def locked(self) -> str:
+        return self.why
+
+    def switch(self, node_id: str) -> None:
+        self.asked.append(("switch", node_id))
+
+    def fork(self, node_id: str) -> None:
+        self.asked.append(("fork", node_id))
+
+    def retry(self, node_id: str) -> None:
+        self.asked.append(("retry", node_id))
+
+    def edit(self, node_id: str) -> None:
+        self.asked.append(("edit", node_id))
+
+    def end_edit(self) -> None:
+        self.asked.append(("end_edit", ""))
+
+    def resend(self, node: Node, text: str) -> None:
+        self.asked.append(("resend", f"{node.id}: {text}"))
+
+    def draft(self, key: str, otherwise: str = "") -> str:
+        return self.drafts.get(key, otherwise)
+
+    def keep_draft(self, key: str, text: str) -> None:
+        self.drafts[key] = text
+
+
 class KeptActions:
     """Keeps what blocks asked for."""
 
@@ -69,6 +105,7 @@ class KeptActions:
         self.copied: list[str] = []
         self.answers: list[tuple[str, str, bool | None, Remember]] = []
         self.older = 0
+        self.branches = KeptBranches()
 
     def open_link(self, url: str) -> None:
         self.links.append(url)

@@ -3,10 +3,14 @@
 from typing import Protocol
 
 from app.protocol.asks import Remember
+from app.window.blocks.branch_actions import BranchActions
 
 
 class BlockActions(Protocol):
     """Intents of the blocks; what comes of them comes back as changed rows."""
+
+    @property
+    def branches(self) -> BranchActions: ...
 
     def open_link(self, url: str) -> None: ...
 

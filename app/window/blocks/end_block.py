@@ -1,5 +1,6 @@
 """The end of a task: complete with its summary, stopped, failed or at a limit, and what it took."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt
@@ -17,6 +18,7 @@ from app.window.blocks.text_view import TextView
 from app.window.rows import EndRow, Row
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
+from app.window.widgets.icon_button import IconButton
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class EndBlock(Block):
     def __init__(self, theme: Theme, actions: BlockActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         tokens = theme.tokens
-        self._task: Task | None = None
+        self._row: EndRow | None = None
         self._icon = QLabel()
         self._words = QLabel()
         self._words.setFont(theme.font(tokens.size_base, bold=True))
@@ -46,15 +48,22 @@ class EndBlock(Block):
         head.addWidget(self._icon)
         head.addWidget(self._words, 1)
         head.addWidget(self._account, 0, Qt.AlignmentFlag.AlignRight)
+        self._retry = self._button("refresh-cw", "Retry", self._on_retry_clicked)
+        self._fork = self._button("git-branch", "Fork here", self._on_fork_clicked)
+        head.addWidget(self._retry)
+        head.addWidget(self._fork)
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
         column.setSpacing(tokens.space_close)
         column.addLayout(head)
         column.addWidget(self._text)
+        self._remarks = TextView(theme, "What was ended with it", self)
+        column.addWidget(self._remarks)
 
     def set_row(self, row: Row) -> None:
         assert isinstance(row, EndRow)
-        task = self._task = row.task
+        task = row.task
+        self._row = row
         ending, size = _ending(task), self.theme.tokens.icon_small
         icon = self.theme.icon(ending.icon, f"{ending.state}_mark")
         self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
@@ -68,16 +77,33 @@ class EndBlock(Block):
             document = plain_document(plain(said), self.theme) if is_plain else markdown_document(said, self.theme)
             self._text.setAccessibleName("What went wrong" if is_plain else "Summary")
             self._text.show_document(document)
+        self._remarks.setVisible(bool(row.remarks))
+        self._remarks.show_document(plain_document(plain(" ".join(row.remarks)), self.theme, colour="muted"))
+        self._retry.setVisible(row.retry_id is not None)
+        self._fork.setVisible(bool(row.last_id))
         self.setAccessibleName(ending.words)
         self.update()
 
     def markdown(self) -> str:
-        return (self._task.summary or self._task.error or "") if self._task else ""
+        return (self._row.task.summary or self._row.task.error or "") if self._row else ""
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self._task is not None:
-            ground = self.theme.colour(f"{_ending(self._task).state}_soft")
+        if self._row is not None:
+            ground = self.theme.colour(f"{_ending(self._row.task).state}_soft")
             rounded(QPainter(self), self.rect(), self.theme.tokens.radius_card, fill=ground)
+
+    def _button(self, icon: str, name: str, clicked: Callable[[], None]) -> IconButton:
+        button = IconButton(self.theme, icon, name)
+        button.clicked.connect(clicked)
+        return button
+
+    def _on_retry_clicked(self) -> None:
+        if self._row is not None and self._row.retry_id is not None:
+            self.intents.branches.retry(self._row.retry_id)
+
+    def _on_fork_clicked(self) -> None:
+        if self._row is not None:
+            self.intents.branches.fork(self._row.last_id)
 
 
 def ending_words(task: Task) -> str:

@@ -2,14 +2,30 @@
 
 from app.window.blocks.ask_block import AskBlock
 from app.window.blocks.block import BlockType
+from app.window.blocks.edit_block import EditBlock
 from app.window.blocks.end_block import EndBlock
+from app.window.blocks.fork_block import ForkBlock
 from app.window.blocks.image_block import ImageBlock
 from app.window.blocks.notice_block import NoticeBlock
+from app.window.blocks.open_end_block import OpenEndBlock
 from app.window.blocks.reply_block import ReplyBlock
 from app.window.blocks.thinking_block import ThinkingBlock
 from app.window.blocks.tool_block import ToolBlock
 from app.window.blocks.user_block import UserBlock
-from app.window.rows import AskRow, EndRow, ImageRow, NoticeRow, Row, TextRow, ThinkingRow, ToolRow, UserRow
+from app.window.rows import (
+    AskRow,
+    EditRow,
+    EndRow,
+    ForkRow,
+    ImageRow,
+    NoticeRow,
+    OpenEndRow,
+    Row,
+    TextRow,
+    ThinkingRow,
+    ToolRow,
+    UserRow,
+)
 
 BLOCKS: tuple[tuple[type[Row], BlockType], ...] = (
     (UserRow, UserBlock),
@@ -20,6 +36,9 @@ BLOCKS: tuple[tuple[type[Row], BlockType], ...] = (
     (NoticeRow, NoticeBlock),
     (AskRow, AskBlock),
     (EndRow, EndBlock),
+    (EditRow, EditBlock),
+    (ForkRow, ForkBlock),
+    (OpenEndRow, OpenEndBlock),
 )
 
 _BY_ROW: dict[type[Row], BlockType] = dict(BLOCKS)

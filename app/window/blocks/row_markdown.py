@@ -7,7 +7,20 @@ from app.window.blocks.ask_card import outcome
 from app.window.blocks.end_block import ending_words
 from app.window.blocks.tool_block import line_words
 from app.window.blocks.tool_card import diff_of
-from app.window.rows import AskRow, EndRow, ImageRow, NoticeRow, Row, TextRow, ThinkingRow, ToolRow, UserRow
+from app.window.rows import (
+    AskRow,
+    EditRow,
+    EndRow,
+    ForkRow,
+    ImageRow,
+    NoticeRow,
+    OpenEndRow,
+    Row,
+    TextRow,
+    ThinkingRow,
+    ToolRow,
+    UserRow,
+)
 
 
 def row_markdown(row: Row, *, is_open: bool) -> str:
@@ -27,9 +40,11 @@ def row_markdown(row: Row, *, is_open: bool) -> str:
             return plain(notice.text).strip()
         case AskRow(ask=ask):
             return plain(ask.text) if ask.status == "waiting" else f"{plain(ask.text)}\n{outcome(ask)}"
-        case EndRow(task=task):
+        case EndRow(task=task, remarks=remarks):
             said = task.summary or task.error
-            return f"{ending_words(task)}\n\n{said}" if said else ending_words(task)
+            return "\n\n".join(text for text in (ending_words(task), said, " ".join(remarks)) if text)
+        case EditRow() | ForkRow() | OpenEndRow():
+            return ""
         case _:
             assert_never(row)
 

@@ -11,6 +11,7 @@ from app.window.blocks.block import Block
 from app.window.blocks.markdown import plain_document
 from app.window.blocks.menu import message_markdown
 from app.window.blocks.paint import rounded
+from app.window.blocks.quiet_bar import QuietBar
 from app.window.blocks.text_view import TextView
 from app.window.rows import Row, UserRow
 from app.window.theme.look import push_button
@@ -32,6 +33,10 @@ class UserBlock(Block):
         self._all = push_button("Show all", "quiet")
         self._all.setParent(self)
         self._all.clicked.connect(self._on_all_clicked)
+        self._bar = QuietBar(theme, self)
+        self._bar.add("copy", "Copy message", self._on_copy_clicked)
+        self._bar.add("pencil", "Edit message", self._on_edit_clicked)
+        self._bar.add("git-branch", "Fork here", self._on_fork_clicked)
 
     def set_open(self, is_open: bool) -> None:
         self._is_open = is_open
@@ -62,6 +67,17 @@ class UserBlock(Block):
         tokens = self.theme.tokens
         rounded(QPainter(self), self._bubble, tokens.radius_card, fill=tokens.bubble)
 
+    def _on_copy_clicked(self) -> None:
+        self.intents.copy(self.markdown())
+
+    def _on_edit_clicked(self) -> None:
+        if self._row is not None:
+            self.intents.branches.edit(self._row.node.id)
+
+    def _on_fork_clicked(self) -> None:
+        if self._row is not None:
+            self.intents.branches.fork(self._row.node.id)
+
     def _show_text(self, text: str) -> None:
         # Looking for word boundaries in a word of 100,000 characters takes Qt seconds.
         mode = QTextOption.WrapMode
@@ -90,5 +106,14 @@ class UserBlock(Block):
         if not button.isEmpty():
             self._all.setGeometry(QRect(QPoint(self._bubble.left() + above // 2, self._bubble.bottom()), button))
             self._bubble.setHeight(self._bubble.height() + button.height() + above // 2)
+        bar = self._bar.sizeHint()
+        self._bar.setGeometry(
+            QRect(
+                QPoint(
+                    max(0, self._bubble.left() - bar.width() - above // 2), self._bubble.bottom() - bar.height() + 1
+                ),
+                bar,
+            )
+        )
         self.update()
         return self._bubble.height()

@@ -2,19 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
+from app.protocol.agents import Agent
 from app.protocol.asks import Ask
-from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.conversations import Node
+from app.protocol.blocks import ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Fork, Node
 from app.protocol.events import TextDelta, ToolOutput
 from app.protocol.tasks import Task
-from app.window.rows import EndRow, NoticeRow, Row
+from app.window.rows import EditRow, ForkRow, NoticeRow, OpenEndRow, Row, UserRow
 from app.window.stores.draft import Draft
+from app.window.stores.forks import Forks
 from app.window.stores.node_rows import Belongings, node_rows
+from app.window.stores.requests import is_working
+from app.window.stores.task_end import TaskEnd, task_end
 
 # Of a running call's output the end is kept; the whole is in the result.
 _MOST_OUTPUT = 64 * 1024
+# A task's end is told by its last two nodes: a reply that broke off, and the engine's remark.
+_MOST_FOLDED = 2
 
 
 class Branch:
@@ -29,10 +33,12 @@ class Branch:
         self._results: dict[str, dict[str, ToolResultBlock]] = {}
         self._outputs: dict[str, dict[str, str]] = {}
         self._tasks: dict[str, Task] = {}
-        self._last_of_task: dict[str, str] = {}
+        self._of_task: dict[str, list[str]] = {}
+        self._forks = Forks()
         self._asks: dict[str, Ask] = {}
         self._asks_at: dict[str, list[str]] = {}
         self._lost: set[str] = set()  # asks whose node is not loaded
+        self._edited: str | None = None
 
     @property
     def ids(self) -> Sequence[str]:
@@ -41,7 +47,7 @@ class Branch:
 
     @property
     def task_ids(self) -> frozenset[str]:
-        return frozenset(self._last_of_task)
+        return frozenset(self._of_task)
 
     def knows_task(self, task_id: str) -> bool:
         return task_id in self._tasks
@@ -60,8 +66,9 @@ class Branch:
                 return self._owners.get((node.task_id, block.call_id), node_id)
         return node_id
 
-    def show(self, page: Sequence[Node], has_older: bool) -> None:
+    def show(self, page: Sequence[Node], has_older: bool, forks: Iterable[Fork]) -> None:
         """Become the branch that ends with `page`. What is loaded above it stays if it leads there."""
+        self._forks.put(forks)
         start = self._joint(page)
         if start is None:
             self.has_older = has_older
@@ -70,25 +77,27 @@ class Branch:
             kept = [self._nodes[node_id] for node_id in self._order[:start]]
         self._order.clear()
         self._nodes.clear()
-        self._last_of_task.clear()
+        self._of_task.clear()
         self._owners.clear()
         for node in (*kept, *page):
             self._append(node)
         self._drafts = {node_id: draft for node_id, draft in self._drafts.items() if self._is_streaming(node_id)}
         self._place_asks()
 
-    def prepend(self, page: Sequence[Node], has_older: bool) -> Sequence[str]:
+    def prepend(self, page: Sequence[Node], has_older: bool, forks: Iterable[Fork]) -> Sequence[str]:
         """Put an older page above. Returns its nodes' ids, then those of others that it touches."""
+        self._forks.put(forks)
         later = [self._nodes[node_id] for node_id in self._order]
-        unowned = [node for node in later if node.role == "tool_result" and not self._is_owned(node)]
+        unowned = [node.id for node in later if node.role == "tool_result" and not self._is_owned(node)]
+        ends = self._end_of(later[0]) if later else ()
         self.has_older = has_older
         self._order.clear()
         self._owners.clear()
-        self._last_of_task.clear()
+        self._of_task.clear()
         for node in (*page, *later):
             self._append(node)
         self._place_asks()
-        return [*(node.id for node in page), *(node.id for node in unowned)]
+        return [*(node.id for node in page), *unowned, *(each for each in ends if each not in unowned)]
 
     def put(self, node: Node) -> Sequence[str]:
         """Add a node at the end, or finish a streaming one; nothing if it belongs to another branch."""
@@ -97,18 +106,36 @@ class Branch:
             self._place_lost(node)
             return self._touched(node)
         if self._order and node.parent_id != self._order[-1]:
-            return ()
-        before = self._last_of_task.get(node.task_id or "")
+            return self._beside(node)
+        self._forks.add(node.parent_id, node.id, None)
+        before = self._order[-1:]
+        ended = self._end_of(node)
         self._append(node)
         self._place_lost(node)
-        return [*([before] if before else []), *self._touched(node)]
+        return [*dict.fromkeys((*ended, *before)), *self._touched(node)]
 
     def put_task(self, task: Task) -> Sequence[str]:
+        was_locked = self._is_locked
         self._tasks[task.id] = task
-        last = self._last_of_task.get(task.id)
-        if last is not None and task.error and task.ended_at is not None:
-            return [node_id for node_id in self._order if self._nodes[node_id].task_id == task.id]  # see _is_said
-        return [last] if last else []
+        touched = self._of_task.get(task.id, [])[-_MOST_FOLDED:] if task.ended_at is not None else []
+        return touched if self._is_locked == was_locked else [*dict.fromkeys((*touched, *self._forked()))]
+
+    def is_back(self, head_id: str, before: Agent | None) -> bool:
+        """True for a head on this branch that is not its end and did not come there by writing."""
+        if head_id == self._order[-1]:
+            return False
+        if before is None or before.head_id not in self._nodes:
+            return True
+        return self._order.index(head_id) < self._order.index(before.head_id)
+
+    def edit(self, node_id: str | None) -> Sequence[str]:
+        """Show a person's message as a field to edit it in, no other one; None ends it."""
+        before, self._edited = self._edited, node_id
+        return [each for each in (before, node_id) if each is not None and each in self._nodes]
+
+    def last_message(self) -> str | None:
+        """What a person said last, as far as it is loaded."""
+        return next((node_id for node_id in reversed(self._order) if self._nodes[node_id].role == "user"), None)
 
     def put_ask(self, ask: Ask) -> Sequence[str]:
         known = self._asks.get(ask.id)
@@ -141,33 +168,68 @@ class Branch:
         if draft is not None:
             return draft.rows()
         belongings = Belongings(self._results.get(node_id, {}), self._outputs.get(node_id, {}), asks)
-        rows = [row for row in node_rows(node, belongings) if not self._is_said(row)]
-        return [*rows, *self._end(node)]
+        rows = node_rows(node, belongings)
+        if node_id == self._edited:
+            rows = [_edited(row) for row in rows]
+        end = self._end(node)
+        if end is not None and node_id in end.folded:
+            rows = [row for row in rows if not isinstance(row, NoticeRow)]
+        if end is not None and end.row.last_id == node_id:
+            rows = [*rows, end.row]
+        return [*self._with_fork(node, rows), *self._open_end(node)]
 
-    def _is_said(self, row: Row) -> bool:
-        """The end of a failed task says why: the remarks above it that say the same are left out."""
-        task = self._tasks.get(row.node.task_id or "") if isinstance(row, NoticeRow) else None
-        return (
-            isinstance(row, NoticeRow)
-            and task is not None
-            and task.ended_at is not None
-            and row.notice.text == task.error
-        )
+    @property
+    def _is_locked(self) -> bool:
+        return any(is_working(task) for task in self._tasks.values())
 
-    def _end(self, node: Node) -> list[Row]:
+    def _end(self, node: Node) -> TaskEnd | None:
+        """The end of the task that this is one of the last nodes of."""
         task = self._tasks.get(node.task_id or "")
-        if task is None or task.ended_at is None or self._last_of_task.get(task.id) != node.id:
-            return []
-        return [EndRow(f"{task.id}/end", self._without_echo(task))]
+        ids = self._of_task.get(node.task_id or "", [])
+        if task is None or task.ended_at is None or node.id not in ids[-_MOST_FOLDED:]:
+            return None
+        is_whole = not self.has_older or ids[0] != self._order[0]
+        return task_end(task, [self._nodes[node_id] for node_id in ids], is_whole=is_whole)
 
-    def _without_echo(self, task: Task) -> Task:
-        """A task without a summary of its own has its last words as summary: they stand right above."""
-        for node_id in reversed(self._order):
-            node = self._nodes[node_id]
-            if node.task_id == task.id and node.role == "assistant":
-                said = "".join(block.text for block in node.blocks if isinstance(block, TextBlock))
-                return msgspec.structs.replace(task, summary="") if said and said == task.summary else task
-        return task
+    def _end_of(self, node: Node) -> Sequence[str]:
+        """The last nodes of a node's task: they show how it ended."""
+        return self._of_task.get(node.task_id or "", [])[-_MOST_FOLDED:]
+
+    def _with_fork(self, node: Node, rows: Sequence[Row]) -> list[Row]:
+        place = self._forks.place(node.parent_id, node.id)
+        if place is None or not rows:
+            return [*rows]
+        is_user = node.role == "user"
+        fork = ForkRow(
+            f"{place.parent_id}/fork",  # the same at all of its branches: it keeps the keyboard
+            place.number,
+            place.count,
+            place.previous_id,
+            place.next_id,
+            is_user=is_user,
+            locked=self._is_locked,
+        )
+        return [*rows, fork] if is_user else [fork, *rows]
+
+    def _open_end(self, node: Node) -> list[Row]:
+        """Below the last node, where nobody writes and something follows it."""
+        children = self._forks.below(node.id)
+        if not children or self._is_locked or node.id != self._order[-1]:
+            return []
+        return [OpenEndRow(f"{node.id}/open", children)]
+
+    def _beside(self, node: Node) -> Sequence[str]:
+        """A node of another branch: where that leaves this one there is a fork now."""
+        if node.parent_id is not None and node.parent_id not in self._nodes:
+            return ()
+        shown = next((each for each in self._order if self._nodes[each].parent_id == node.parent_id), None)
+        return [shown] if shown is not None and self._forks.add(node.parent_id, node.id, shown) else []
+
+    def _forked(self) -> list[str]:
+        """The nodes with a switch, and the last one."""
+        nodes = self._nodes
+        forked = [each for each in self._order if self._forks.place(nodes[each].parent_id, each) is not None]
+        return [*forked, *self._order[-1:]]
 
     def _joint(self, page: Sequence[Node]) -> int | None:
         """How many of the loaded nodes lead to `page`; None when they do not."""
@@ -182,7 +244,7 @@ class Branch:
         self._order.append(node.id)
         self._take(node)
         if node.task_id is not None:
-            self._last_of_task[node.task_id] = node.id
+            self._of_task.setdefault(node.task_id, []).append(node.id)
 
     def _take(self, node: Node) -> None:
         self._nodes[node.id] = node
@@ -248,3 +310,7 @@ class Branch:
 
     def _can_raise(self, node: Node, ask: Ask) -> bool:
         return ask.kind == "limit" or (node.role == "assistant" and node.status != "streaming")
+
+
+def _edited(row: Row) -> Row:
+    return EditRow(f"{row.node.id}/edit", row.node, row.text) if isinstance(row, UserRow) else row

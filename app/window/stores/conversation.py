@@ -13,10 +13,12 @@ from app.protocol.wire import CONVERSATION_NODES
 from app.window.rows import Row
 from app.window.stores.asks import AskStore
 from app.window.stores.branch import Branch
+from app.window.stores.branch_requests import BranchRequests
+from app.window.stores.drafts import Drafts
 from app.window.stores.pace import Pace
 from app.window.stores.past import Past
 from app.window.stores.queue import QueueStore
-from app.window.stores.requests import Requests
+from app.window.stores.requests import Requests, is_working
 from app.window.stores.row_list import RowList
 from app.window.stores.session import Session
 from app.window.stores.tasks import TaskStore
@@ -50,6 +52,8 @@ class ConversationStore(QObject):
     def __init__(self, session: Session, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
         super().__init__()
         self.requests = Requests(session, tasks, asks, conversation_id)
+        self.branches = BranchRequests(session, self.requests)
+        self.drafts = Drafts()
         self.queue = QueueStore(session, self.requests)
         self.conversation: Conversation | None = None
         self._session = session
@@ -64,6 +68,7 @@ class ConversationStore(QObject):
         self._is_held = False
         self.requests.stored.connect(self._on_stored)
         self.requests.failed.connect(self.failed)
+        self.branches.resent.connect(self._on_resent)
 
     @property
     def conversation_id(self) -> str | None:
@@ -103,6 +108,15 @@ class ConversationStore(QObject):
     def is_seeking(self) -> bool:
         return self._sought is not None
 
+    @property
+    def node_ids(self) -> tuple[str, ...]:
+        """The loaded part of the branch, oldest first."""
+        return tuple(self._branch.ids)
+
+    def holds(self, node_id: str) -> bool:
+        """Whether this node is loaded."""
+        return self._branch.holds(node_id)
+
     def place_of(self, index: int) -> tuple[str, int]:
         """The node that a row belongs to and the row's number among the node's: what `seek` takes."""
         return self._rows.place_of(index)
@@ -111,6 +125,21 @@ class ConversationStore(QObject):
         """Load what is needed to show a row of this node: `reached` tells where it is, `missed` that there is none."""
         self._sought = (node_id, number)
         self._go_on_seeking()
+
+    def edit(self, node_id: str) -> None:
+        """Turn a person's message into a field in its place; what was typed there before is there again."""
+        self._touch(self._branch.edit(node_id))
+
+    def edit_last(self) -> int | None:
+        """The same for the newest message: the row where it is edited, None where there is none."""
+        node_id = self._branch.last_message()
+        if node_id is None:
+            return None
+        self.edit(node_id)
+        return self._rows.index_of(node_id, 0)
+
+    def end_edit(self) -> None:
+        self._touch(self._branch.edit(None))
 
     def load_older(self) -> None:
         """Read the page above the oldest row, if there is one."""
@@ -139,27 +168,41 @@ class ConversationStore(QObject):
 
     def put_node(self, node: Node) -> None:
         self._touch(self._branch.put(node))
+        if self._is_written_elsewhere(node):
+            self.load()
         self.taskMessage.emit(node)
 
     def put_ask(self, ask: Ask) -> None:
         self._touch(self._branch.put_ask(ask))
 
     def put_agent(self, update: AgentUpdate) -> None:
-        """A head that moved to a node that is not here, or back while nobody works, shows another branch."""
-        head = update.agent.head_id
-        if head is None or not self._is_loaded:
+        """A head that moved to a node that is not here, or back, shows another branch."""
+        agent, before = update.agent, self.branches.agent
+        if before is not None and (agent.created_at, agent.id) < (before.created_at, before.id):
+            return  # the newest agent is the one that is shown
+        self.branches.agent = agent
+        if agent.head_id is None or not self._is_loaded:
             return
-        is_tip = bool(self._branch.ids) and self._branch.ids[-1] == head
-        at_work = self.task is not None and self.task.ended_at is None
-        if not self._branch.holds(head) or not (is_tip or at_work):
+        if not self._branch.holds(agent.head_id) or self._branch.is_back(agent.head_id, before):
             self.load()
 
     def put_delta(self, delta: TextDelta | ToolOutput) -> None:
         """Take streamed text; the rows follow within 33 ms."""
         self._pace.add(self._branch.add_text(delta) if isinstance(delta, TextDelta) else self._branch.add_output(delta))
 
+    def _is_written_elsewhere(self, node: Node) -> bool:
+        """The agent that is followed writes in another branch: a reply that is retried, or a lost race."""
+        task, agent = self.task, self.branches.agent
+        is_ours = task is not None and task.id == node.task_id and agent is not None and task.agent_id == agent.id
+        is_shown = self._branch.holds(node.id) or not self._is_loaded or self._is_held
+        return is_ours and task is not None and is_working(task) and not is_shown
+
     def _on_stored(self) -> None:
         self.load()
+
+    def _on_resent(self, node_id: str) -> None:
+        self.drafts.drop(node_id)
+        self.end_edit()
 
     def _touch(self, node_ids: Iterable[str]) -> None:
         """Make the rows of these nodes anew."""
@@ -206,7 +249,8 @@ class ConversationStore(QObject):
             self._branch.put_task(task)
         for ask in snapshot.asks:
             self._branch.put_ask(ask)
-        self._branch.show(snapshot.nodes, snapshot.has_more_nodes)
+        self.branches.agent = snapshot.agents[-1] if snapshot.agents else None
+        self._branch.show(snapshot.nodes, snapshot.has_more_nodes, snapshot.forks)
 
     def _show(self) -> None:
         sections = [(node_id, self._branch.rows(node_id)) for node_id in self._branch.ids]
@@ -231,7 +275,7 @@ class ConversationStore(QObject):
         if self._is_held or self._branch.ids[0] != before:
             self._go_on_seeking()
             return  # the branch was read anew meanwhile
-        touched = self._branch.prepend(page.nodes, page.has_more)
+        touched = self._branch.prepend(page.nodes, page.has_more, page.forks)
         older = touched[: len(page.nodes)]
         self._rows.prepend([(node_id, self._branch.rows(node_id)) for node_id in older])
         self._touch(touched[len(page.nodes) :])

@@ -2,7 +2,20 @@
 
 from typing import assert_never
 
-from app.window.rows import AskRow, EndRow, ImageRow, NoticeRow, Row, TextRow, ThinkingRow, ToolRow, UserRow
+from app.window.rows import (
+    AskRow,
+    EditRow,
+    EndRow,
+    ForkRow,
+    ImageRow,
+    NoticeRow,
+    OpenEndRow,
+    Row,
+    TextRow,
+    ThinkingRow,
+    ToolRow,
+    UserRow,
+)
 from app.window.theme.tokens import Tokens
 
 # A character of the base size takes about half its height in width; a line one and a half of it.
@@ -15,7 +28,11 @@ def gap(above: Row | None, row: Row, tokens: Tokens) -> int:
     match above, row:
         case None, _:
             return 0
-        case (UserRow(), _) | (_, UserRow() | EndRow() | AskRow()):
+        case (UserRow() | EditRow(), ForkRow()):
+            return tokens.space_tight
+        case (ForkRow(is_user=False), _):
+            return tokens.space_tight
+        case (UserRow() | EditRow() | ForkRow(), _) | (_, UserRow() | EditRow() | EndRow() | AskRow() | OpenEndRow()):
             return tokens.space_far
         case (ToolRow() | ThinkingRow(), ToolRow() | ThinkingRow()):
             return tokens.space_tight
@@ -28,12 +45,16 @@ def gap(above: Row | None, row: Row, tokens: Tokens) -> int:
 def estimate(row: Row, width: int, tokens: Tokens) -> int:
     """A cheap guess in pixels; it only has to make the scroll bar honest."""
     match row:
-        case UserRow():
+        case UserRow() | EditRow():
             return tokens.space_far + 2 * tokens.space_normal + _text(row.text, width * 4 // 5, tokens)
         case TextRow():
             return tokens.space_normal + _text(row.markdown, width, tokens)
         case ToolRow() | ThinkingRow() | NoticeRow():
             return tokens.space_far + tokens.space_normal
+        case ForkRow():
+            return tokens.space_far + tokens.space_normal
+        case OpenEndRow():
+            return 4 * tokens.space_far
         case EndRow() | AskRow():
             return 6 * tokens.space_far
         case ImageRow():

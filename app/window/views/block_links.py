@@ -7,6 +7,7 @@ from PySide6.QtGui import QClipboard, QDesktopServices
 
 from app.protocol.asks import Remember
 from app.window.stores.conversation import ConversationStore
+from app.window.views.branch_links import BranchLinks
 
 _SAFE_SCHEMES = ("http", "https", "mailto")
 
@@ -15,6 +16,7 @@ class ConversationActions:
     """A link of a model's may only lead to the web or to a folder or plain file that exists, never start a program."""
 
     def __init__(self, store: ConversationStore, clipboard: QClipboard) -> None:
+        self.branches = BranchLinks(store)
         self._store = store
         self._clipboard = clipboard
 

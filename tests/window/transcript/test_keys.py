@@ -119,10 +119,10 @@ def test_tab_goes_through_the_blocks_as_they_stand_and_out(page: MakePage, qtbot
     shown.view.settle()
     before.setFocus()
     seen: list[str] = []
-    for _ in range(5):
+    for _ in range(8):
         QApplication.sendEvent(focused(), _tab())
         seen.append(type(focused()).__name__)
-    assert seen == ["TranscriptView", "TextView", "LineButton", "TextView", "QLineEdit"]
+    assert seen == ["TranscriptView", "TextView", *["QuietButton"] * 3, "LineButton", "TextView", "QLineEdit"]
     assert focused() is after
     QApplication.sendEvent(focused(), _tab(back=True))
     assert focused() is shown.view or shown.view.isAncestorOf(focused())

@@ -1,0 +1,89 @@
+"""What a person asks for of a conversation's branches: edit a message, retry a reply, fork, switch."""
+
+from collections.abc import Coroutine
+from uuid import uuid4
+
+from PySide6.QtCore import QObject, Signal
+
+from app.protocol.agents import Agent, AgentSetHeadParams
+from app.protocol.tasks import TaskRetryParams, TaskStartParams
+from app.protocol.wire import AGENT_SET_HEAD, TASK_RETRY, TASK_START
+from app.window.stores.requests import Requests, is_working
+from app.window.stores.session import Session
+
+_LOCKED = "The agent is at work here. Stop it or wait until it is done, then try again."
+
+
+class BranchRequests(QObject):
+    """`agent` is whose head is shown, None until the engine told. `resent` has the message that was sent anew.
+
+    One thing at a time: while one is under way another one is not begun. A refusal is told by `requests.failed`.
+    """
+
+    resent = Signal(str)
+
+    def __init__(self, session: Session, requests: Requests) -> None:
+        super().__init__()
+        self.agent: Agent | None = None
+        self._session = session
+        self._requests = requests
+        self._is_busy = False
+
+    @property
+    def locked(self) -> str:
+        """Why nothing can be branched now, in words; empty when it can."""
+        task = self._requests.task
+        return _LOCKED if task is not None and is_working(task) else ""
+
+    def switch(self, node_id: str) -> None:
+        """Show the newest branch through this node, and go on from its end."""
+        self._set_head(node_id, to_leaf=True)
+
+    def fork(self, node_id: str) -> None:
+        """Go on from this node: what is written next begins a new branch."""
+        self._set_head(node_id, to_leaf=False)
+
+    def retry(self, node_id: str, model: str | None = None) -> None:
+        """Have a reply written anew, beside the one that is there."""
+        self._begin(self._retry(TaskRetryParams(node_id=node_id, task_id=_new_task_id(), model=model)))
+
+    def resend(self, node_id: str, text: str, attachments: tuple[str, ...]) -> None:
+        """Send a message in another form, beside the one that is there."""
+        options = self._requests.options
+        params = options.start(text, self._requests.conversation_id, sibling_of=node_id, attachments=attachments)
+        self._begin(self._resend(node_id, params))
+
+    def _set_head(self, node_id: str, *, to_leaf: bool) -> None:
+        agent = self.agent
+        if agent is not None:
+            params = AgentSetHeadParams(agent_id=agent.id, node_id=node_id, version=agent.version, to_leaf=to_leaf)
+            self._begin(self._move(params))
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        if self.locked or self._is_busy:
+            work.close()
+            if self.locked:
+                self._requests.failed.emit(self.locked)
+            return
+        self._is_busy = True
+        self._session.spawn(self._alone(work), self._requests.failed.emit)
+
+    async def _alone(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        finally:
+            self._is_busy = False
+
+    async def _move(self, params: AgentSetHeadParams) -> None:
+        await self._session.call(AGENT_SET_HEAD, params)
+
+    async def _retry(self, params: TaskRetryParams) -> None:
+        await self._session.call(TASK_RETRY, params)
+
+    async def _resend(self, node_id: str, params: TaskStartParams) -> None:
+        await self._session.call(TASK_START, params)
+        self.resent.emit(node_id)
+
+
+def _new_task_id() -> str:
+    return f"task_{uuid4().hex}"

@@ -1,0 +1,39 @@
+"""What blocks ask of a conversation's branches, passed on to its store."""
+
+from app.protocol.blocks import FileBlock, ImageBlock
+from app.protocol.conversations import Node
+from app.window.stores.conversation import ConversationStore
+
+
+class BranchLinks:
+    def __init__(self, store: ConversationStore) -> None:
+        self._store = store
+
+    def locked(self) -> str:
+        return self._store.branches.locked
+
+    def switch(self, node_id: str) -> None:
+        self._store.branches.switch(node_id)
+
+    def fork(self, node_id: str) -> None:
+        self._store.branches.fork(node_id)
+
+    def retry(self, node_id: str) -> None:
+        self._store.branches.retry(node_id)
+
+    def edit(self, node_id: str) -> None:
+        self._store.edit(node_id)
+
+    def end_edit(self) -> None:
+        self._store.end_edit()
+
+    def resend(self, node: Node, text: str) -> None:
+        """With the files that came with it."""
+        files = [block.path for block in node.blocks if isinstance(block, FileBlock | ImageBlock) and block.path]
+        self._store.branches.resend(node.id, text, tuple(files))
+
+    def draft(self, key: str, otherwise: str = "") -> str:
+        return self._store.drafts.get(key, otherwise)
+
+    def keep_draft(self, key: str, text: str) -> None:
+        self._store.drafts.put(key, text)
