@@ -48,6 +48,10 @@ class EntryDelegate(QStyledItemDelegate):
             self._write(painter, below, small, tokens.muted, detail)
         painter.restore()
 
+    def place_of(self, option: QStyleOptionViewItem, index: _Index) -> QRect:
+        """The entry itself, without the heading above it."""
+        return _rect(option).adjusted(0, self._heading_height() if _text(index, HEADING) else 0, 0, 0)
+
     def _paint_heading(self, painter: QPainter, place: QRect, heading: str) -> QRect:
         """The heading above an entry; gives back what is left for the entry."""
         if not heading:

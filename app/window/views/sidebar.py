@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.protocol.conversations import SearchHit
+from app.protocol.conversations import ConversationSearchResult
 from app.window.stores.stores import Stores
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
@@ -92,9 +92,9 @@ class SidebarView(QFrame):
         else:
             self._layers.setCurrentIndex(0)
 
-    def _on_found(self, hits: tuple[SearchHit, ...]) -> None:
+    def _on_found(self, result: ConversationSearchResult) -> None:
         if self.search.text().strip():
-            self.results.show_hits(hits)
+            self.results.show_hits(result.hits)
             self._layers.setCurrentWidget(self.results)
 
     def _on_conversations_changed(self) -> None:

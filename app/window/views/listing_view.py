@@ -1,0 +1,115 @@
+"""A list of conversations on the screen: opens them, and does to the marked one what its actions say."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent
+from PySide6.QtWidgets import QListView, QMenu
+
+from app.protocol.conversations import Conversation
+from app.window.stores.listing import Listing
+from app.window.theme.theme import Theme
+from app.window.views.conversation_model import ConversationModel
+from app.window.views.rename_delegate import RenameDelegate
+
+
+@dataclass(frozen=True, slots=True)
+class ListAction:
+    """One line of the menu of a conversation, and the keys that do the same; "" is none."""
+
+    text: str
+    keys: str
+    run: Callable[[Conversation], None]
+
+
+class ListingView(QListView):
+    """Enter or a click opens. A subclass gives the actions, which the menu shows."""
+
+    opened = Signal(str)
+    opened_behind = Signal(str)
+    renamed = Signal(str, str)
+
+    def __init__(self, listing: Listing, theme: Theme, name: str) -> None:
+        super().__init__()
+        self._listing = listing
+        self._model = ConversationModel(listing, self)
+        delegate = RenameDelegate(theme, self)
+        delegate.renamed.connect(self.renamed)
+        self.setAccessibleName(name)
+        self.setModel(self._model)
+        self.setItemDelegate(delegate)
+        self.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
+        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setLayoutMode(QListView.LayoutMode.Batched)
+        self.setMouseTracking(True)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.clicked.connect(self._on_picked)
+        self.activated.connect(self._on_picked)
+        self.customContextMenuRequested.connect(self._on_menu_asked)
+        theme.changed.connect(self.viewport().update)
+
+    @property
+    def marked(self) -> Conversation | None:
+        return self._model.at(self.currentIndex())
+
+    def mark(self, conversation_id: str) -> None:
+        """Select a conversation, if the list has loaded it."""
+        row = self._listing.index_of(conversation_id)
+        if row is None:
+            self.clearSelection()
+        else:
+            self.setCurrentIndex(self._model.index(row, 0))
+
+    def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
+        raise NotImplementedError
+
+    def edit_title(self, conversation: Conversation) -> None:
+        """Have its title changed in its place: `renamed` comes if it is another one."""
+        row = self._listing.index_of(conversation.id)
+        if row is not None:
+            self.edit(self._model.index(row, 0))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        conversation = self.marked
+        pressed = QKeySequence(event.keyCombination())
+        if conversation is not None:
+            for action in self.actions_for(conversation):
+                if action.keys and pressed == QKeySequence(action.keys):
+                    action.run(conversation)
+                    return
+        super().keyPressEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        conversation = self._model.at(self.indexAt(event.position().toPoint()))
+        if event.button() == Qt.MouseButton.MiddleButton and conversation is not None:
+            self.opened_behind.emit(conversation.id)
+            return
+        super().mouseReleaseEvent(event)
+
+    def open_actions(self) -> tuple[ListAction, ...]:
+        """The first two of every list."""
+        return (
+            ListAction("Open", "", lambda conversation: self.opened.emit(conversation.id)),
+            ListAction(
+                "Open in background", "Shift+Return", lambda conversation: self.opened_behind.emit(conversation.id)
+            ),
+        )
+
+    def _on_picked(self, index: QModelIndex) -> None:
+        conversation = self._model.at(index)
+        if conversation is not None:
+            self.opened.emit(conversation.id)
+
+    def _on_menu_asked(self, place: QPoint) -> None:
+        conversation = self._model.at(self.indexAt(place))
+        if conversation is None:
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for action in self.actions_for(conversation):
+            entry = menu.addAction(action.text)
+            entry.setShortcut(QKeySequence(action.keys))
+            entry.triggered.connect(lambda _=False, action=action: action.run(conversation))
+        menu.popup(self.viewport().mapToGlobal(place))
