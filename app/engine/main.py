@@ -20,6 +20,7 @@ import msgspec
 from app import log as logs
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
+from app.engine.agent.personalities import SHIPPED
 from app.engine.agent.recovery import mark_interrupted
 from app.engine.agent.runner import AgentTaskRunner
 from app.engine.broadcast import EventLog
@@ -33,7 +34,7 @@ from app.engine.server.services import Services
 from app.engine.server.socket import Server, bound
 from app.engine.settings import Settings
 from app.engine.stall import StallMeter
-from app.engine.storage import commands
+from app.engine.storage import commands, personalities
 from app.engine.storage.database import Database
 from app.engine.storage.engines import sqlite_url
 from app.engine.tools.orphans import reap_orphans
@@ -101,7 +102,9 @@ async def open_services(paths: Paths, shutdown: Callable[[], None], stack: Async
     _, head = await database.events.bounds()
     log = EventLog(database.journal, database.epoch, head)
     stack.callback(log.close)
-    database.journal.put(commands.prune(datetime.now(UTC) - _REMEMBERED))
+    database.journal.put(
+        commands.prune(datetime.now(UTC) - _REMEMBERED), *(personalities.add(shipped) for shipped in SHIPPED)
+    )
     await mark_interrupted(database, log)
     keys = KeyStore(paths.keys, os.environ)
     models = ModelRouter(keys, Path(str(files("resources") / "tour")))

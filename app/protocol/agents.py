@@ -8,7 +8,7 @@ ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 
 
 class Personality(Wire, frozen=True, kw_only=True):
-    """A reusable preset. Empty `model` means the default model; empty `tools` means all."""
+    """A reusable preset. Empty `model` means the default model, empty `tools` all, an empty prompt the engine's own."""
 
     id: str
     name: str
@@ -55,9 +55,10 @@ class AgentSetHeadResult(Wire, frozen=True, kw_only=True):
 
 
 class PersonalityListResult(Wire, frozen=True, kw_only=True):
-    """By name. The one with the id `assistant` is what an agent has that was given none; it cannot be deleted.
+    """By name. The one with the id `assistant` is what an agent has that was given none.
 
-    `shipped` are those that come with Errand, as they came: what a changed one can be set back to. `tools` are the
+    `shipped` are those that come with Errand, as they came: what a changed one can be set back to. They cannot be
+    deleted. `tools` are the
     names that a personality may list.
     """
 

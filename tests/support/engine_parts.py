@@ -87,6 +87,7 @@ class EngineParts:
         max_turns: int | None = None,
         conversation_id: str | None = None,
         task_id: str | None = None,
+        personality_id: str | None = None,
     ) -> Task:
         """Start a task that talks to the model server."""
         params = TaskStartParams(
@@ -100,6 +101,7 @@ class EngineParts:
             approve=approve,
             mode=mode,
             max_turns=max_turns,
+            personality_id=personality_id,
         )
         return await self.services.runner.start(params, "the test")
 

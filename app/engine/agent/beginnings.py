@@ -11,7 +11,7 @@ from app.engine.agent.assembly import Assembly
 from app.engine.agent.branch import Branch
 from app.engine.agent.context import messages_of
 from app.engine.agent.opening import new_task, publish_message, publish_task
-from app.engine.agent.place import Place
+from app.engine.agent.place import Place, personality_of, with_personality
 from app.engine.agent.prompting import text as prompt_text
 from app.engine.agent.task import moved
 from app.engine.agent.task_run import TaskRun
@@ -38,7 +38,7 @@ class Beginnings:
 
     async def new(self, params: TaskStartParams, place: Place, agent: Agent) -> Beginning:
         """With a message, after the agent's head or beside the message that it takes the place of."""
-        place = replace(place, agent=agent)
+        place = replace(place, agent=with_personality(agent, place.personality))
         after = await self._before_sibling(params) if params.sibling_of is not None else agent.head_id
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open(task.model, task.api_base, params.api_key)
@@ -55,7 +55,7 @@ class Beginnings:
 
         A budget that cannot be kept is not taken over."""
         assert reply.parent_id is not None, "a reply follows something"
-        place = replace(place, agent=agent)
+        place = replace(place, agent=with_personality(agent, place.personality))
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open(task.model, task.api_base, params.api_key)
         if not self._models.has_price(task.model):  # a remark about it would stand between the reply and its sibling
@@ -69,9 +69,7 @@ class Beginnings:
 
     async def resumed(self, task: Task, agent: Agent) -> Beginning:
         """Where it was interrupted, from its last finished step."""
-        personality = await self._assembly.database.personalities.get(agent.personality_id)
-        if personality is None:
-            raise NotFound(f"The personality {agent.personality_id!r} of agent {agent.name!r} is gone. Choose another.")
+        personality = await personality_of(None, agent, self._assembly.database)
         model = self._models.open(task.model, task.api_base, None)
         path = await self._path(agent.head_id)
         await self._check_branch(task, path)

@@ -10,13 +10,13 @@ from app.engine.broadcast import EventLog
 from app.engine.errors import InvalidParams, NotFound
 from app.engine.ids import new_id
 from app.engine.storage.database import Database
+from app.engine.storage.personalities import ASSISTANT
 from app.paths import Paths
 from app.protocol.agents import Agent, Personality
 from app.protocol.conversations import Conversation
 from app.protocol.events import AgentUpdate, ConversationUpdate
 from app.protocol.tasks import TaskStartParams
 
-DEFAULT_PERSONALITY = "assistant"
 _TITLE_LENGTH = 60
 
 
@@ -31,10 +31,23 @@ async def find_place(params: TaskStartParams, database: Database, paths: Paths) 
     """Where `params` point, or a new conversation with a new agent. Nothing is stored yet."""
     conversation = await _conversation(params, database, paths)
     agent = await _agent(params, conversation, database)
-    personality = await database.personalities.get(agent.personality_id)
+    personality = await personality_of(params.personality_id, agent, database)
+    return Place(conversation, with_personality(agent, personality), personality)
+
+
+def with_personality(agent: Agent, personality: Personality) -> Agent:
+    """The agent as this personality. It is stored with the agent's next move."""
+    return msgspec.structs.replace(agent, personality_id=personality.id, name=personality.name)
+
+
+async def personality_of(asked_for: str | None, agent: Agent, database: Database) -> Personality:
+    """The one asked for, or the agent's own; where that was deleted, the one that is always there."""
+    personality = await database.personalities.get(asked_for or agent.personality_id)
+    if personality is None and asked_for is None:
+        personality = await database.personalities.get(ASSISTANT.id)
     if personality is None:
-        raise NotFound(f"The personality {agent.personality_id!r} of agent {agent.name!r} is gone. Choose another.")
-    return Place(conversation, agent, personality)
+        raise NotFound(f"There is no personality {asked_for or agent.personality_id!r}. Choose another.")
+    return personality
 
 
 def publish_place(place: Place, log: EventLog) -> None:
@@ -75,8 +88,8 @@ async def _agent(params: TaskStartParams, conversation: Conversation, database: 
     return Agent(
         id=new_id("agent"),
         conversation_id=conversation.id,
-        personality_id=DEFAULT_PERSONALITY,
-        name=DEFAULT_PERSONALITY,
+        personality_id=ASSISTANT.id,
+        name=ASSISTANT.name,
         head_id=None,
         version=0,
         created_at=datetime.now(UTC),

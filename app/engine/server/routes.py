@@ -1,6 +1,16 @@
 """All routes: one for each row of the protocol's table."""
 
-from app.engine.server.handlers import agents, asks, conversations, engine, grants, models, settings, tasks
+from app.engine.server.handlers import (
+    agents,
+    asks,
+    conversations,
+    engine,
+    grants,
+    models,
+    personalities,
+    settings,
+    tasks,
+)
 from app.engine.server.route import Served
 
 ROUTES: tuple[Served, ...] = (
@@ -9,6 +19,7 @@ ROUTES: tuple[Served, ...] = (
     *asks.HANDLERS,
     *conversations.HANDLERS,
     *agents.HANDLERS,
+    *personalities.HANDLERS,
     *grants.HANDLERS,
     *models.HANDLERS,
     *settings.HANDLERS,

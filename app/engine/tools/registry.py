@@ -5,14 +5,13 @@ from app.engine.tools.base import Tool, Workplace
 from app.engine.tools.code import Code
 from app.engine.tools.shell import Shell
 
-TOOLS: tuple[type[Tool], ...] = (Shell, Code)
+TOOLS = (Shell, Code)
+NAMES = tuple(tool.name for tool in TOOLS)
 
 
 def bind(workplace: Workplace, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
     """Tools for one task; without names all of them. An unknown name is a ConfigurationError."""
-    tools = tuple(tool(workplace) for tool in TOOLS)
-    known = {tool.name for tool in tools}
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in names if name not in NAMES]
     if unknown:
-        raise ConfigurationError(f"There is no tool {unknown[0]}; there are {', '.join(sorted(known))}.")
-    return tuple(tool for tool in tools if not names or tool.name in names)
+        raise ConfigurationError(f"There is no tool {unknown[0]}; there are {', '.join(sorted(NAMES))}.")
+    return tuple(tool(workplace) for tool in TOOLS if not names or tool.name in names)

@@ -1,0 +1,77 @@
+"""Personalities: listed, saved, deleted."""
+
+import re
+
+from app.engine.agent.personalities import SHIPPED, is_shipped
+from app.engine.errors import Conflict, InvalidParams, NotFound
+from app.engine.server.route import Route
+from app.engine.server.services import Services
+from app.engine.server.session import Session
+from app.engine.tools.registry import NAMES
+from app.protocol.agents import (
+    Personality,
+    PersonalityDeleteParams,
+    PersonalityListResult,
+    PersonalitySaveParams,
+    PersonalitySaveResult,
+)
+from app.protocol.engine import EmptyParams, EmptyResult
+from app.protocol.events import PersonalityDeleted, PersonalityUpdate
+from app.protocol.wire import PERSONALITY_DELETE, PERSONALITY_LIST, PERSONALITY_SAVE
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_LONGEST_NAME = 100
+_LONGEST_PROMPT = 100_000
+
+
+async def list_all(services: Services, session: Session, params: EmptyParams) -> PersonalityListResult:
+    return PersonalityListResult(
+        personalities=await services.database.personalities.all(), shipped=SHIPPED, tools=NAMES
+    )
+
+
+async def save(services: Services, session: Session, params: PersonalitySaveParams) -> PersonalitySaveResult:
+    _check(params.personality)
+    await _check_name(services, params.personality)
+    services.log.publish(PersonalityUpdate(personality=params.personality))
+    await services.log.flush()
+    return PersonalitySaveResult(personality=params.personality)
+
+
+async def delete(services: Services, session: Session, params: PersonalityDeleteParams) -> EmptyResult:
+    if is_shipped(params.personality_id):
+        raise Conflict(f"{params.personality_id} comes with Errand and stays. Change it as you like.")
+    if await services.database.personalities.get(params.personality_id) is None:
+        raise NotFound(f"There is no personality {params.personality_id!r}.")
+    services.log.publish(PersonalityDeleted(personality_id=params.personality_id))
+    await services.log.flush()
+    return EmptyResult()
+
+
+def _check(personality: Personality) -> None:
+    if not _ID.fullmatch(personality.id):
+        raise InvalidParams("id: 1 to 100 letters, digits, `-` and `_`.")
+    if not 1 <= len(personality.name.strip()) <= _LONGEST_NAME:
+        raise InvalidParams(f"name: a text of 1 to {_LONGEST_NAME} characters.")
+    if len(personality.system_prompt) > _LONGEST_PROMPT:
+        raise InvalidParams(
+            f"systemPrompt: {len(personality.system_prompt):,} characters; at most {_LONGEST_PROMPT:,}."
+        )
+    if personality.model and "/" not in personality.model:
+        raise InvalidParams(f"model: {personality.model!r} is not provider/model, such as openai/gpt-5.4.")
+    unknown = [name for name in personality.tools if name not in NAMES]
+    if unknown:
+        raise InvalidParams(f"tools: there is no tool {unknown[0]!r}; there are {', '.join(NAMES)}.")
+
+
+async def _check_name(services: Services, personality: Personality) -> None:
+    for other in await services.database.personalities.all():
+        if other.id != personality.id and other.name.casefold() == personality.name.strip().casefold():
+            raise Conflict(f"There is a personality named {other.name!r} already. Choose another name.")
+
+
+HANDLERS = (
+    Route(PERSONALITY_LIST, list_all),
+    Route(PERSONALITY_SAVE, save),
+    Route(PERSONALITY_DELETE, delete),
+)

@@ -1,0 +1,61 @@
+"""Personalities through the dispatcher."""
+
+import msgspec
+
+from app.engine.storage.personalities import ASSISTANT
+from app.engine.tools.registry import NAMES
+from app.protocol.agents import Personality, PersonalityListResult
+from app.protocol.events import Event, PersonalityDeleted, PersonalityUpdate
+from app.protocol.json import JsonObject
+from tests.support.engine_server import EngineServer
+from tests.support.raw_client import RawClient, error_of, raw_client
+
+PIRATE: JsonObject = {"id": "pirate", "name": "Pirate", "systemPrompt": "Talk like one.", "tools": ["code"]}
+SAVED = Personality(id="pirate", name="Pirate", system_prompt="Talk like one.", tools=("code",))
+
+
+async def listed(client: RawClient, request_id: int) -> PersonalityListResult:
+    return msgspec.convert((await client.ask("personality/list", request_id))["result"], PersonalityListResult)
+
+
+async def test_a_personality_is_saved_changed_told_to_all_and_deleted(engine: EngineServer) -> None:
+    async with raw_client(engine) as client, raw_client(engine, client_id="other") as other:
+        await other.ask("subscribe", 1, scope="all", detail="summary")
+        await client.ask("personality/save", 1, personality=PIRATE)
+        assert (await listed(client, 2)).personalities == (ASSISTANT, SAVED)
+        await client.ask("personality/save", 3, personality={**PIRATE, "thinkingLevel": "high"})
+        await client.ask("personality/delete", 4, personalityId="pirate")
+        assert (await listed(client, 5)).personalities == (ASSISTANT,)
+        told: list[Event] = [(await other.event()).event for _ in range(3)]
+    assert told == [
+        PersonalityUpdate(personality=SAVED),
+        PersonalityUpdate(personality=msgspec.structs.replace(SAVED, thinking_level="high")),
+        PersonalityDeleted(personality_id="pirate"),
+    ]
+
+
+async def test_the_list_says_which_ship_with_errand_and_which_tools_there_are(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        result = await listed(client, 1)
+    assert [personality.id for personality in result.shipped] == ["assistant", "coder", "researcher", "writer"]
+    assert result.tools == NAMES
+
+
+async def test_what_can_not_work_is_refused_in_words(engine: EngineServer) -> None:
+    wrong: list[tuple[JsonObject, str]] = [
+        ({"id": "a b"}, "id:"),
+        ({"id": ""}, "id:"),
+        ({"name": "  "}, "name:"),
+        ({"systemPrompt": "x" * 100_001}, "100,001 characters"),
+        ({"model": "gpt"}, "provider/model"),
+        ({"tools": ["telepathy"]}, "telepathy"),
+    ]
+    async with raw_client(engine) as client:
+        for number, (change, words) in enumerate(wrong):
+            answer = await client.ask("personality/save", number, personality={**PIRATE, **change})
+            assert error_of(answer)[1] == "invalid_params" and words in error_of(answer)[2]
+        same_name = await client.ask("personality/save", "n", personality={**PIRATE, "name": "ASSISTANT"})
+        assert error_of(same_name)[1] == "conflict"
+        assert error_of(await client.ask("personality/delete", "d", personalityId="pirate"))[1] == "not_found"
+        shipped = error_of(await client.ask("personality/delete", "s", personalityId="assistant"))
+        assert shipped[1] == "conflict" and "comes with Errand" in shipped[2]
