@@ -25,8 +25,5 @@ class Commands(QObject):
         for action in ACTIONS:
             entry = QAction(action.text, window)
             entry.setShortcuts([QKeySequence(keys) for keys in action.shortcuts])
-            entry.triggered.connect(partial(self._on_triggered, action.name))
+            entry.triggered.connect(partial(self.do, action.name))
             window.addAction(entry)
-
-    def _on_triggered(self, name: ActionName, checked: bool) -> None:
-        self.do(name)
