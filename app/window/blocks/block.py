@@ -42,6 +42,9 @@ class Block(QWidget):
     def set_open(self, is_open: bool) -> None:
         """Open or closed in place; for the blocks that can be."""
 
+    def show_found(self, count: int) -> None:
+        """How often a search finds something in what is closed; 0 for nothing. For the blocks that can be opened."""
+
     def take_focus(self) -> None:
         """Give the keyboard to what answers it; for the blocks that wait for a person."""
 

@@ -21,6 +21,11 @@ class Piece:
     gives_way: bool = False
 
 
+def found_pieces(count: int) -> list[Piece]:
+    """What a closed card says of a search's hits in it."""
+    return [Piece("·"), Piece(f"{count} found", "waiting")] if count else []
+
+
 class LineButton(QAbstractButton):
     """Click, Space and Enter open and close. Its accessible name is what the line says."""
 

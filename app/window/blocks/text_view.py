@@ -1,8 +1,9 @@
 """Text to read, select and copy, as high as its content: it never scrolls down by itself, the transcript does."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import QPoint, QSize, Qt, QUrl, Signal
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QFocusEvent,
@@ -38,6 +39,8 @@ class TextView(QTextBrowser):
         self._shown: QTextDocument | None = None
         self._has_ring = False
         self._marks: tuple[TextMark, ...] = ()
+        self._found_for: tuple[int, re.Pattern[str]] | None = None
+        self._found: tuple[tuple[int, int], ...] = ()
         self._pressed_link = ""
         self._pressed_at = QPoint()
         self.setAccessibleName(name)
@@ -63,6 +66,7 @@ class TextView(QTextBrowser):
         document.setParent(self)
         self.show_marks(())  # Qt keeps them over a new document, and crashes when the old one is gone
         self.setDocument(document)
+        self._found_for = None
         if self._shown is not None:
             # Else it would live as long as the view.
             self._shown.setParent(None)
@@ -84,6 +88,14 @@ class TextView(QTextBrowser):
         self._marks = tuple(marks)
         self.setExtraSelections([self._extra(mark) for mark in marks])
 
+    def occurrences(self, pattern: re.Pattern[str]) -> tuple[tuple[int, int], ...]:
+        """Where it stands in the text, from the first character to before the last one; looked for once a text."""
+        asked = (self.document().revision(), pattern)
+        if asked != self._found_for:
+            text = self.toPlainText()
+            self._found_for, self._found = asked, tuple(_places(text, pattern))
+        return self._found
+
     def between(self, start: int, end: int) -> QTextCursor:
         """A cursor that has selected from one character to before another one, as far as there are so many."""
         last = self.document().characterCount() - 1
@@ -91,6 +103,21 @@ class TextView(QTextBrowser):
         cursor.setPosition(min(start, last))
         cursor.setPosition(min(end, last), QTextCursor.MoveMode.KeepAnchor)
         return cursor
+
+    def reveal(self, start: int, end: int) -> QRect:
+        """Scroll within the text, where it scrolls, to this stretch; where that is now, in places of the viewport."""
+        for bar, length, side in (
+            (self.verticalScrollBar(), self.viewport().height(), QRect.top),
+            (self.horizontalScrollBar(), self.viewport().width(), QRect.right),
+        ):
+            place = side(self._stretch(start, end))
+            if bar.maximum() and not 0 <= place < length:
+                bar.setValue(bar.value() + place - length // 2)
+        return self._stretch(start, end)
+
+    def _stretch(self, start: int, end: int) -> QRect:
+        first, last = self.between(start, start), self.between(end, end)
+        return self.cursorRect(first).united(self.cursorRect(last))
 
     def hasHeightForWidth(self) -> bool:
         return True
@@ -175,3 +202,13 @@ class TextView(QTextBrowser):
 
     def _on_anchor_clicked(self, url: QUrl) -> None:
         self.link.emit(url.toString())
+
+
+def _places(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Counted as Qt counts: a character outside the first plane, such as most emoji, is two."""
+    is_wide = any(letter > "\uffff" for letter in text)
+    for match in pattern.finditer(text):
+        start, end = match.span()
+        if is_wide:
+            start, end = (len(text[:place].encode("utf-16-le")) // 2 for place in (start, end))
+        yield start, end

@@ -4,7 +4,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
-from app.window.blocks.line_button import LineButton, Piece
+from app.window.blocks.line_button import LineButton, Piece, found_pieces
 from app.window.blocks.markdown import markdown_document, plain_document
 from app.window.blocks.one_line import one_line
 from app.window.blocks.text_view import TextView
@@ -19,6 +19,7 @@ class ThinkingBlock(Block):
         super().__init__(theme, actions, parent)
         self._row: ThinkingRow | None = None
         self._is_open = False
+        self._found = 0
         self._streamed: str | None = None
         self._line = LineButton(theme, self)
         self._line.clicked.connect(self._on_clicked)
@@ -40,14 +41,21 @@ class ThinkingBlock(Block):
 
     def set_row(self, row: Row) -> None:
         assert isinstance(row, ThinkingRow)
-        self._row = row
+        self._row, self._found = row, 0
         self._show()
+
+    def show_found(self, count: int) -> None:
+        if count != self._found:
+            self._found = count
+            if self._row is not None:
+                self._show()
 
     def _show(self) -> None:
         assert self._row is not None
         row, verb = self._row, "Thinking" if self._row.streaming else "Thought"
         preview = [] if self._is_open else [Piece(one_line(row.text[-600:] if row.streaming else row.text, _PREVIEW))]
-        self._line.show_line("brain", "muted", [Piece(verb, "text"), *_giving_way(preview)], can_open=bool(row.text))
+        pieces = [Piece(verb, "text"), *_giving_way(preview), *found_pieces(self._found)]
+        self._line.show_line("brain", "muted", pieces, can_open=bool(row.text))
         is_shown = self._is_open and bool(row.text)
         self._text.setVisible(is_shown)
         if is_shown:

@@ -9,7 +9,7 @@ from app.protocol.json import JsonObject
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.blocks.call_words import icon_of
-from app.window.blocks.line_button import LineButton, Piece
+from app.window.blocks.line_button import LineButton, Piece, found_pieces
 from app.window.blocks.one_line import one_line
 from app.window.blocks.tool_card import ToolCard
 from app.window.rows import Row, ToolRow
@@ -23,6 +23,7 @@ class ToolBlock(Block):
         super().__init__(theme, actions, parent)
         self._row: ToolRow | None = None
         self._is_open = False
+        self._found = 0
         self._line = LineButton(theme, self)
         self._line.clicked.connect(self._on_clicked)
         self._card: ToolCard | None = None
@@ -37,10 +38,19 @@ class ToolBlock(Block):
 
     def set_row(self, row: Row) -> None:
         assert isinstance(row, ToolRow)
-        self._row = row
-        icon, tint, pieces = _line_of(row)
-        self._line.show_line(icon, tint, pieces, can_open=True)
+        self._row, self._found = row, 0
+        self._show_line(row)
         self._show_card()
+
+    def show_found(self, count: int) -> None:
+        if count != self._found:
+            self._found = count
+            if self._row is not None:
+                self._show_line(self._row)
+
+    def _show_line(self, row: ToolRow) -> None:
+        icon, tint, pieces = _line_of(row)
+        self._line.show_line(icon, tint, [*pieces, *found_pieces(self._found)], can_open=True)
 
     def _on_clicked(self, is_checked: bool) -> None:
         self._is_open = is_checked

@@ -28,7 +28,7 @@ class Drag(QObject):
         self._pressed: QPoint | None = None
         self._is_dragging = False
         self._point = QPoint()
-        self._doubled_at = 0
+        self._doubled_at: int | None = None
         self._edge = QTimer(self, interval=_FRAME_MS)
         self._edge.timeout.connect(self._on_edge)
 
@@ -74,7 +74,8 @@ class Drag(QObject):
         self._doubled_at = timestamp
 
     def is_third(self, timestamp: int) -> bool:
-        return 0 < timestamp - self._doubled_at < QGuiApplication.styleHints().mouseDoubleClickInterval()
+        before, self._doubled_at = self._doubled_at, None
+        return before is not None and timestamp - before < QGuiApplication.styleHints().mouseDoubleClickInterval()
 
     def _follow(self) -> None:
         inside = QPoint(self._point.x(), min(max(self._point.y(), 0), self._viewport.height() - 1))

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.transcript.drag import Drag
-from app.window.transcript.marks import mark_block
+from app.window.transcript.marks import Sought, is_plain, mark_block
 from app.window.transcript.parts import part_at, position_at
 from app.window.transcript.selection import Selection, Spot
 from app.window.transcript.source import RowSource
@@ -32,6 +32,7 @@ class Reader(QObject):
         self._viewport = viewport
         self._shown = range(0)
         self._has_marks = False
+        self._sought: Sought | None = None
         self._plain: list[Block] = []
         self.selection = Selection(rows)
         self._drag = Drag(self.selection, self._spot_at, viewport)
@@ -44,22 +45,31 @@ class Reader(QObject):
         self._shown = shown
         self._plain.clear()
         span = self.selection.span()
-        if span is None and not self._has_marks:
+        if span is None and self._sought is None and not self._has_marks:
             return
-        self._has_marks = span is not None
+        self._has_marks = span is not None or self._sought is not None
         for index, block in self._stage.all_blocks():
-            if mark_block(block, index, span) and index in shown:
+            key = self._rows.row(index).key
+            mark_block(block, index, key, span, self._sought)
+            if index in shown and is_plain(block, index, key, span, self._sought):
                 self._plain.append(block)
         self._viewport.update()
 
+    def seek(self, sought: Sought | None) -> None:
+        """Mark what is searched for, or nothing more."""
+        self._sought = sought
+        self._on_changed()
+
     def plain_places(self) -> Iterator[QRect]:
-        """Where selected rows stand that have no text to mark."""
+        """Where rows stand that are selected or looked at and have no text to mark."""
         return (block.geometry() for block in self._plain)
 
     def press(self, event: QMouseEvent) -> None:
         if event.button() != _LEFT:
             event.ignore()
             return
+        if self._sought is not None and self._sought.is_passing:
+            self._sought = None
         point = event.position().toPoint()
         if self._drag.is_third(event.timestamp()):
             self._drag.take(self._unit_at(point, QTextCursor.SelectionType.BlockUnderCursor))

@@ -102,6 +102,16 @@ class Stage(QObject):
         """Whether a person opened the card of this row."""
         return self._rows.row(index).key in self._open
 
+    def open(self, index: int) -> None:
+        """Open the card of this row, as a click on it would."""
+        row = self._rows.row(index)
+        if row.key not in self._open:
+            self._open.add(row.key)
+            block = self.block(index)
+            block.set_open(True)
+            block.set_row(row)
+            self.heights.forget(index)
+
     def has_block(self, index: int) -> bool:
         return index in self._blocks
 

@@ -1,5 +1,8 @@
 """The transcript: one column of blocks, made only where they are seen. What a block shows it leaves to `blocks`."""
 
+import re
+from collections.abc import Sequence
+
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import (
     QKeyEvent,
@@ -20,6 +23,7 @@ from app.window.theme.theme import Theme
 from app.window.transcript.anchor import Anchor
 from app.window.transcript.focus import focus_next
 from app.window.transcript.glide import Glide
+from app.window.transcript.marks import Sought, current, found_in
 from app.window.transcript.pills import LatestPill, OlderPill
 from app.window.transcript.reader import Reader
 from app.window.transcript.source import RowSource, bound
@@ -94,6 +98,26 @@ class TranscriptView(QAbstractScrollArea):
         self._stage.block(index).take_focus()
         if self.viewport().isAncestorOf(self.window().focusWidget()):
             self._reveal(self.window().focusWidget())
+
+    def mark(self, sought: Sought | None) -> None:
+        """Mark what is searched for wherever it is seen; None marks nothing."""
+        self._reader.seek(sought)
+
+    def mark_words(self, words: Sequence[str]) -> None:
+        """Mark each of these words, whatever its case, until something else is marked or a person clicks."""
+        known = [re.escape(word) for word in sorted(words, key=len, reverse=True) if word.strip()]
+        self.mark(Sought(re.compile("|".join(known), re.IGNORECASE)) if known else None)
+
+    def show_hit(self, index: int, sought: Sought) -> None:
+        """Bring a hit of this row into view, opening the card that hides it, and mark all."""
+        if sought.counts.get(sought.key, 0) > len(found_in(self._stage.block(index), sought.pattern)):
+            self._stage.open(index)
+        self._reader.seek(sought)
+        if index not in self._shown:
+            self.to_row(index)
+        else:
+            self.settle()
+        self._reveal_hit(index, sought)
 
     def scroll_by(self, pixels: int) -> None:
         """Down by `pixels`, up if negative, at once."""
@@ -320,6 +344,17 @@ class TranscriptView(QAbstractScrollArea):
             self.scroll_by(top - self._pad)
         elif bottom > self.viewport().height():
             self.scroll_by(bottom - self.viewport().height() + self._pad)
+
+    def _reveal_hit(self, index: int, sought: Sought) -> None:
+        """As little as needed, but never at the very edge."""
+        block = self._stage.block(index)
+        hit = current(found_in(block, sought.pattern), sought.key, sought)
+        place = hit.view.reveal(hit.start, hit.end) if hit is not None else block.rect()
+        near = hit.view.viewport() if hit is not None else block
+        top = near.mapTo(self.viewport(), place.topLeft()).y()
+        room = self.viewport().height()
+        if top < self._pad or top + place.height() > room - self._pad:
+            self.scroll_by(top - room // 3)
 
     # Numbers.
 

@@ -1,12 +1,14 @@
 """What a tab shows: the transcript or a welcome, the status line, the composer."""
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QClipboard, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.protocol.asks import Ask
 from app.window.models import ModelStore
-from app.window.rows import AskRow, UserRow
+from app.window.rows import AskRow
 from app.window.state import Place
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.requests import is_working
@@ -21,6 +23,9 @@ from app.window.views.start_choices import StartChoices
 from app.window.views.status_line import StatusLine
 from app.window.views.welcome import WelcomeView
 from app.window.widgets.banner import Banner
+
+if TYPE_CHECKING:
+    from app.window.views.find_bar import FindBar
 
 _NOT_HERE = "That message stands in another branch of this conversation, which cannot be shown yet."
 _INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
@@ -53,6 +58,8 @@ class ConversationView(QWidget):
         self.composer = ComposerView(theme, self.choices)
         self.queue = QueueView(store.queue, theme)
         self.interrupted = Banner(theme)
+        self._find_bar: FindBar | None = None
+        self._find_place = QVBoxLayout()
         self._layers = QStackedWidget()
         self._lay_out()
         self._connect()
@@ -110,10 +117,36 @@ class ConversationView(QWidget):
         else:
             self.transcript.focus_row(row)
 
+    def open_find(self) -> None:
+        """Open the search in this conversation, with the keyboard in it."""
+        self._made_find_bar().open()
+
+    def find_next(self, *, forward: bool) -> None:
+        """To the next hit or the one before it; where nothing is searched the search opens."""
+        bar = self._made_find_bar()
+        if not bar.isVisible():
+            bar.open()
+        elif forward:
+            bar.next()
+        else:
+            bar.previous()
+
     def choose(self, workspace: str, model: str) -> None:
         """Take these for the next task that is started here."""
         self.choices.choose(workspace, model)
         self._use_choices()
+
+    def _made_find_bar(self) -> "FindBar":
+        from app.window.stores.find import FindStore
+        from app.window.views.find_bar import FindBar  # most conversations are never searched
+
+        if self._find_bar is None:
+            find = FindStore(self.store, self._stores.session)
+            find.failed.connect(self.store.failed)
+            self._find_bar = FindBar(find, self.transcript, self._theme)
+            self._find_bar.elsewhere_asked.connect(self.go_to)
+            self._find_place.addWidget(self._find_bar)
+        return self._find_bar
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
@@ -135,6 +168,7 @@ class ConversationView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        column.addLayout(self._find_place)
         column.addWidget(self._layers, 1)
         column.addWidget(self.interrupted)
         column.addLayout(centred)
@@ -238,9 +272,7 @@ class ConversationView(QWidget):
         self.choices.offer(self._models.ready, self._models.default)
 
     def _on_recall_asked(self) -> None:
-        """Up in an empty field brings back the last message."""
-        for index in reversed(range(self.store.count())):
-            row = self.store.row(index)
-            if isinstance(row, UserRow):
-                self.composer.set_text(row.text)
-                return
+        """Up in an empty field edits the last message in its place."""
+        row = self.store.edit_last()
+        if row is not None:
+            self.transcript.focus_row(row)

@@ -106,6 +106,9 @@ class MainWindow(QMainWindow):
             "allow_once": self._on_allow_once,
             "palette": self._on_palette,
             "search": self._on_search,
+            "find": self._on_find,
+            "find_next": self._on_find_next,
+            "find_previous": self._on_find_previous,
             "close_tab": self.pages.close_front,
             "reopen_tab": self.pages.reopen,
             "next_tab": partial(self.pages.step, 1),
@@ -190,6 +193,15 @@ class MainWindow(QMainWindow):
 
     def _on_allow_once(self) -> None:
         self.pages.front.allow_once()
+
+    def _on_find(self) -> None:
+        self.pages.front.open_find()
+
+    def _on_find_next(self) -> None:
+        self.pages.front.find_next(forward=True)
+
+    def _on_find_previous(self) -> None:
+        self.pages.front.find_next(forward=False)
 
     def _on_palette(self) -> None:
         self._palette.open_over(self)

@@ -39,6 +39,12 @@ class SearchField(QLineEdit):
         self._pause.timeout.connect(self._on_paused)
         theme.changed.connect(self._on_theme_changed)
 
+    def search_now(self) -> bool:
+        """Without waiting for a pause; False if all that was typed is told already."""
+        is_new = self.text().strip() != self._told
+        self._on_paused()
+        return is_new
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self.text():
             self.clear()
