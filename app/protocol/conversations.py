@@ -125,6 +125,13 @@ class TreeNode(Wire, frozen=True, kw_only=True):
     task_id: str | None = None
 
 
+class TreeHead(Wire, frozen=True, kw_only=True):
+    """Where an agent stands in the tree: at its head, or at the nearest node above it that is not left out."""
+
+    agent_id: str
+    node_id: str | None
+
+
 class ConversationTreeParams(Wire, frozen=True, kw_only=True):
     conversation_id: str
 
@@ -138,6 +145,7 @@ class ConversationTreeResult(Wire, frozen=True, kw_only=True):
     nodes: tuple[TreeNode, ...]
     agents: tuple[Agent, ...]
     tasks: tuple[Task, ...]
+    heads: tuple[TreeHead, ...] = ()
 
 
 class ConversationSearchParams(Wire, frozen=True, kw_only=True):

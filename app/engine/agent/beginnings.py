@@ -97,7 +97,7 @@ class Beginnings:
         if any(node.task_id == task.id for node in path):
             return
         outline = await self._assembly.database.trees.outline(task.conversation_id)
-        if any(node.task_id == task.id for node in outline):
+        if any(node.task_id == task.id for node in outline.nodes):
             raise IllegalMove("The agent is on another branch now. Go back to the branch of this task, then resume it.")
 
 

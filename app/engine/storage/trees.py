@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -50,6 +51,17 @@ class _Sketch(msgspec.Struct, rename="camel"):
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """All that people and agents wrote, oldest first; each follows the nearest such node above it.
+
+    `nearest` has for every node of the conversation itself or, if it is left out, what it stands under.
+    """
+
+    nodes: tuple[TreeNode, ...]
+    nearest: dict[str, str | None]
+
+
 class TreeStore:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -78,23 +90,22 @@ class TreeStore:
         rows = await self._reader.rows(_NEWEST_BELOW, {"id": node_id})
         return rows[0].id if rows else node_id
 
-    async def outline(self, conversation_id: str) -> tuple[TreeNode, ...]:
-        """All that people and agents wrote, oldest first; each follows the nearest such node above it."""
+    async def outline(self, conversation_id: str) -> Outline:
         rows = await self._reader.rows(_ALL, {"conversation_id": conversation_id})
         return await asyncio.to_thread(_outline, rows)
 
 
-def _outline(rows: Iterable[Sequence[Any]]) -> tuple[TreeNode, ...]:
-    written: dict[str, str | None] = {}
-    outline: list[TreeNode] = []
+def _outline(rows: Iterable[Sequence[Any]]) -> Outline:
+    nearest: dict[str, str | None] = {}
+    written: list[TreeNode] = []
     for node_id, parent_id, body in rows:
-        above = written.get(parent_id)
+        above = nearest.get(parent_id)
         if body is None:
-            written[node_id] = above
+            nearest[node_id] = above
             continue
-        written[node_id] = node_id
+        nearest[node_id] = node_id
         sketch = from_json(body, _Sketch)
-        outline.append(
+        written.append(
             TreeNode(
                 id=node_id,
                 parent_id=above,
@@ -105,7 +116,7 @@ def _outline(rows: Iterable[Sequence[Any]]) -> tuple[TreeNode, ...]:
                 task_id=sketch.task_id,
             )
         )
-    return tuple(outline)
+    return Outline(tuple(written), nearest)
 
 
 def _beginning(blocks: Iterable[_Block]) -> str:

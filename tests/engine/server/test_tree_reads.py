@@ -2,7 +2,7 @@
 
 import msgspec
 
-from app.protocol.conversations import ConversationNodesResult, ConversationTreeResult, Fork
+from app.protocol.conversations import ConversationNodesResult, ConversationTreeResult, Fork, TreeHead
 from app.protocol.engine import SubscribeResult
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
 from tests.support.engine_server import EngineServer
@@ -47,5 +47,6 @@ async def test_the_tree_has_all_branches_with_agents_and_tasks(engine: EngineSer
         answer = await client.ask("conversation/tree", conversationId="c1")
         tree = msgspec.convert(answer["result"], ConversationTreeResult)
         assert [(one.id, one.parent_id) for one in tree.nodes] == [("a", None), ("b", "a"), ("b2", "a"), ("c", "b")]
+        assert tree.heads == (TreeHead(agent_id="a1", node_id="c"),)
         assert (tree.agents, tree.tasks) == ((agent(head_id="c", version=1),), (task(),))
         assert error_of(await client.ask("conversation/tree", 2, conversationId="none"))[1] == "not_found"

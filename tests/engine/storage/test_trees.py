@@ -55,7 +55,9 @@ async def test_the_outline_leaves_out_what_nobody_wrote_and_joins_what_is_left(d
     long = node("l", "s", text="word " * 100)
     database.journal.put(*(nodes.save(one) for one in (said, calls, result, remark, failed, long)))
     await database.journal.flush()
-    a, b, f, last = await database.trees.outline("c1")
+    outline = await database.trees.outline("c1")
+    a, b, f, last = outline.nodes
+    assert outline.nearest == {"a": "a", "b": "b", "r": "b", "s": "b", "f": "f", "l": "l"}
     assert a == TreeNode(
         id="a", parent_id=None, role="user", status="complete", created_at=NOW, text="First line.", task_id="t1"
     )

@@ -23,6 +23,7 @@ from app.protocol.conversations import (
     ConversationSearchResult,
     ConversationTreeParams,
     ConversationTreeResult,
+    TreeHead,
 )
 from app.protocol.events import ConversationUpdate
 from app.protocol.wire import (
@@ -64,10 +65,17 @@ async def nodes(services: Services, session: Session, params: ConversationNodesP
 
 async def tree(services: Services, session: Session, params: ConversationTreeParams) -> ConversationTreeResult:
     conversation = await _find(services, params.conversation_id)
+    outline = await services.database.trees.outline(conversation.id)
+    agents = await services.database.agents.list(conversation.id)
+    heads = ((agent.id, agent.head_id) for agent in agents)
     return ConversationTreeResult(
-        nodes=await services.database.trees.outline(conversation.id),
-        agents=await services.database.agents.list(conversation.id),
+        nodes=outline.nodes,
+        agents=agents,
         tasks=await services.database.tasks.of_conversation(conversation.id),
+        heads=tuple(
+            TreeHead(agent_id=agent_id, node_id=outline.nearest.get(head_id) if head_id is not None else None)
+            for agent_id, head_id in heads
+        ),
     )
 
 
