@@ -2,8 +2,15 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from app.display import no_window
+
+if TYPE_CHECKING:
+    from app.file_lock import FileLock
+    from app.paths import Paths
+
+_WINDOWS: tuple[list[str], ...] = ([], ["window"], ["window", "--new"], ["quick"])
 
 
 def main() -> int:
@@ -13,10 +20,10 @@ def main() -> int:
         from app.engine.main import main as engine
 
         return engine(arguments[1:])
-    if arguments in ([], ["window"]):
+    if arguments in _WINDOWS:
         reason = no_window(os.environ)
         if reason is None:
-            return _window()
+            return _window(arguments)
         if arguments:
             sys.stderr.write(f"errand: {reason}. Use the terminal: errand chat, errand run 'what to do', errand tour\n")
             return 1
@@ -26,15 +33,40 @@ def main() -> int:
     return command_line(arguments)
 
 
-def _window() -> int:
-    """The window; Qt needs libraries of the system, and says which one is missing."""
+def _window(arguments: list[str]) -> int:
+    """The window that is open already, or a new one."""
+    from app.file_lock import FileLock
+    from app.paths import default_paths
+
+    paths = default_paths()
+    quick = arguments == ["quick"]
+    try:
+        paths.prepare()
+        lock = FileLock.take(paths.window_lock)
+    except OSError as error:
+        sys.stderr.write(f"errand: The data directory {paths.home} cannot be used ({error.strerror}). ")
+        sys.stderr.write("Make it writable, or set ERRAND_HOME to another folder.\n")
+        return 1
+    if lock is None and "--new" not in arguments:
+        from app.window.attention.doorbell import ring
+
+        token = os.environ.get("XDG_ACTIVATION_TOKEN", "")
+        if ring(paths.window_door, "quick" if quick else "show", activation=token):
+            return 0
+    if quick and lock is not None:
+        lock.release()  # it is held by windows; a dialog alone is none
+    return _open(paths, lock, quick=quick)
+
+
+def _open(paths: "Paths", lock: "FileLock | None", *, quick: bool) -> int:
+    """Qt needs libraries of the system, and says which one is missing."""
     try:
         from app.window.main import main as window
     except ImportError as error:
         sys.stderr.write(f"errand: The window cannot be opened: {error}.\n")
         sys.stderr.write("Install what it needs (sh packaging/system.sh), or use the terminal: errand chat\n")
         return 1
-    return window()
+    return window(paths, lock, quick=quick)
 
 
 if __name__ == "__main__":

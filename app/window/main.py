@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QApplication
 
 from app import log
 from app.client.launch import connect
-from app.paths import Paths, default_paths
+from app.file_lock import FileLock
+from app.paths import Paths
 from app.window.control import TaskControl
 from app.window.first_paint import first_paint
 from app.window.models import ModelStore
@@ -22,6 +23,7 @@ from app.window.stores.stores import Stores, make_stores
 from app.window.theme.theme import Theme
 from app.window.tour import TourStore
 from app.window.unread import UnreadStore
+from app.window.views.desk import Desk
 from app.window.views.main_window import MainWindow
 from app.window.views.page import PageMaker
 from app.window.views.pages import PagesView
@@ -31,16 +33,18 @@ from app.window.widgets.pulse import Pulse
 _log = logging.getLogger(__name__)
 
 
-def main() -> int:
-    """Open the window and stay until it is closed."""
-    paths = default_paths()
-    paths.prepare()
+def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
+    """Open the window and stay until it is closed; with `quick` the dialog for a quick task alone.
+
+    Who holds the `lock` is the window that a second start brings to the front.
+    """
     log.configure(paths, "window")
     application = QApplication(["errand"])
     application.setApplicationName("Errand")
     application.setDesktopFileName("errand")
     application.setQuitOnLastWindowClosed(False)  # the loop ends below, after the line to the engine
-    _run_on(qasync.QEventLoop(application), run(application, paths))
+    work = run_quick(application, paths) if quick else run(application, paths, has_door=lock is not None)
+    _run_on(qasync.QEventLoop(application), work)
     return 0
 
 
@@ -50,13 +54,41 @@ def _run_on(loop: asyncio.AbstractEventLoop, work: Coroutine[None, None, None]) 
         loop.run_until_complete(work)
 
 
-async def run(application: QApplication, paths: Paths) -> None:
+async def run(application: QApplication, paths: Paths, *, has_door: bool) -> None:
     """The window from its first paint to its end."""
+    state, theme, stores = dressed(application, paths)
+    await _show_window(application, paths, state, theme, stores, has_door=has_door)
+
+
+async def run_quick(application: QApplication, paths: Paths) -> None:
+    """The dialog for a quick task; the window only if its task is to be seen."""
+    from app.window.attention.alone import quick_alone
+
+    state, theme, stores = dressed(application, paths)
+    stores.session.spawn(stores.session.start())
+    conversation_id = await quick_alone(application, stores.session, state, theme)
+    if conversation_id:
+        lock = FileLock.take(paths.window_lock)
+        state.kept.tabs = [*(known for known in state.kept.tabs if known != conversation_id), conversation_id]
+        state.kept.current = conversation_id
+        await _show_window(application, paths, state, theme, stores, has_door=lock is not None)
+    else:
+        await stores.session.close()
+        state.flush()
+
+
+def dressed(application: QApplication, paths: Paths) -> tuple[WindowState, Theme, Stores]:
+    """What is kept, the look, and stores without a line yet."""
     state = WindowState(paths.home / "window.json")
     theme = Theme()
     theme.set_mode(state.kept.theme)
     theme.apply(application)
-    stores = make_stores(lambda: connect(paths, "errand window"))
+    return state, theme, make_stores(lambda: connect(paths, "errand window"))
+
+
+async def _show_window(
+    application: QApplication, paths: Paths, state: WindowState, theme: Theme, stores: Stores, *, has_door: bool
+) -> None:
     window = build(application, stores, paths, state, theme)
     sys.excepthook = _Excepthook(window)
     closed = asyncio.Event()
@@ -64,9 +96,14 @@ async def run(application: QApplication, paths: Paths) -> None:
     window.show()
     await first_paint(window)
     _log.info("The window is painted")
-    stores.session.spawn(stores.session.start())
+    window.desk.restore()
+    if not stores.session.has_line:
+        stores.session.spawn(stores.session.start())
+    from app.window.attention.attending import attending
+
     with on_signals(closed.set):
-        await closed.wait()
+        async with attending(application, window, stores, theme, state, paths.window_door if has_door else None):
+            await closed.wait()
     await stores.session.close()
     state.flush()
 
@@ -75,12 +112,13 @@ def build(application: QApplication, stores: Stores, paths: Paths, state: Window
     """All parts of a window on one set of stores."""
     models = ModelStore(stores.session)
     pulse = Pulse(theme, application)
-    unread = UnreadStore(stores.tasks, state, lambda: pages.front_id)
+    unread = UnreadStore(stores.tasks, state, lambda: desk.front_id)
     sidebar = SidebarView(stores, unread, theme, pulse)
     maker = PageMaker(stores, unread, models, state, theme, application.clipboard())
     pages = PagesView(maker, theme, pulse)
+    desk = Desk(pages, maker, theme)
     control, tour = TaskControl(stores.session), TourStore(stores.session, paths.workspaces)
-    return MainWindow(stores, control, tour, sidebar, maker, pages, theme, state)
+    return MainWindow(stores, control, tour, sidebar, maker, pages, desk, theme, state)
 
 
 class _Excepthook:

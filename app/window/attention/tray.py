@@ -30,6 +30,10 @@ class Tray(QObject):
         self._on_changed()
         self.icon.show()
 
+    def close(self) -> None:
+        """Gone from the tray before its process is: some desktops keep what was left there."""
+        self.icon.hide()
+
     def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         if reason in (QSystemTrayIcon.ActivationReason.Trigger, QSystemTrayIcon.ActivationReason.DoubleClick):
             self.window_asked.emit()

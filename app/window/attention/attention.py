@@ -1,0 +1,142 @@
+"""What brings Errand and the person together: notifications, tray, title, quick tasks, the door, and the way out.
+
+Made after the first paint: nothing of it is needed for it.
+"""
+
+import os
+import sys
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QApplication, QSystemTrayIcon
+
+from app.window.attention.balloons import Balloons
+from app.window.attention.doorbell import Wish
+from app.window.attention.notices import NoticeStore
+from app.window.attention.notifications import Notifications
+from app.window.attention.quick import Quick
+from app.window.attention.quit_dialog import QuitDialog
+from app.window.attention.quitting import QuitStore
+from app.window.attention.title import Title
+from app.window.attention.tray import Tray
+from app.window.control import TaskControl
+from app.window.stores.stores import Stores
+from app.window.theme.theme import Theme
+from app.window.views.main_window import MainWindow
+
+
+class Attention(QObject):
+    """All of it for one main window."""
+
+    def __init__(
+        self,
+        application: QApplication,
+        window: MainWindow,
+        stores: Stores,
+        theme: Theme,
+        quick: Quick,
+    ) -> None:
+        super().__init__(window)
+        self._application = application
+        self._window = window
+        self._stores = stores
+        self._theme = theme
+        self._quick = quick
+        self._control = TaskControl(stores.session)
+        self._quitting = QuitStore(stores, self)
+        self._quit_dialog: QuitDialog | None = None
+        self.title = Title(application, window, stores)
+        self.notices = NoticeStore(stores, self._in_front, self._is_active)
+        self.tray = self._make_tray()
+        self._tell_notices()
+        window.quit_asked.connect(self._on_quit_asked)
+        window.quick_asked.connect(quick.open)
+        window.pages.front_changed.connect(self.notices.look_again)
+        application.focusWindowChanged.connect(self.notices.look_again)
+        self._control.failed.connect(window.tell_trouble)
+        quick.opened.connect(self._on_opened)
+
+    def bring_to_front(self, activation: str = "") -> None:
+        """Show the window, whatever hides it. Under Wayland only who has a token of the desktop may do it."""
+        if activation:
+            os.environ["XDG_ACTIVATION_TOKEN"] = activation  # Qt takes it from there and forgets it
+        window = self._window
+        window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
+        window.show()
+        window.raise_()
+        window.activateWindow()
+
+    def on_rung(self, wish: Wish) -> None:
+        """A second start of Errand wants something."""
+        if wish.what == "quick":
+            self._quick.open()
+        elif wish.conversation_id:
+            self._on_opened(wish.conversation_id, wish.activation)
+        else:
+            self.bring_to_front(wish.activation)
+
+    def close(self) -> None:
+        if self.tray is not None:
+            self.tray.close()
+
+    def _make_tray(self) -> Tray | None:
+        """Only this test is honest: without it a window that hides could not be brought back."""
+        if not QSystemTrayIcon.isSystemTrayAvailable():
+            return None
+        tray = Tray(self._stores, self._theme)
+        self._window.has_tray = True
+        tray.window_asked.connect(self.bring_to_front)
+        tray.menu.window_asked.connect(self.bring_to_front)
+        tray.menu.opened.connect(self._on_opened)
+        tray.menu.stop_asked.connect(self._control.stop)
+        tray.menu.new_asked.connect(self._on_new_asked)
+        tray.menu.quick_asked.connect(self._quick.open)
+        tray.menu.quit_asked.connect(self._on_quit_asked)
+        return tray
+
+    def _tell_notices(self) -> None:
+        self.notices.opened.connect(self._on_opened)
+        if sys.platform == "linux":
+            notifications = Notifications(self)
+            self.notices.wanted.connect(notifications.show)
+            notifications.acted.connect(self._on_acted)
+            self._stores.session.spawn(notifications.run())
+        elif self.tray is not None:
+            balloons = Balloons(self.tray.icon)
+            self.notices.wanted.connect(balloons.show)
+            balloons.acted.connect(self._on_acted)
+
+    def _is_active(self) -> bool:
+        return self._application.activeWindow() is not None
+
+    def _in_front(self) -> str:
+        return self._window.pages.front_id if self._is_active() else ""
+
+    def _on_acted(self, key: str, button: str, activation: str) -> None:
+        if activation:
+            os.environ["XDG_ACTIVATION_TOKEN"] = activation
+        self.notices.act(key, button)
+
+    def _on_opened(self, conversation_id: str, activation: str = "") -> None:
+        if conversation_id:
+            self._window.pages.open(conversation_id)
+        self.bring_to_front(activation)
+
+    def _on_new_asked(self) -> None:
+        self._window.pages.new()
+        self.bring_to_front()
+
+    def _on_quit_asked(self) -> None:
+        if self._quit_dialog is not None:
+            self._quit_dialog.raise_()
+            self._quit_dialog.activateWindow()
+        elif self._quitting.at_work():
+            parent = self._window if self._window.isVisible() else None
+            self._quit_dialog = QuitDialog(self._quitting, self._theme, parent)
+            self._quit_dialog.accepted.connect(self._window.leave)
+            self._quit_dialog.finished.connect(self._on_quit_finished)
+            self._quit_dialog.open()
+        else:
+            self._window.leave()
+
+    def _on_quit_finished(self) -> None:
+        self._quit_dialog = None
