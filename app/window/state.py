@@ -2,12 +2,15 @@
 
 import logging
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.window.stores.task_options import TaskOptions
 
 _SAVE_AFTER_MS = 400
 _MOST_CLOSED = 20
@@ -27,11 +30,14 @@ class Place(msgspec.Struct, frozen=True):
 class Kept(msgspec.Struct):
     """The file. `tabs` are conversation ids; `drafts` goes by conversation id, "" is the new conversation's.
 
-    `places` has no conversation that stands at its end. `seen_at` is when the window was last in use: a task that
+    `windows` has the geometry, in Qt's form, of each conversation that stands in a window of its own.
+    `options` are those of the next new conversation. `places` has no conversation that stands at its end. `seen_at` is when the window was last in use: a task that
     ended later is news at the next start.
     """
 
     tabs: list[str] = []
+    pinned: list[str] = []
+    windows: dict[str, bytes] = {}
     current: str = ""
     closed: list[str] = []
     drafts: dict[str, str] = {}
@@ -41,8 +47,7 @@ class Kept(msgspec.Struct):
     maximized: bool = False
     sidebar_width: int = 280
     theme: ThemeMode = "system"
-    model: str = ""
-    workspace: str = ""
+    options: TaskOptions = TaskOptions()
     unread: list[str] = []
     seen_at: datetime = datetime.fromtimestamp(0, UTC)
     told_of_background: bool = False
@@ -71,6 +76,11 @@ class WindowState(QObject):
             self.kept.drafts[key] = text
         else:
             self.kept.drafts.pop(key, None)
+        self.save_soon()
+
+    def keep_options(self, options: TaskOptions) -> None:
+        """For the next new conversation; that all is allowed is said anew for each."""
+        self.kept.options = replace(options, approve="ask") if options.approve == "all" else options
         self.save_soon()
 
     def keep_closed(self, conversation_id: str) -> None:

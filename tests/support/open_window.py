@@ -38,7 +38,7 @@ class OpenWindow:
 
     @property
     def front(self) -> ConversationView:
-        return self.window.pages.front
+        return self.window.desk.front
 
     @property
     def rows(self) -> list[Row]:
@@ -79,6 +79,7 @@ async def open_window(application: QApplication, home: Path) -> AsyncGenerator[O
     stores = make_stores(lambda: connect(paths, "errand window"))
     window = build(application, stores, paths, state, theme)
     window.show()
+    window.desk.restore()
     stores.session.spawn(stores.session.start())
     try:
         yield OpenWindow(window, stores, theme, application)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMainWindow, QSplitter, QVBoxLayout, QWidget
 
@@ -15,6 +15,7 @@ from app.window.tour import TourStore
 from app.window.views.actions import ACTIONS, ActionName
 from app.window.views.commands import Commands
 from app.window.views.connection_banner import ConnectionBanner
+from app.window.views.desk import Desk
 from app.window.views.dialogs import Dialogs
 from app.window.views.leave_dialog import LeaveDialog
 from app.window.views.page import PageMaker
@@ -41,6 +42,7 @@ class MainWindow(QMainWindow):
         sidebar: SidebarView,
         maker: PageMaker,
         pages: PagesView,
+        desk: Desk,
         theme: Theme,
         state: WindowState,
     ) -> None:
@@ -54,6 +56,7 @@ class MainWindow(QMainWindow):
         self._state = state
         self.sidebar = sidebar
         self.pages = pages
+        self.desk = desk
         self.trouble = Banner(theme)
         self.connection = ConnectionBanner(stores.session, theme)
         self.dialogs = Dialogs(stores.session, theme, self)
@@ -80,12 +83,19 @@ class MainWindow(QMainWindow):
             event.ignore()
             self.hide()
             return
+        self.desk.close_windows()
         super().closeEvent(event)
         self.closed.emit()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.desk.turn_to_main()
 
     def leave(self) -> None:
         """Go for good, tray or not."""
         self._keep_sizes()
+        self.desk.close_windows()
         self.hide()
         self.closed.emit()
 
@@ -95,12 +105,12 @@ class MainWindow(QMainWindow):
 
     def tell_trouble(self, text: str) -> None:
         """Something did not work: what, and what to do."""
-        self.trouble.tell(text, "failed")
+        (self.desk.front_window or self).trouble.tell(text, "failed")
 
     def _slots(self) -> dict[ActionName, Callable[[], None]]:
         """What each action does."""
         return {
-            "new_task": self.pages.new,
+            "new_task": self.desk.new,
             "stop": self._on_stop,
             "next_ask": self._on_next_ask,
             "allow_once": self._on_allow_once,
@@ -109,10 +119,15 @@ class MainWindow(QMainWindow):
             "find": self._on_find,
             "find_next": self._on_find_next,
             "find_previous": self._on_find_previous,
-            "close_tab": self.pages.close_front,
-            "reopen_tab": self.pages.reopen,
-            "next_tab": partial(self.pages.step, 1),
-            "previous_tab": partial(self.pages.step, -1),
+            "close_tab": self.desk.close_front,
+            "reopen_tab": self.desk.reopen,
+            "next_tab": partial(self.desk.step, 1),
+            "previous_tab": partial(self.desk.step, -1),
+            "move_tab_left": partial(self.pages.tabs.shift, -1),
+            "move_tab_right": partial(self.pages.tabs.shift, 1),
+            "pin_tab": self.pages.pin_front,
+            "all_tabs": self.pages.open_list,
+            "own_window": self.desk.move_front,
             "next_pane": self._on_next_pane,
             "tour": self._tour.play,
             "settings": self.dialogs.open_settings,
@@ -153,8 +168,8 @@ class MainWindow(QMainWindow):
         for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._maker):
             speaker.failed.connect(self.tell_trouble)
         self.sidebar.opened.connect(self._on_opened)
-        self.sidebar.hit_opened.connect(self.pages.open_at)
-        self.sidebar.new_asked.connect(self.pages.new)
+        self.sidebar.hit_opened.connect(self.desk.open_at)
+        self.sidebar.new_asked.connect(self.desk.new)
         self.sidebar.stop_asked.connect(self._control.stop)
         self._maker.resume_asked.connect(self._control.resume)
         self._maker.providers_asked.connect(self.dialogs.open_providers)
@@ -162,13 +177,21 @@ class MainWindow(QMainWindow):
         self.dialogs.settings_closed.connect(self._maker.look_for_models)
         self._palette.conversation_chosen.connect(self._on_opened)
         self._palette.action_chosen.connect(self._on_action_chosen)
-        self.pages.front_changed.connect(self._on_front_changed)
+        self.desk.front_changed.connect(self._on_front_changed)
+        self.desk.main_asked.connect(self._on_main_asked)
+        self.desk.window_made.connect(self.commands.add_to)
         self._tour.started.connect(self._on_opened)
         self._theme.changed.connect(self._on_theme_changed)
         stores.conversations.reset.connect(self._on_front_changed)
 
+    def _on_main_asked(self) -> None:
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
     def _on_opened(self, conversation_id: str) -> None:
-        self.pages.open(conversation_id)
+        self.desk.open(conversation_id)
 
     def _on_action_chosen(self, name: str) -> None:
         for action in ACTIONS:
@@ -176,42 +199,43 @@ class MainWindow(QMainWindow):
                 self.on_action(action.name)
 
     def _on_front_changed(self) -> None:
-        self.sidebar.list.mark(self.pages.front_id)
+        self.sidebar.list.mark(self.desk.front_id)
 
     def _on_stop(self) -> None:
-        self.pages.front.store.requests.stop()
+        self.desk.front.store.requests.stop()
 
     def _on_next_ask(self) -> None:
         """The one after that of the conversation in front, round at the end."""
         waiting = [ask.conversation_id for ask in self.stores.asks.waiting()]
         if not waiting:
             return
-        here = self.pages.front_id
+        here = self.desk.front_id
         place = waiting.index(here) + 1 if here in waiting else 0
-        self.pages.open(waiting[place % len(waiting)])
-        self.pages.front.go_to_ask()
+        self.desk.open(waiting[place % len(waiting)])
+        self.desk.front.go_to_ask()
 
     def _on_allow_once(self) -> None:
-        self.pages.front.allow_once()
+        self.desk.front.allow_once()
 
     def _on_find(self) -> None:
-        self.pages.front.open_find()
+        self.desk.front.open_find()
 
     def _on_find_next(self) -> None:
-        self.pages.front.find_next(forward=True)
+        self.desk.front.find_next(forward=True)
 
     def _on_find_previous(self) -> None:
-        self.pages.front.find_next(forward=False)
+        self.desk.front.find_next(forward=False)
 
     def _on_palette(self) -> None:
-        self._palette.open_over(self)
+        self._palette.open_over(self.desk.front_window or self)
 
     def _on_search(self) -> None:
         self.sidebar.search.setFocus()
         self.sidebar.search.selectAll()
 
     def _on_next_pane(self) -> None:
-        panes = (*self.sidebar.focus_panes(), self.pages.tabs, *self.pages.front.focus_panes())
+        frame = (*self.sidebar.focus_panes(), self.pages.tabs) if self.desk.front_window is None else ()
+        panes = (*frame, *self.desk.front.focus_panes())
         usable = [pane for pane in panes if pane.isVisible() and pane.focusPolicy() != Qt.FocusPolicy.NoFocus]
         here = next((place for place, pane in enumerate(usable) if pane.hasFocus()), -1)
         usable[(here + 1) % len(usable)].setFocus(Qt.FocusReason.ShortcutFocusReason)

@@ -6,6 +6,7 @@ from PySide6.QtGui import QClipboard
 from app.window.models import ModelStore
 from app.window.state import WindowState
 from app.window.stores.stores import Stores
+from app.window.stores.task_options import TaskOptions
 from app.window.theme.theme import Theme
 from app.window.unread import UnreadStore
 from app.window.views.conversation_view import ConversationView
@@ -29,6 +30,7 @@ class Page(QObject):
         self._maker = maker
         self._view: ConversationView | None = None
         self.conversation_id = conversation_id
+        self.is_pinned = conversation_id in maker.state.kept.pinned
         known = maker.stores.conversations.get(conversation_id)
         self.title = known.title if known else _NEW
 
@@ -52,13 +54,18 @@ class Page(QObject):
     @property
     def look(self) -> TabLook:
         if not self.conversation_id:
-            return TabLook(self.title)
+            return TabLook(self.title, pinned=self.is_pinned)
         stores = self._maker.stores
         known = stores.conversations.get(self.conversation_id)
         if known is not None:
             self.title = known.title
         task = stores.tasks.of_conversation(self.conversation_id)
-        return TabLook(self.title, state_of(task), self._maker.unread.count(self.conversation_id))
+        return TabLook(self.title, state_of(task), self._maker.unread.count(self.conversation_id), self.is_pinned)
+
+    def read(self) -> None:
+        """The person looks at it."""
+        if self.conversation_id:
+            self._maker.unread.read(self.conversation_id)
 
     def keep_place(self) -> None:
         """Of a view that was not shown yet, or is on its way to a place, the place of the last time counts."""
@@ -133,14 +140,15 @@ class PageMaker(QObject):
         store = self.stores.open(conversation_id or None)
         view = ConversationView(store, self.stores, self._models, self._theme, self._clipboard)
         kept = self.state.kept
-        view.choose(kept.workspace, kept.model)
+        if not conversation_id:
+            view.foot.choose(kept.options)
         view.composer.set_text(kept.drafts.get(conversation_id, ""))
         if conversation_id in kept.places:
             view.return_to(kept.places[conversation_id])
         view.scrolled.connect(self.state.save_soon)
-        view.choices_changed.connect(self._on_choices_changed)
+        view.options_changed.connect(self._on_options_changed)
         view.tour_asked.connect(self.tour_asked)
-        view.choices.providers_asked.connect(self.providers_asked)
+        view.foot.choices.providers_asked.connect(self.providers_asked)
         view.resume_asked.connect(self.resume_asked)
         store.failed.connect(self.failed)
         return view
@@ -149,6 +157,5 @@ class PageMaker(QObject):
         """A key may have been set, or a server started."""
         self._models.look_again()
 
-    def _on_choices_changed(self, workspace: str, model: str) -> None:
-        self.state.kept.workspace, self.state.kept.model = workspace, model
-        self.state.save_soon()
+    def _on_options_changed(self, options: TaskOptions) -> None:
+        self.state.keep_options(options)

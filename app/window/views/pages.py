@@ -3,34 +3,40 @@
 import itertools
 from functools import partial
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 from app.window.views.conversation_view import ConversationView
 from app.window.views.page import Page, PageMaker
-from app.window.views.tabs import TabsView
+from app.window.views.picker import Choice, PickerDialog
+from app.window.views.tab_menu import TabMenu
+from app.window.views.tabs import TabLook, TabsView
+from app.window.widgets.icon_button import IconButton
 from app.window.widgets.pulse import Pulse
 
 
 class PagesView(QWidget):
-    """Always has at least one page. `front_changed` when another one comes to the front."""
+    """Always has at least one page. `front_changed` when another one comes to the front.
+
+    `own_window_asked` gives the page that shall leave.
+    """
 
     front_changed = Signal()
+    own_window_asked = Signal(Page)
 
     def __init__(self, maker: PageMaker, theme: Theme, pulse: Pulse) -> None:
         super().__init__()
         self._maker = maker
+        self._theme = theme
         self._state = maker.state
         self._numbers = itertools.count(1)
         self._pages: dict[str, Page] = {}
         self.tabs = TabsView(theme, pulse)
         self._stack = QStackedWidget()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.tabs)
-        column.addWidget(self._stack, 1)
+        self._list = IconButton(theme, "chevron-down", "All tabs")
+        self._lay_out(theme)
         self._connect()
 
     @property
@@ -51,12 +57,16 @@ class PagesView(QWidget):
         ids = (self._pages[key].conversation_id for key in self.tabs.keys if key in self._pages)
         return tuple(conversation_id for conversation_id in ids if conversation_id)
 
+    @property
+    def front_page(self) -> Page:
+        return self._pages[self.tabs.current]
+
     def restore(self) -> None:
         """Open the tabs of the last time."""
         kept = self._state.kept
         current = kept.current
         for conversation_id in tuple(kept.tabs):
-            self._add(conversation_id)
+            self.put(self._maker.make(conversation_id))
         if current in self.open_ids:
             self.open(current)
         if not self._pages:
@@ -64,34 +74,78 @@ class PagesView(QWidget):
 
     def new(self) -> None:
         """Go to the page of a conversation that has not begun; there is at most one without a word in it."""
-        self.tabs.go_to(self._blank() or self._add(""))
+        self.tabs.go_to(self._blank() or self.put(self._maker.make("")))
 
     def open(self, conversation_id: str, *, behind: bool = False) -> None:
         """Go to a conversation, in a tab of its own; `behind` leaves the one in front where it is."""
-        key = self._key_of(conversation_id) or self._add(conversation_id)
+        key = self._key_of(conversation_id) or self.put(self._maker.make(conversation_id))
         if behind:
             return
         blank = self._blank()
         self.tabs.go_to(key)
         if blank is not None:
-            self._on_close_asked(blank)
+            self.close_tab(blank)
 
     def open_at(self, conversation_id: str, node_id: str) -> None:
         """Go to a node of a conversation."""
         self.open(conversation_id)
         self.front.go_to(node_id)
 
-    def close_front(self) -> None:
-        self._on_close_asked(self.tabs.current)
+    def put(self, page: Page) -> str:
+        """Have a page in a tab, at the right end; gives the tab's key."""
+        key = str(next(self._numbers))
+        self._pages[key] = page
+        page.changed.connect(self._on_looks_changed)
+        page.begun.connect(self._on_begun)
+        self.tabs.add(key, page.look)
+        self._keep()
+        return key
 
-    def reopen(self) -> None:
-        """The tab that was closed last."""
-        kept = self._state.kept
-        while kept.closed:
-            conversation_id = kept.closed.pop()
-            if conversation_id not in self.open_ids:
-                self.open(conversation_id)
-                return
+    def take(self, page: Page) -> None:
+        """Give a page away; its tab goes."""
+        key = next(key for key, known in self._pages.items() if known is page)
+        del self._pages[key]
+        self.tabs.remove(key)
+        if page.is_shown:
+            self._stack.removeWidget(page.view)
+        page.changed.disconnect(self._on_looks_changed)
+        page.begun.disconnect(self._on_begun)
+        if not self._pages:
+            self.new()
+        self._keep()
+
+    def go_to_page(self, page: Page) -> None:
+        self.tabs.go_to(next(key for key, known in self._pages.items() if known is page))
+
+    def close_front(self) -> None:
+        self.close_tab(self.tabs.current)
+
+    def close_tab(self, key: str) -> None:
+        page = self._pages[key]
+        self.take(page)
+        page.close()
+
+    def close_others(self, kept_key: str) -> None:
+        """Pinned ones stay."""
+        self._close_all([key for key in self.tabs.keys if key != kept_key])
+
+    def pin(self, key: str) -> None:
+        """Pin a tab, or let a pinned one go."""
+        page = self._pages[key]
+        page.is_pinned = not page.is_pinned
+        self.tabs.show_look(key, page.look)
+        self._keep()
+
+    def pin_front(self) -> None:
+        self.pin(self.tabs.current)
+
+    def open_list(self) -> None:
+        """All tabs, to find one by typing."""
+        looks = {key: self._pages[key].look for key in self.tabs.keys}
+        choices = tuple(Choice(key, look.title, _hint(look)) for key, look in looks.items())
+        picker = PickerDialog(self._theme, "Find an open tab", choices, self)
+        picker.chosen.connect(self.tabs.go_to)
+        picker.open_over(self)
 
     def step(self, by: int) -> None:
         """Go to the next tab, round at the ends."""
@@ -103,41 +157,46 @@ class PagesView(QWidget):
         if index < self.tabs.count():
             self.tabs.setCurrentIndex(index)
 
+    def _lay_out(self, theme: Theme) -> None:
+        bar = QWidget()
+        set_look(bar, "look", "panel")
+        bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.tabs, 1)
+        row.addWidget(self._list)
+        self._list.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(bar)
+        column.addWidget(self._stack, 1)
+
     def _connect(self) -> None:
         stores, tabs = self._maker.stores, self.tabs
         tabs.chosen.connect(self._on_chosen)
-        tabs.close_asked.connect(self._on_close_asked)
-        tabs.close_others_asked.connect(self._on_close_others_asked)
+        tabs.close_asked.connect(self.close_tab)
+        tabs.menu_asked.connect(self._on_menu_asked)
+        tabs.out_asked.connect(self._on_out_asked)
+        tabs.resized.connect(self._on_tabs_resized)
         tabs.tabMoved.connect(self._keep)
+        self._list.clicked.connect(self.open_list)
         stores.tasks.taskUpdate.connect(self._on_looks_changed)
         stores.conversations.reset.connect(self._on_looks_changed)
         stores.conversations.changed.connect(self._on_looks_changed)
         self._maker.unread.changed.connect(self._on_looks_changed)
         self._state.saving.connect(self._on_saving)
 
-    def _add(self, conversation_id: str) -> str:
-        key = str(next(self._numbers))
-        page = self._pages[key] = self._maker.make(conversation_id)
-        page.changed.connect(partial(self._on_look_changed, key))
-        page.begun.connect(self._on_begun)
-        self.tabs.add(key, page.look)
-        self._keep()
-        return key
-
     def _on_chosen(self, key: str) -> None:
         page = self._pages[key]
-        if not page.is_shown:
+        if self._stack.indexOf(page.view) < 0:
             self._stack.addWidget(page.view)
         self._stack.setCurrentWidget(page.view)
-        if page.conversation_id:
-            self._maker.unread.read(page.conversation_id)
+        page.read()
         self._keep()
         page.view.setFocus()
         self.front_changed.emit()
-
-    def _on_look_changed(self, key: str) -> None:
-        if key in self._pages:
-            self.tabs.show_look(key, self._pages[key].look)
 
     def _on_looks_changed(self) -> None:
         for key, page in self._pages.items():
@@ -147,20 +206,29 @@ class PagesView(QWidget):
         self._keep()
         self.front_changed.emit()
 
-    def _on_close_asked(self, key: str) -> None:
-        page = self._pages.pop(key)
-        self.tabs.remove(key)
-        if page.is_shown:
-            self._stack.removeWidget(page.view)
-        page.close()
-        if not self._pages:
-            self.new()
-        self._keep()
+    def _on_menu_asked(self, key: str, place: QPoint) -> None:
+        menu = TabMenu(self, is_pinned=self._pages[key].is_pinned)
+        menu.pin_asked.connect(partial(self.pin, key))
+        menu.out_asked.connect(partial(self._on_out_asked, key))
+        menu.close_asked.connect(partial(self.close_tab, key))
+        menu.close_others_asked.connect(partial(self.close_others, key))
+        menu.close_right_asked.connect(partial(self._on_close_right_asked, key))
+        menu.popup(place)
 
-    def _on_close_others_asked(self, kept_key: str) -> None:
-        for key in self.tabs.keys:
-            if key != kept_key:
-                self._on_close_asked(key)
+    def _on_out_asked(self, key: str) -> None:
+        self.own_window_asked.emit(self._pages[key])
+
+    def _on_tabs_resized(self) -> None:
+        self._list.setVisible(self.tabs.overflows)
+
+    def _on_close_right_asked(self, kept_key: str) -> None:
+        keys = self.tabs.keys
+        self._close_all(list(keys[keys.index(kept_key) + 1 :]))
+
+    def _close_all(self, keys: list[str]) -> None:
+        for key in keys:
+            if not self._pages[key].is_pinned:
+                self.close_tab(key)
 
     def _on_saving(self) -> None:
         for page in self._pages.values():
@@ -176,5 +244,10 @@ class PagesView(QWidget):
 
     def _keep(self) -> None:
         self._state.kept.tabs = list(self.open_ids)
+        self._state.kept.pinned = [page.conversation_id for page in self._pages.values() if page.is_pinned]
         self._state.kept.current = self.front_id
         self._state.save_soon()
+
+
+def _hint(look: TabLook) -> str:
+    return look.words.removeprefix(look.title).removeprefix(" · ")

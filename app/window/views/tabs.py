@@ -1,10 +1,10 @@
-"""The bar of tabs: title, state and unread count; close, reorder. What a tab shows is the pages' part."""
+"""The bar of tabs: title, state and unread count; close, reorder, pin. What a tab shows is the pages' part."""
 
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QMenu, QTabBar, QWidget
+from PySide6.QtGui import QIcon, QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QTabBar, QWidget
 
 from app.window.theme.theme import Theme
 from app.window.views.tab_mark import TabMark
@@ -13,30 +13,44 @@ from app.window.widgets.pulse import Pulse
 from app.window.widgets.state_dot import WORDS, State
 
 _LONGEST_TITLE = 24
+_LONGEST_PINNED = 9
 
 
 @dataclass(frozen=True, slots=True)
 class TabLook:
-    """`state` is the newest task's. `unread` counts what waits to be seen."""
+    """`state` is the newest task's. `unread` counts what waits to be seen. A pinned tab is narrow and stands left."""
 
     title: str
     state: State = "idle"
     unread: int = 0
+    pinned: bool = False
 
     @property
     def words(self) -> str:
         """The whole of it in words, for the tool tip and screen readers."""
         state = "" if self.state == "idle" else WORDS[self.state].lower()
         unread = f"{self.unread} new" if self.unread else ""
-        return " · ".join(part for part in (self.title, state, unread) if part)
+        pinned = "pinned" if self.pinned else ""
+        return " · ".join(part for part in (self.title, state, unread, pinned) if part)
+
+    @property
+    def short(self) -> str:
+        """The title as it fits into a tab."""
+        longest = _LONGEST_PINNED if self.pinned else _LONGEST_TITLE
+        return self.title if len(self.title) <= longest else self.title[: longest - 1] + "…"
 
 
 class TabsView(QTabBar):
-    """Tabs are known by a key of the caller's, which stays when they are moved."""
+    """Tabs are known by a key of the caller's, which stays when they are moved.
+
+    `menu_asked` gives a tab's key and the place on the screen; `out_asked` a tab that was dragged off the bar.
+    """
 
     chosen = Signal(str)
     close_asked = Signal(str)
-    close_others_asked = Signal(str)
+    menu_asked = Signal(str, QPoint)
+    out_asked = Signal(str)
+    resized = Signal()
 
     def __init__(self, theme: Theme, pulse: Pulse, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,11 +63,13 @@ class TabsView(QTabBar):
         self.setExpanding(False)
         self.setDrawBase(False)
         self.setUsesScrollButtons(True)
+        self.setIconSize(QSize(theme.tokens.icon_small, theme.tokens.icon_small))
         self.setElideMode(Qt.TextElideMode.ElideRight)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.setFont(theme.font(theme.tokens.size_base))
         self.currentChanged.connect(self._on_current_changed)
         self.customContextMenuRequested.connect(self._on_menu_asked)
+        theme.changed.connect(self._on_theme_changed)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -65,13 +81,18 @@ class TabsView(QTabBar):
         """The key of the tab in front, "" without tabs."""
         return str(self.tabData(self.currentIndex())) if self.count() else ""
 
+    @property
+    def overflows(self) -> bool:
+        """True if not all tabs are in view."""
+        return bool(self.count()) and sum(self.tabRect(index).width() for index in range(self.count())) > self.width()
+
     def add(self, key: str, look: TabLook) -> None:
-        """At the right end, without going there."""
+        """At the right end, or of the pinned ones, without going there."""
         index = self.addTab("")
         self.setTabData(index, key)
         self.setTabButton(index, QTabBar.ButtonPosition.LeftSide, TabMark(self._theme, self._pulse))
         close = IconButton(self._theme, "x", "Close tab")
-        close.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Ctrl+W is the keyboard's way; 50 stops for Tab help nobody
+        close.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Ctrl+W and Delete are its keys; 50 stops for Tab help nobody
         close.clicked.connect(lambda: self.close_asked.emit(key))
         self.setTabButton(index, QTabBar.ButtonPosition.RightSide, close)
         self.show_look(key, look)
@@ -83,12 +104,16 @@ class TabsView(QTabBar):
         if self._looks.get(key) == look:
             return
         self._looks[key] = look
+        self._settle()
         index = self.keys.index(key)
-        title = look.title if len(look.title) <= _LONGEST_TITLE else look.title[: _LONGEST_TITLE - 1] + "…"
         mark = self.tabButton(index, QTabBar.ButtonPosition.LeftSide)
+        close = self.tabButton(index, QTabBar.ButtonPosition.RightSide)
         assert isinstance(mark, TabMark)
         mark.show_state(look.state, look.unread)
-        self.setTabText(index, title.replace("&", "&&"))
+        close.setVisible(not look.pinned)
+        close.setAccessibleName(f"Close {look.title}")
+        self.setTabIcon(index, self._pin() if look.pinned else QIcon())
+        self.setTabText(index, look.short.replace("&", "&&"))
         self.setTabToolTip(index, look.words)
         self.setAccessibleTabName(index, look.words)
 
@@ -96,34 +121,74 @@ class TabsView(QTabBar):
         self.setCurrentIndex(self.keys.index(key))
 
     def remove(self, key: str) -> None:
-        self._looks.pop(key, None)
         index = self.keys.index(key)
         self.tabButton(index, QTabBar.ButtonPosition.LeftSide).hide()  # what pulses in it stops
         self.removeTab(index)
+        self._looks.pop(key, None)
+
+    def shift(self, by: int) -> None:
+        """Move the tab in front, among the pinned ones or among the others."""
+        here = self.currentIndex()
+        there = here + by
+        if 0 <= there < self.count() and self._is_pinned(here) == self._is_pinned(there):
+            self.moveTab(here, there)
 
     def minimumTabSizeHint(self, index: int) -> QSize:
         """Many tabs are scrolled rather than made too narrow to be read."""
         wanted = self.tabSizeHint(index)
         return QSize(min(wanted.width(), self._theme.tokens.column // 6), wanted.height())
 
+    def tabLayoutChange(self) -> None:
+        super().tabLayoutChange()
+        self.resized.emit()
+
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        index = self.tabAt(event.position().toPoint())
+        place = event.position().toPoint()
+        index = self.tabAt(place)
         if event.button() == Qt.MouseButton.MiddleButton and index >= 0:
             self.close_asked.emit(str(self.tabData(index)))
             return
         super().mouseReleaseEvent(event)
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        self._settle()
+        if not -self.height() < place.y() < 2 * self.height():
+            self.out_asked.emit(self.current)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Delete and self.count():
+            self.close_asked.emit(self.current)
+            return
+        super().keyPressEvent(event)
+
+    def _settle(self) -> None:
+        """Pinned tabs stand left of the others, each in the order it had."""
+        pinned = [key for key in self.keys if self._looks[key].pinned]
+        for place, key in enumerate(pinned):
+            index = self.keys.index(key)
+            if index != place:
+                self.moveTab(index, place)
+
+    def _is_pinned(self, index: int) -> bool:
+        return self._looks[self.keys[index]].pinned
+
+    def _pin(self) -> QIcon:
+        return self._theme.icon("pin", "muted")
 
     def _on_current_changed(self, index: int) -> None:
         if index >= 0 and self.tabData(index) is not None:
             self.chosen.emit(str(self.tabData(index)))
 
     def _on_menu_asked(self, place: QPoint) -> None:
+        """The menu key asks for the tab in front."""
         index = self.tabAt(place)
         if index < 0:
-            return
-        key = str(self.tabData(index))
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction("Close").triggered.connect(lambda: self.close_asked.emit(key))
-        menu.addAction("Close the others").triggered.connect(lambda: self.close_others_asked.emit(key))
-        menu.popup(self.mapToGlobal(place))
+            index = self.currentIndex()
+            place = self.tabRect(index).center()
+        if index >= 0:
+            self.menu_asked.emit(str(self.tabData(index)), self.mapToGlobal(place))
+
+    def _on_theme_changed(self) -> None:
+        for index in range(self.count()):
+            if self._is_pinned(index):
+                self.setTabIcon(index, self._pin())

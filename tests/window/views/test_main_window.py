@@ -14,6 +14,7 @@ from app.paths import Paths
 from app.window.main import build
 from app.window.state import WindowState
 from app.window.stores.stores import make_stores
+from app.window.stores.task_options import TaskOptions
 from app.window.theme.theme import Theme
 from app.window.views.actions import ACTIONS
 from app.window.views.main_window import MainWindow
@@ -43,7 +44,7 @@ async def test_every_control_has_a_name_and_is_reached_by_tab(window: MainWindow
     assert [repr(control) for control in controls if not control.accessibleName()] == []
     own = [control for control in controls if not isinstance(control.parent(), QLineEdit)]  # Esc clears a field
     unreached = [control.accessibleName() for control in own if not _is_reached(control)]
-    assert unreached == ["Close tab"]  # Ctrl+W is its way
+    assert unreached == ["Close New task"]  # Ctrl+W is its way
 
 
 async def test_every_action_has_a_slot_and_no_shortcut_is_given_twice(window: MainWindow) -> None:
@@ -79,7 +80,8 @@ async def test_an_engine_that_does_not_start_is_told_and_nothing_is_sent(window:
 
 
 async def test_the_window_can_be_as_narrow_as_700_and_tabs_stay_readable(window: MainWindow) -> None:
-    window.pages.front.choose("/work/a_folder_with_a_name_that_is_as_long_as_it_gets", "openrouter/" + "m" * 60)
+    long = TaskOptions(workspace="/work/a_folder_with_a_name_that_is_as_long_as_it_gets", model="o/" + "m" * 60)
+    window.pages.front.foot.choose(long)
     window.resize(700, 600)
     assert window.minimumSizeHint().width() <= 700
     for number in range(20):

@@ -52,3 +52,48 @@ def test_a_tab_that_works_can_be_removed_while_it_pulses(tabs: TabsView) -> None
     assert tabs.tabButton(0, QTabBar.ButtonPosition.LeftSide).isVisible()
     tabs.remove("a")
     assert tabs.keys == ("b", "c")
+
+
+def test_pinned_tabs_stand_left_in_the_order_they_were_pinned_and_are_short(tabs: TabsView) -> None:
+    tabs.show_look("c", TabLook("Title of the third", pinned=True))
+    tabs.show_look("b", TabLook("Title b", pinned=True))
+    assert tabs.keys == ("c", "b", "a")
+    assert tabs.tabText(0) == "Title of…"
+    assert not tabs.tabButton(0, QTabBar.ButtonPosition.RightSide).isVisible()
+    assert tabs.accessibleTabName(0) == "Title of the third · pinned"
+
+
+def test_a_tab_is_moved_by_keys_but_not_past_the_pinned_ones(tabs: TabsView) -> None:
+    tabs.show_look("a", TabLook("Title a", pinned=True))
+    tabs.go_to("c")
+    tabs.shift(-1)
+    tabs.shift(-1)
+    assert tabs.keys == ("a", "c", "b")
+    tabs.go_to("a")
+    tabs.shift(1)
+    assert tabs.keys == ("a", "c", "b")
+
+
+def test_delete_asks_to_close_the_tab_in_front_and_its_button_says_which(tabs: TabsView) -> None:
+    closed: list[str] = []
+    tabs.close_asked.connect(closed.append)
+    tabs.go_to("b")
+    QTest.keyClick(tabs, Qt.Key.Key_Delete)
+    assert closed == ["b"]
+    assert tabs.tabButton(1, QTabBar.ButtonPosition.RightSide).accessibleName() == "Close Title b"
+
+
+def test_a_tab_dragged_off_the_bar_asks_to_leave(tabs: TabsView) -> None:
+    left: list[str] = []
+    tabs.out_asked.connect(left.append)
+    tabs.go_to("b")
+    QTest.mousePress(tabs, Qt.MouseButton.LeftButton, pos=tabs.tabRect(1).center())
+    QTest.mouseRelease(tabs, Qt.MouseButton.LeftButton, pos=QPoint(200, 400))
+    assert left == ["b"]
+
+
+def test_the_bar_tells_when_not_all_tabs_are_in_view(tabs: TabsView) -> None:
+    assert not tabs.overflows
+    for number in range(30):
+        tabs.add(f"more {number}", TabLook(f"Title {number}"))
+    assert tabs.overflows

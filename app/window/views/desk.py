@@ -1,0 +1,182 @@
+"""All open conversations: those in tabs and those in windows of their own; which of them a person looks at."""
+
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
+
+from app.window.theme.theme import Theme
+from app.window.views.conversation_view import ConversationView
+from app.window.views.own_window import OwnWindow
+from app.window.views.page import Page, PageMaker
+from app.window.views.pages import PagesView
+
+
+class Desk(QObject):
+    """A conversation is open in one place only: who opens it again goes there.
+
+    `main_asked` when the main window is to come to the front, `window_made` for each further one.
+    """
+
+    front_changed = Signal()
+    main_asked = Signal()
+    window_made = Signal(QWidget)
+
+    def __init__(self, pages: PagesView, maker: PageMaker, theme: Theme) -> None:
+        super().__init__()
+        self._pages = pages
+        self._maker = maker
+        self._theme = theme
+        self._kept = maker.state.kept
+        self._windows: list[OwnWindow] = []
+        self._front: OwnWindow | None = None
+        pages.front_changed.connect(self.front_changed)
+        pages.own_window_asked.connect(self.move_out)
+        maker.state.saving.connect(self._on_saving)
+        maker.stores.tasks.taskUpdate.connect(self._on_looks_changed)
+        maker.stores.conversations.changed.connect(self._on_looks_changed)
+        maker.stores.conversations.reset.connect(self._on_looks_changed)
+
+    @property
+    def windows(self) -> tuple[OwnWindow, ...]:
+        return tuple(self._windows)
+
+    @property
+    def front_window(self) -> OwnWindow | None:
+        """None while it is the main one."""
+        return self._front
+
+    @property
+    def front(self) -> ConversationView:
+        return self._front.page.view if self._front is not None else self._pages.front
+
+    @property
+    def front_id(self) -> str:
+        """The conversation in front; "" while it is a new one."""
+        return self._front.page.conversation_id if self._front is not None else self._pages.front_id
+
+    def turn_to_main(self) -> None:
+        """A person turned to the main window."""
+        if self._front is not None:
+            self._front = None
+            self.front_changed.emit()
+
+    def restore(self) -> None:
+        """Open the windows of the last time."""
+        for conversation_id, geometry in tuple(self._kept.windows.items()):
+            self._put(self._maker.make(conversation_id)).restoreGeometry(geometry)
+
+    def new(self) -> None:
+        """Go to a conversation that has not begun, in the main window."""
+        self._show_main()
+        self._pages.new()
+
+    def open(self, conversation_id: str) -> None:
+        """Go to a conversation: to the window it is in, or to a tab."""
+        for window in self._windows:
+            if window.page.conversation_id == conversation_id:
+                self._raise(window)
+                return
+        self._show_main()
+        self._pages.open(conversation_id)
+
+    def open_at(self, conversation_id: str, node_id: str) -> None:
+        """Go to a node of a conversation."""
+        self.open(conversation_id)
+        self.front.go_to(node_id)
+
+    def reopen(self) -> None:
+        """What was closed last and is not open again."""
+        open_ids = {*self._pages.open_ids, *(window.page.conversation_id for window in self._windows)}
+        while self._kept.closed:
+            conversation_id = self._kept.closed.pop()
+            if conversation_id not in open_ids:
+                self.open(conversation_id)
+                return
+
+    def close_front(self) -> None:
+        """The tab in front, or the window of its own."""
+        if self._front is not None:
+            self._front.close()
+        else:
+            self._pages.close_front()
+
+    def step(self, by: int) -> None:
+        self._show_main()
+        self._pages.step(by)
+
+    def move_front(self) -> None:
+        """Out of the main window, or back into it."""
+        if self._front is None:
+            self.move_out(self._pages.front_page)
+        else:
+            self._move_back(self._front)
+
+    def move_out(self, page: Page) -> None:
+        """From its tab into a window of its own."""
+        self._pages.take(page)
+        self._raise(self._put(page))
+        page.view.setFocus()
+
+    def close_windows(self) -> None:
+        """With the main window; they are there again with it."""
+        self._on_saving()
+        for window in self._windows:
+            window.page.keep_place()
+            window.hide()
+            window.deleteLater()
+        self._windows.clear()
+        self._front = None
+
+    def _put(self, page: Page) -> OwnWindow:
+        window = OwnWindow(page, self._maker.stores.session, self._theme)
+        self._windows.append(window)
+        window.activated.connect(partial(self._on_activated, window))
+        window.close_asked.connect(partial(self._on_close_asked, window))
+        self.window_made.emit(window)
+        window.show()
+        return window
+
+    def _move_back(self, window: OwnWindow) -> None:
+        page = self._drop(window)
+        self._pages.put(page)
+        self._show_main()
+        self._pages.go_to_page(page)
+
+    def _drop(self, window: OwnWindow) -> Page:
+        self._windows.remove(window)
+        page = window.give_page()
+        self.turn_to_main()
+        self._maker.state.save_soon()
+        return page
+
+    def _raise(self, window: OwnWindow) -> None:
+        window.show()
+        window.raise_()
+        window.activateWindow()
+        self._on_activated(window)
+
+    def _show_main(self) -> None:
+        self.main_asked.emit()
+        self.turn_to_main()
+
+    def _on_activated(self, window: OwnWindow) -> None:
+        window.page.read()
+        if self._front is not window:
+            self._front = window
+            self.front_changed.emit()
+
+    def _on_close_asked(self, window: OwnWindow) -> None:
+        """As a tab is closed: its task goes on, and it can be opened again."""
+        self._drop(window).close()
+
+    def _on_looks_changed(self) -> None:
+        for window in self._windows:
+            window.show_look()
+
+    def _on_saving(self) -> None:
+        kept = {window.page.conversation_id: bytes(window.saveGeometry().data()) for window in self._windows}
+        kept.pop("", None)
+        for window in self._windows:
+            window.page.keep_place()
+        self._kept.windows = kept

@@ -1,0 +1,60 @@
+"""A conversation in a window of its own."""
+
+from PySide6.QtCore import QEvent, Signal
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
+
+from app.window.stores.session import Session
+from app.window.theme.theme import Theme
+from app.window.views.connection_banner import ConnectionBanner
+from app.window.views.page import Page
+from app.window.widgets.banner import Banner
+from app.window.widgets.state_dot import WORDS
+
+
+class OwnWindow(QMainWindow):
+    """`activated` when a person turned to it; `close_asked` when they closed it, which its owner does."""
+
+    activated = Signal()
+    close_asked = Signal()
+
+    def __init__(self, page: Page, session: Session, theme: Theme) -> None:
+        super().__init__()
+        self.page = page
+        self.trouble = Banner(theme)
+        place = QWidget()
+        self._column = QVBoxLayout(place)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        self._column.addWidget(ConnectionBanner(session, theme))
+        self._column.addWidget(self.trouble)
+        self._column.addWidget(page.view, 1)
+        self.setCentralWidget(place)
+        self.resize(theme.tokens.column + 4 * theme.tokens.space_far, theme.tokens.column)
+        page.view.show()
+        page.changed.connect(self.show_look)
+        self.show_look()
+
+    def show_look(self) -> None:
+        """The title says what the conversation is about and how its task is."""
+        look = self.page.look
+        state = "" if look.state == "idle" else f" · {WORDS[look.state].lower()}"
+        self.setWindowTitle(f"{look.title}{state} — Errand")
+
+    def give_page(self) -> Page:
+        """Leave the page to another window; this one is empty then and goes."""
+        self.page.changed.disconnect(self.show_look)
+        self._column.removeWidget(self.page.view)
+        self.page.view.setParent(None)
+        self.hide()
+        self.deleteLater()
+        return self.page
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.activated.emit()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        event.ignore()
+        self.close_asked.emit()

@@ -1,0 +1,107 @@
+"""Conversations in tabs and in windows of their own, without an engine."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.client.connection import Connection
+from app.client.errors import LaunchError
+from app.paths import Paths
+from app.window.main import build
+from app.window.state import WindowState
+from app.window.stores.stores import make_stores
+from app.window.theme.theme import Theme
+from app.window.views.main_window import MainWindow
+
+
+async def no_engine() -> Connection:
+    raise LaunchError("The engine did not start.")
+
+
+@pytest.fixture
+def state(tmp_path: Path, qapp: QApplication) -> WindowState:
+    return WindowState(tmp_path / "window.json")
+
+
+@pytest.fixture
+async def window(qapp: QApplication, theme: Theme, tmp_path: Path, state: WindowState) -> AsyncGenerator[MainWindow]:
+    stores = make_stores(no_engine)
+    window = build(qapp, stores, Paths(tmp_path), state, theme)
+    window.show()
+    yield window
+    window.close()
+    await stores.session.close()
+    window.deleteLater()
+
+
+async def test_a_pinned_tab_is_kept_and_not_closed_with_the_others(window: MainWindow, state: WindowState) -> None:
+    for name in ("conv_1", "conv_2", "conv_3"):
+        window.desk.open(name)
+    window.desk.open("conv_2")
+    window.on_action("pin_tab")
+    assert window.pages.open_ids == ("conv_2", "conv_1", "conv_3")
+    assert state.kept.pinned == ["conv_2"]
+    window.pages.close_others(window.pages.tabs.keys[2])
+    assert window.pages.open_ids == ("conv_2", "conv_3")
+    window.on_action("pin_tab")
+    assert state.kept.pinned == []
+
+
+async def test_a_tab_goes_to_a_window_of_its_own_and_back(window: MainWindow) -> None:
+    window.desk.open("conv_1")
+    window.desk.open("conv_2")
+    view = window.desk.front
+    window.on_action("own_window")
+    (own,) = window.desk.windows
+    assert own.page.view is view
+    assert (window.pages.open_ids, window.desk.front_id) == (("conv_1",), "conv_2")
+    window.desk.open("conv_1")
+    assert (window.desk.front_id, window.desk.front_window) == ("conv_1", None)
+    window.desk.open("conv_2")
+    assert window.desk.front_window is own
+    assert window.pages.open_ids == ("conv_1",)
+    window.on_action("own_window")
+    assert (window.desk.windows, window.pages.open_ids) == ((), ("conv_1", "conv_2"))
+    assert window.desk.front is view
+
+
+async def test_a_window_of_its_own_is_closed_like_a_tab_and_reopened_as_one(window: MainWindow) -> None:
+    window.desk.open("conv_1")
+    window.on_action("own_window")
+    window.on_action("close_tab")
+    assert (window.desk.windows, window.pages.open_ids) == ((), ())
+    window.on_action("reopen_tab")
+    assert window.pages.open_ids == ("conv_1",)
+
+
+async def test_keys_work_in_a_window_of_its_own_and_trouble_is_told_there(window: MainWindow) -> None:
+    window.desk.open("conv_1")
+    window.on_action("own_window")
+    (own,) = window.desk.windows
+    window.tell_trouble("The disk is full.")
+    assert own.trouble.isVisible()
+    assert not window.trouble.isVisible()
+    QTest.keyClick(own, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
+    assert window.desk.windows == ()
+
+
+async def test_windows_are_there_again_with_their_size_after_a_restart(
+    window: MainWindow, state: WindowState, theme: Theme, tmp_path: Path, qapp: QApplication
+) -> None:
+    window.desk.open("conv_1")
+    window.on_action("own_window")
+    window.desk.windows[0].resize(640, 480)
+    window.close()
+    stores = make_stores(no_engine)
+    second = build(qapp, stores, Paths(tmp_path), WindowState(tmp_path / "window.json"), theme)
+    second.show()
+    second.desk.restore()
+    (own,) = second.desk.windows
+    assert (own.page.conversation_id, own.width(), own.height()) == ("conv_1", 640, 480)
+    second.close()
+    await stores.session.close()
+    second.deleteLater()
