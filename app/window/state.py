@@ -31,8 +31,8 @@ class Kept(msgspec.Struct):
     """The file. `tabs` are conversation ids; `drafts` goes by conversation id, "" is the new conversation's.
 
     `windows` has the geometry, in Qt's form, of each conversation that stands in a window of its own.
-    `options` are those of the next new conversation. `places` has no conversation that stands at its end. `seen_at` is when the window was last in use: a task that
-    ended later is news at the next start.
+    `options` are those of the next new conversation. `places` has no conversation that stands at its end. `seen_at` is
+    when the window was last in use: a task that ended later is news at the next start.
     """
 
     tabs: list[str] = []

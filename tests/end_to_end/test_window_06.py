@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication
 from app.protocol.tasks import Task
 from app.window.rows import AskRow, EndRow, NoticeRow, TextRow, UserRow
 from app.window.state import WindowState
+from app.window.stores.task_options import TaskOptions
 from app.window.views.conversation_view import ConversationView
 from tests.support.errand import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
@@ -81,7 +82,7 @@ async def test_61_a_task_is_stopped_while_the_model_answers(
             await person.press("Stop", person.front.composer)
             await person.until(lambda: [task.stop_reason for task in ended(person)] == ["manual_stop"])
             await person.until(lambda: any(isinstance(row, EndRow | NoticeRow) for row in person.rows))
-            assert (person.front.composer.mode, person.front.status.text[:7]) == ("send", "Stopped")
+            assert (person.front.composer.mode, person.front.foot.status.text[:7]) == ("send", "Stopped")
 
 
 async def test_62_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
@@ -92,7 +93,7 @@ async def test_62_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
     async with ModelServer(replies=[Reply(calls=(call,))]) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            person.front.choose(str(workspace), "")
+            person.front.foot.choose(TaskOptions(workspace=str(workspace)))
             await person.until(lambda: person.stores.session.state == "ready")
             person.type("wait for me")
             person.enter()
@@ -110,7 +111,7 @@ async def test_63_what_is_written_while_a_task_works_steers_it(
     async with ModelServer(replies=replies) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            person.front.choose(str(workspace), "")
+            person.front.foot.choose(TaskOptions(workspace=str(workspace)))
             await person.until(lambda: person.stores.session.state == "ready")
             person.type("find a way")
             person.enter()
@@ -256,7 +257,7 @@ async def test_73_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_
     async with ModelServer(replies=[first, Reply(calls=(question,)), Reply(text="Done.")]) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            person.front.choose(str(workspace), "")
+            person.front.foot.choose(TaskOptions(workspace=str(workspace)))
             await person.until(lambda: person.stores.session.state == "ready")
             person.type("make it")
             person.enter()

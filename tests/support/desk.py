@@ -32,7 +32,7 @@ class Desk:
     @property
     def waiting(self) -> list[str]:
         """The queue as it is read aloud."""
-        return [row.text.removeprefix("Waits for ") for row in self.view.queue.rows]
+        return [row.text.removeprefix("Waits for ") for row in self.view.foot.queue.rows]
 
     @property
     def task(self) -> Task:
@@ -42,7 +42,7 @@ class Desk:
 
     def row(self, place: int) -> QueueRow:
         """A line of the queue, which has the keyboard now."""
-        row = self.view.queue.rows[place]
+        row = self.view.foot.queue.rows[place]
         row.setFocus()
         return row
 

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from app.client.connection import Connection
 from app.protocol.asks import Ask
-from app.protocol.conversations import Conversation
+from app.protocol.conversations import Conversation, Node
 from app.protocol.engine import Snapshot
 from app.protocol.events import (
     AgentUpdate,
@@ -26,6 +26,7 @@ from app.protocol.tasks import Task
 from app.window.stores.asks import AskStore
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.conversations import ConversationsStore
+from app.window.stores.personalities import PersonalityStore
 from app.window.stores.session import Session
 from app.window.stores.tasks import TaskStore
 
@@ -38,6 +39,7 @@ class Stores:
     tasks: TaskStore
     asks: AskStore
     conversations: ConversationsStore
+    personalities: PersonalityStore
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
 
     def open(self, conversation_id: str | None) -> ConversationStore:
@@ -68,14 +70,15 @@ class Stores:
             case AskUpdate(ask=ask):
                 self._put_ask(ask)
             case TaskMessage(node=node):
-                for store in self._of(node.conversation_id):
-                    store.put_node(node)
+                self._put_node(node)
             case AgentUpdate(agent=agent):
                 for store in self._of(agent.conversation_id):
                     store.put_agent(event)
             case ConversationDeleted(conversation_id=conversation_id):
                 self.conversations.drop(conversation_id)
-            case TaskPlan() | GrantUpdate() | PersonalityUpdate() | PersonalityDeleted():
+            case PersonalityUpdate() | PersonalityDeleted():
+                self.personalities.apply(event)
+            case TaskPlan() | GrantUpdate():
                 pass  # nothing shows them yet
             case _:
                 assert_never(event)
@@ -104,6 +107,10 @@ class Stores:
         for store in self._of(task.conversation_id):
             store.put_task(task)
 
+    def _put_node(self, node: Node) -> None:
+        for store in self._of(node.conversation_id):
+            store.put_node(node)
+
     def _put_ask(self, ask: Ask) -> None:
         self.asks.put(ask)
         for store in self._of(ask.conversation_id):
@@ -118,7 +125,7 @@ class Stores:
 def make_stores(connect: Callable[[], Awaitable[Connection]]) -> Stores:
     """The stores of one window; `connect` finds an engine or starts one. `session.start()` sets them going."""
     session = Session(connect)
-    stores = Stores(session, TaskStore(), AskStore(session), ConversationsStore(session))
+    stores = Stores(session, TaskStore(), AskStore(session), ConversationsStore(session), PersonalityStore(session))
     session.event_received.connect(stores.apply)
     session.delta_received.connect(stores.apply_delta)
     session.snapshot.connect(stores.apply_snapshot)

@@ -11,16 +11,12 @@ from app.window.models import ModelStore
 from app.window.rows import AskRow
 from app.window.state import Place
 from app.window.stores.conversation import ConversationStore
-from app.window.stores.requests import is_working
 from app.window.stores.stores import Stores
-from app.window.stores.task_options import TaskOptions
 from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
 from app.window.views.block_links import ConversationActions
-from app.window.views.composer import ComposerView, Situation
-from app.window.views.queue_view import QueueView
-from app.window.views.start_choices import StartChoices
-from app.window.views.status_line import StatusLine
+from app.window.views.composer import ComposerView
+from app.window.views.foot import FootView
 from app.window.views.welcome import WelcomeView
 from app.window.widgets.banner import Banner
 
@@ -36,7 +32,7 @@ class ConversationView(QWidget):
 
     tour_asked = Signal()
     draft_changed = Signal(str)
-    choices_changed = Signal(str, str)
+    options_changed = Signal(object)
     resume_asked = Signal(str)
     scrolled = Signal()
 
@@ -46,17 +42,12 @@ class ConversationView(QWidget):
         super().__init__()
         self.store = store
         self._stores = stores
-        self._models = models
         self._theme = theme
-        self._has_sent = False
         self._wants_ask = False
         self._wanted: Place | None = None
         self.transcript = TranscriptView(store, theme, ConversationActions(store, clipboard))
         self.welcome = WelcomeView(models, theme)
-        self.status = StatusLine(theme)
-        self.choices = StartChoices(theme)
-        self.composer = ComposerView(theme, self.choices)
-        self.queue = QueueView(store.queue, theme)
+        self.foot = FootView(store, stores, models, theme)
         self.interrupted = Banner(theme)
         self._find_bar: FindBar | None = None
         self._find_place = QVBoxLayout()
@@ -65,13 +56,16 @@ class ConversationView(QWidget):
         self._connect()
         self._show_rows()
         self._show_task()
-        self._on_models_changed()
         self.setFocusProxy(self.composer)
+
+    @property
+    def composer(self) -> ComposerView:
+        return self.foot.composer
 
     @property
     def is_blank(self) -> bool:
         """Nothing was written or sent in it yet."""
-        return self.store.conversation_id is None and not self._has_sent and not self.composer.text.strip()
+        return self.foot.is_blank
 
     def focus_panes(self) -> tuple[QWidget, ...]:
         """Where F6 stops."""
@@ -131,11 +125,6 @@ class ConversationView(QWidget):
         else:
             bar.previous()
 
-    def choose(self, workspace: str, model: str) -> None:
-        """Take these for the next task that is started here."""
-        self.choices.choose(workspace, model)
-        self._use_choices()
-
     def _made_find_bar(self) -> "FindBar":
         from app.window.stores.find import FindStore
         from app.window.views.find_bar import FindBar  # most conversations are never searched
@@ -149,21 +138,12 @@ class ConversationView(QWidget):
         return self._find_bar
 
     def _lay_out(self) -> None:
-        tokens = self._theme.tokens
         self._layers.addWidget(self.welcome)
         self._layers.addWidget(self.transcript)
-        foot = QWidget()
-        foot.setMaximumWidth(tokens.column + 2 * tokens.space_wide)
-        inner = QVBoxLayout(foot)
-        inner.setContentsMargins(tokens.space_wide, tokens.space_tight, tokens.space_wide, tokens.space_wide)
-        inner.setSpacing(tokens.space_close)
-        inner.addWidget(self.status)
-        inner.addWidget(self.queue)
-        inner.addWidget(self.composer)
         centred = QHBoxLayout()
         centred.setContentsMargins(0, 0, 0, 0)
         centred.addStretch(1)
-        centred.addWidget(foot, 1000)
+        centred.addWidget(self.foot, 1000)
         centred.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -174,27 +154,22 @@ class ConversationView(QWidget):
         column.addLayout(centred)
 
     def _connect(self) -> None:
-        store, composer = self.store, self.composer
+        store = self.store
         for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)
-        self.queue.left.connect(self.composer.setFocus)
         store.loaded.connect(self._show_task)
         store.loaded.connect(self._on_loaded)
-        store.requests.unsent.connect(self._on_unsent)
         store.reached.connect(self._on_reached)
+        store.edit_begun.connect(self._on_edit_begun)
+        store.edit_ended.connect(self._on_edit_ended)
         store.missed.connect(self._on_missed)
         self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
-        self._stores.asks.changed.connect(self._show_task)
-        self._stores.session.state_changed.connect(self._show_task)
-        self._models.changed.connect(self._on_models_changed)
         self.welcome.tour_asked.connect(self.tour_asked)
-        composer.submitted.connect(self._on_submitted)
-        composer.queued.connect(store.requests.follow_up)
-        composer.stop_asked.connect(store.requests.stop)
-        composer.recall_asked.connect(self._on_recall_asked)
-        composer.edited.connect(self.draft_changed)
-        self.choices.changed.connect(self._on_choices_changed)
+        self.foot.sent.connect(self.transcript.to_end)
+        self.foot.options_changed.connect(self.options_changed)
+        self.composer.recall_asked.connect(self._on_recall_asked)
+        self.composer.edited.connect(self.draft_changed)
         self.interrupted.acted.connect(self._on_resume_clicked)
         escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self)
         escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -214,40 +189,10 @@ class ConversationView(QWidget):
 
     def _show_task(self) -> None:
         task = self.store.task
-        self.status.show_task(task)
-        self.status.setVisible(task is not None)
-        self.queue.show_entries()
-        if task is not None:
-            self.choices.show_begun(task.workspace, task.model)
-            self._use_choices()
-        question = next((ask.text for ask in self.store.waiting if ask.kind == "question"), "")
-        active = task is not None and is_working(task)
-        stopping = task is not None and task.stopping
-        connected = self._stores.session.state == "ready"
-        self.composer.show_situation(Situation(active, stopping, question, connected, task is not None))
         if task is not None and task.status == "interrupted":
             self.interrupted.tell(_INTERRUPTED, "waiting", "Resume", dismissible=False)
         else:
             self.interrupted.hide()
-
-    def _on_submitted(self, text: str) -> None:
-        self._has_sent = True
-        self.store.requests.send(text)
-        self.transcript.to_end()
-
-    def _on_choices_changed(self) -> None:
-        self._use_choices()
-        self.choices_changed.emit(self.choices.workspace, self.choices.model)
-
-    def _use_choices(self) -> None:
-        chosen = self.choices
-        self.store.requests.options = TaskOptions(model=chosen.model or None, workspace=chosen.workspace or None)
-
-    def _on_unsent(self, text: str) -> None:
-        """A text that was not taken comes back, above what was written meanwhile."""
-        self._has_sent = False
-        written = self.composer.text
-        self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
 
     def _on_loaded(self) -> None:
         if self._wants_ask:
@@ -268,11 +213,12 @@ class ConversationView(QWidget):
         if self.store.task is not None:
             self.resume_asked.emit(self.store.task.id)
 
-    def _on_models_changed(self) -> None:
-        self.choices.offer(self._models.ready, self._models.default)
-
     def _on_recall_asked(self) -> None:
         """Up in an empty field edits the last message in its place."""
-        row = self.store.edit_last()
-        if row is not None:
-            self.transcript.focus_row(row)
+        self.store.edit_last()
+
+    def _on_edit_begun(self, row: int) -> None:
+        self.transcript.enter_row(row)
+
+    def _on_edit_ended(self) -> None:
+        self.composer.field.setFocus()

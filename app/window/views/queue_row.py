@@ -140,7 +140,7 @@ class QueueRow(QFrame):
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_close, 0, tokens.space_tight, 0)
+        row.setContentsMargins(tokens.space_normal, 0, tokens.space_close, 0)
         row.setSpacing(tokens.space_close)
         row.addWidget(self._icon)
         row.addWidget(self._words, 1)
@@ -152,7 +152,7 @@ class QueueRow(QFrame):
             tools.addWidget(button)
         row.addLayout(tools)
         self._field.hide()
-        self.setMinimumHeight(self._edit.sizeHint().height() + 2)
+        self.setMinimumHeight(tokens.icon_small + tokens.space_normal)
 
     def _connect(self) -> None:
         for part in (*self._tools, self._keep, self._leave, self._field):
@@ -165,6 +165,7 @@ class QueueRow(QFrame):
         self._keep.clicked.connect(self._on_kept)
         self._leave.clicked.connect(self._on_left)
         self._field.submitted.connect(self._on_kept)
+        self._field.textChanged.connect(self.resized)
         self._theme.changed.connect(self._on_theme_changed)
 
     @property

@@ -84,8 +84,8 @@ class QueueView(QScrollArea):
 
     def _fit(self) -> None:
         """As high as what it shows, up to four lines and an open editor."""
-        heights = [row.sizeHint().height() for row in self.rows]
-        editors = sum(row.sizeHint().height() for row in self.rows if row.is_editing)
+        heights = [_height(row) for row in self.rows]
+        editors = sum(_height(row) for row in self.rows if row.is_editing)
         line = min(heights, default=0)
         self.setFixedHeight(min(sum(heights), _MOST_LINES * line + editors))
 
@@ -108,3 +108,7 @@ class QueueView(QScrollArea):
             self.left.emit()
         elif place >= 0:
             self._focus(place)
+
+
+def _height(row: QueueRow) -> int:
+    return max(row.sizeHint().height(), row.minimumHeight())

@@ -1,20 +1,29 @@
-"""The choices of a conversation that has not begun: the folder to work in and the model. Afterwards it shows them."""
+"""What the next task is started with: folder and model in a quiet row, the rest behind a button that tells it."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QWidget
+from PySide6.QtCore import QPoint, QSize, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QWidget
 
-from app.window.theme.look import push_button
+from app.protocol.tasks import Task
+from app.window.stores.task_options import TaskOptions
+from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
+from app.window.views.choice_words import APPROVALS, MODES, THINKING
+from app.window.views.offer import Offer
 from app.window.views.picker import Choice, PickerDialog
 
 _SCRATCH = "New folder"
-_LONGEST_FOLDER, _LONGEST_MODEL = 13, 22
+_LONGEST = 22
 
 
 class StartChoices(QWidget):
-    """`workspace` "" is a new folder of Errand's own; `model` "" is the default model."""
+    """`options` are what was chosen here; `changed` when a person chose something else.
+
+    In a conversation that has begun the folder stays, and the rest follows the newest task until it is changed.
+    """
 
     changed = Signal()
     providers_asked = Signal()
@@ -22,82 +31,172 @@ class StartChoices(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self.workspace = ""
-        self.model = ""
-        self._default = ""
-        self._models: tuple[str, ...] = ()
+        self._offer = Offer()
+        self._followed: str = ""
+        self.options = TaskOptions()
         self.folder_button = push_button(_SCRATCH, "quiet")
         self.model_button = push_button("Set up a model", "quiet")
+        self.more_button = push_button("More", "quiet")
+        self._words: dict[QPushButton, str] = {}
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_tight)
-        row.addWidget(self.folder_button)
-        row.addWidget(self.model_button)
+        row.setSpacing(0)
+        for button in (self.folder_button, self.model_button, self.more_button):
+            row.addWidget(button)
         row.addStretch(1)
-        self.model_button.setMinimumWidth(theme.tokens.column // 8)  # it gives way in a narrow window
         self.folder_button.clicked.connect(self._on_folder_clicked)
-        self.model_button.clicked.connect(self._on_model_clicked)
+        self.model_button.clicked.connect(self.pick_model)
+        self.more_button.clicked.connect(self._on_more_clicked)
         theme.changed.connect(self._show)
         self._show()
 
-    def choose(self, workspace: str, model: str) -> None:
-        self.workspace, self.model = workspace, model
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._followed)
+
+    def choose(self, options: TaskOptions) -> None:
+        """Take these; nobody is told."""
+        self.options = options
         self._show()
 
-    def offer(self, models: tuple[str, ...], default: str) -> None:
-        """What can be chosen, and what "" stands for."""
-        self._models, self._default = models, default
+    def offer(self, offer: Offer) -> None:
+        """What there is to choose from now."""
+        if offer != self._offer:
+            self._offer = offer
+            self._show()
+
+    def follow(self, task: Task) -> None:
+        """Start the next task as this one was started; a task that was followed already changes nothing."""
+        if task.id == self._followed:
+            return
+        self._followed = task.id
+        self.options = TaskOptions(
+            model=None if task.model == self._offer.model else task.model,
+            workspace=task.workspace,
+            mode=task.mode,
+            approve=task.approve,
+            thinking_level=task.thinking_level,
+            budget_usd=task.budget_usd,
+        )
         self._show()
 
-    def show_begun(self, workspace: str, model: str) -> None:
-        """A conversation keeps its folder; the next task takes the model of the one before unless another is chosen."""
-        self.workspace = workspace
-        self.folder_button.setEnabled(False)
-        if not self.model and model != self._default:
-            self.model = model
-        self._show()
-
-    def _show(self) -> None:
-        folder = Path(self.workspace).name if self.workspace else _SCRATCH
-        self.folder_button.setText(_short(folder, _LONGEST_FOLDER))
-        self.folder_button.setAccessibleName(f"Folder to work in: {folder}")
-        self.folder_button.setToolTip(self.workspace or "Errand makes a new folder for this conversation")
-        self.folder_button.setIcon(self._theme.icon("folder", "muted"))
-        model = self.model or self._default
-        self.model_button.setText(_short(model, _LONGEST_MODEL) or "Set up a model")
-        self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
-        self.model_button.setToolTip(f"The model that works on this: {model}" if model else "No model is set up")
-        self.model_button.setIcon(self._theme.icon("brain", "muted"))
-
-    def _on_folder_clicked(self) -> None:
-        dialog = QFileDialog(self, "Folder to work in", self.workspace or str(Path.home()))
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
-        dialog.fileSelected.connect(self._on_folder_chosen)
-        dialog.open()
-        dialog.finished.connect(dialog.deleteLater)
-
-    def _on_folder_chosen(self, folder: str) -> None:
-        self.choose(folder, self.model)
-        self.changed.emit()
-
-    def _on_model_clicked(self) -> None:
-        if not self._models:
+    def pick_model(self) -> None:
+        """Choose from a list by typing."""
+        if not self._offer.models:
             self.providers_asked.emit()
             return
-        choices = tuple(Choice(name, name, "default" if name == self._default else "") for name in self._models)
+        default = self._offer.model
+        choices = tuple(Choice(name, name, "default" if name == default else "") for name in self._offer.models)
         picker = PickerDialog(self._theme, "Choose a model", choices, self)
         picker.chosen.connect(self._on_model_chosen)
         picker.open_above(self.model_button)
 
+    def minimumSizeHint(self) -> QSize:
+        """All of it as icons."""
+        side = self.folder_button.sizeHint().height()
+        return QSize(3 * side, side)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fold()
+
+    def _show(self) -> None:
+        self._show_folder()
+        self._show_model()
+        self._show_more()
+        self._fold()
+
+    def _show_folder(self) -> None:
+        workspace = self.options.workspace or ""
+        folder = Path(workspace).name if workspace else _SCRATCH
+        self._words[self.folder_button] = _short(folder)
+        self.folder_button.setEnabled(not self.has_begun)
+        self.folder_button.setAccessibleName(f"Folder to work in: {folder}")
+        self.folder_button.setToolTip(workspace or "Errand makes a new folder for this conversation")
+        self.folder_button.setIcon(self._theme.icon("folder", "muted"))
+
+    def _show_model(self) -> None:
+        model = self._offer.model_of(self.options)
+        self._words[self.model_button] = _short(model) or "Set up a model"
+        self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
+        self.model_button.setToolTip(f"The model that works on this: {model}" if model else "No model is set up")
+        self.model_button.setIcon(self._theme.icon("brain", "muted"))
+
+    def _show_more(self) -> None:
+        """What is not as usual is told at once; amber where nothing is asked."""
+        unusual = self._unusual()
+        self._words[self.more_button] = ", ".join(unusual) or "More"
+        told = ", ".join(unusual) or "as usual"
+        self.more_button.setAccessibleName(f"More choices: {told}")
+        self.more_button.setToolTip("Personality, mode, thinking, budget and approvals of the next task")
+        is_open = self.options.approve == "all"
+        set_look(self.more_button, "tone", "waiting" if is_open else "")
+        self.more_button.setIcon(self._theme.icon("sliders-horizontal", "waiting" if is_open else "muted"))
+
+    def _unusual(self) -> list[str]:
+        options, personality = self.options, self._offer.personality(self.options)
+        parts = [
+            APPROVALS[options.approve][0] if options.approve != "ask" else "",
+            personality.name if personality is not None and personality.id != "assistant" else "",
+            MODES[options.mode][0] if options.mode != "auto" else "",
+            f"thinks: {THINKING[options.thinking_level].lower()}"
+            if options.thinking_level not in (None, "off")
+            else "",
+            f"${options.budget_usd:g} at most" if options.budget_usd is not None else "",
+        ]
+        return [part for part in parts if part]
+
+    def _fold(self) -> None:
+        """Where there is no room the words go, those of the least use first; the icons stay."""
+        buttons = (self.more_button, self.folder_button, self.model_button)
+        for button in buttons:
+            button.setText(self._words[button])
+        for button in buttons:
+            if sum(each.sizeHint().width() for each in buttons) <= self.width():
+                break
+            button.setText("")
+
+    def _on_folder_clicked(self) -> None:
+        menu = QMenu(self)
+        menu.addAction(self._theme.icon("folder"), _SCRATCH, self._on_scratch_chosen)
+        menu.addAction(self._theme.icon("search"), "Choose a folder…", self._on_other_asked)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.folder_button.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
+
+    def _on_scratch_chosen(self) -> None:
+        self._take(replace(self.options, workspace=None))
+
+    def _on_other_asked(self) -> None:
+        dialog = QFileDialog(self, "Folder to work in", self.options.workspace or str(Path.home()))
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.fileSelected.connect(self.take_folder)
+        dialog.open()
+        dialog.finished.connect(dialog.deleteLater)
+
+    def take_folder(self, folder: str) -> None:
+        """Work in this one."""
+        self._take(replace(self.options, workspace=folder))
+
     def _on_model_chosen(self, model: str) -> None:
-        self.choose(self.workspace, "" if model == self._default else model)
+        self._take(replace(self.options, model=None if model == self._offer.model else model))
+
+    def _on_more_clicked(self) -> None:
+        from app.window.views.choices_dialog import ChoicesDialog  # not needed at the start
+
+        dialog = ChoicesDialog(self._theme, self._offer, self.options, self)
+        dialog.changed.connect(self._take)
+        dialog.model_asked.connect(self.pick_model)
+        dialog.open_above(self.more_button)
+
+    def _take(self, options: TaskOptions) -> None:
+        self.choose(options)
         self.changed.emit()
 
 
-def _short(name: str, longest: int) -> str:
+def _short(name: str) -> str:
     """Of a long name its two ends: the tool tip has the whole. A button as long as its text would widen the window."""
-    if len(name) <= longest:
+    if len(name) <= _LONGEST:
         return name
-    half = (longest - 1) // 2
+    half = (_LONGEST - 1) // 2
     return f"{name[:half]}…{name[-half:]}"

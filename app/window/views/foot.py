@@ -1,0 +1,109 @@
+"""What stands under the transcript: what the agent does, what waits for it, and where a person writes."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.window.models import ModelStore
+from app.window.stores.conversation import ConversationStore
+from app.window.stores.requests import is_working
+from app.window.stores.stores import Stores
+from app.window.stores.task_options import TaskOptions
+from app.window.theme.theme import Theme
+from app.window.views.composer import ComposerView, Situation
+from app.window.views.offer import Offer
+from app.window.views.queue_view import QueueView
+from app.window.views.start_choices import StartChoices
+from app.window.views.status_line import StatusLine
+
+
+class FootView(QWidget):
+    """`sent` at each message; `options_changed` when a person chose otherwise for the next task."""
+
+    sent = Signal()
+    options_changed = Signal(object)
+
+    def __init__(self, store: ConversationStore, stores: Stores, models: ModelStore, theme: Theme) -> None:
+        super().__init__()
+        self._store = store
+        self._stores = stores
+        self._models = models
+        self._has_sent = False
+        self.status = StatusLine(theme)
+        self.queue = QueueView(store.queue, theme)
+        self.choices = StartChoices(theme)
+        self.composer = ComposerView(theme, self.choices)
+        tokens = theme.tokens
+        self.setMaximumWidth(tokens.column + 2 * tokens.space_wide)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_wide, tokens.space_tight, tokens.space_wide, tokens.space_wide)
+        column.setSpacing(tokens.space_close)
+        for part in (self.status, self.queue, self.composer):
+            column.addWidget(part)
+        self._connect()
+        self.show_task()
+        self.setFocusProxy(self.composer)
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing was written or sent yet."""
+        return self._store.conversation_id is None and not self._has_sent and not self.composer.text.strip()
+
+    def choose(self, options: TaskOptions) -> None:
+        """Take these for the next task that is started here."""
+        self.choices.choose(options)
+        self._use_choices()
+
+    def show_task(self) -> None:
+        """Show the newest task as it is now."""
+        task = self._store.task
+        self.status.show_task(task)
+        self.status.setVisible(task is not None)
+        self.queue.show_entries()
+        self._show_offer()
+        if task is not None:
+            self.choices.follow(task)
+            self._use_choices()
+        question = next((ask.text for ask in self._store.waiting if ask.kind == "question"), "")
+        active = task is not None and is_working(task)
+        stopping = task is not None and task.stopping
+        connected = self._stores.session.state == "ready"
+        self.composer.show_situation(Situation(active, stopping, question, connected, task is not None))
+
+    def _connect(self) -> None:
+        store, composer = self._store, self.composer
+        store.taskUpdate.connect(self.show_task)
+        store.loaded.connect(self.show_task)
+        self._stores.asks.changed.connect(self.show_task)
+        self._stores.session.state_changed.connect(self.show_task)
+        self._stores.personalities.changed.connect(self._show_offer)
+        self._models.changed.connect(self._show_offer)
+        store.requests.unsent.connect(self._on_unsent)
+        composer.submitted.connect(self._on_submitted)
+        composer.queued.connect(store.requests.follow_up)
+        composer.stop_asked.connect(store.requests.stop)
+        self.queue.left.connect(composer.setFocus)
+        self.choices.changed.connect(self._on_choices_changed)
+
+    def _show_offer(self) -> None:
+        agent = self._store.branches.agent
+        personality = agent.personality_id if agent is not None else ""
+        known = self._stores.personalities.all
+        self.choices.offer(Offer(self._models.ready, self._models.default, known, personality))
+
+    def _use_choices(self) -> None:
+        self._store.requests.options = self.choices.options
+
+    def _on_submitted(self, text: str) -> None:
+        self._has_sent = True
+        self._store.requests.send(text)
+        self.sent.emit()
+
+    def _on_unsent(self, text: str) -> None:
+        """A text that was not taken comes back, above what was written meanwhile."""
+        self._has_sent = False
+        written = self.composer.text
+        self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
+
+    def _on_choices_changed(self) -> None:
+        self._use_choices()
+        self.options_changed.emit(self.choices.options)
