@@ -50,7 +50,7 @@ class Attention(QObject):
         self._tell_notices()
         window.quit_asked.connect(self._on_quit_asked)
         window.quick_asked.connect(quick.open)
-        window.pages.front_changed.connect(self.notices.look_again)
+        window.desk.front_changed.connect(self.notices.look_again)
         application.focusWindowChanged.connect(self.notices.look_again)
         self._control.failed.connect(window.tell_trouble)
         quick.opened.connect(self._on_opened)
@@ -109,7 +109,7 @@ class Attention(QObject):
         return self._application.activeWindow() is not None
 
     def _in_front(self) -> str:
-        return self._window.pages.front_id if self._is_active() else ""
+        return self._window.desk.front_id if self._is_active() else ""
 
     def _on_acted(self, key: str, button: str, activation: str) -> None:
         if activation:
@@ -118,11 +118,12 @@ class Attention(QObject):
 
     def _on_opened(self, conversation_id: str, activation: str = "") -> None:
         if conversation_id:
-            self._window.pages.open(conversation_id)
-        self.bring_to_front(activation)
+            self._window.desk.open(conversation_id)
+        if self._window.desk.front_window is None:  # a window of its own is in front already
+            self.bring_to_front(activation)
 
     def _on_new_asked(self) -> None:
-        self._window.pages.new()
+        self._window.desk.new()
         self.bring_to_front()
 
     def _on_quit_asked(self) -> None:

@@ -8,7 +8,6 @@ from app.client.characters import plain
 from app.window.theme.look import Tone, push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.views.prompt_edit import PromptEdit
-from app.window.views.sheet import views_sheet
 from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.text_label import TextLabel
 
@@ -143,6 +142,5 @@ class QuickDialog(QDialog):
 
     def _on_theme_changed(self) -> None:
         tokens = self._theme.tokens
-        self.setStyleSheet(views_sheet(tokens))
         self._field.setFont(self._theme.font(tokens.size_large))
         self._icon.setPixmap(self._theme.icon("zap", "muted").pixmap(tokens.icon_large, tokens.icon_large))

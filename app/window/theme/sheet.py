@@ -1,4 +1,4 @@
-"""The one style sheet: `resources/theme/window.qss` with the tokens filled in."""
+"""The one style sheet: the templates in `resources/theme` with the tokens filled in."""
 
 from dataclasses import asdict
 from functools import cache
@@ -9,6 +9,8 @@ from string import Template
 from app.window.theme.tokens import Tokens
 
 _FOLDER = Path(str(files("resources") / "theme"))
+_FILES = ("window.qss", "views.qss")
+"""What all controls have, and what single views have."""
 
 
 def sheet_of(tokens: Tokens) -> str:
@@ -18,4 +20,4 @@ def sheet_of(tokens: Tokens) -> str:
 
 @cache
 def _template() -> Template:
-    return Template((_FOLDER / "window.qss").read_text(encoding="utf-8"))
+    return Template("\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _FILES))

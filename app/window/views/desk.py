@@ -71,14 +71,21 @@ class Desk(QObject):
         self._show_main()
         self._pages.new()
 
-    def open(self, conversation_id: str) -> None:
-        """Go to a conversation: to the window it is in, or to a tab."""
-        for window in self._windows:
-            if window.page.conversation_id == conversation_id:
-                self._raise(window)
-                return
-        self._show_main()
-        self._pages.open(conversation_id)
+    def open(self, conversation_id: str, *, behind: bool = False) -> None:
+        """Go to a conversation: to the window it is in, or to a tab. `behind` leaves what is in front there."""
+        window = self._window_of(conversation_id)
+        if behind and window is None:
+            self._pages.open(conversation_id, behind=True)
+        elif window is not None and not behind:
+            self._raise(window)
+        elif window is None:
+            self._show_main()
+            self._pages.open(conversation_id)
+
+    def open_behind(self, conversation_id: str) -> None:
+        """In a tab, with what is in front left there; a window of its own stays one."""
+        if all(window.page.conversation_id != conversation_id for window in self._windows):
+            self._pages.open(conversation_id, behind=True)
 
     def open_at(self, conversation_id: str, node_id: str) -> None:
         """Go to a node of a conversation."""
@@ -127,6 +134,9 @@ class Desk(QObject):
             window.deleteLater()
         self._windows.clear()
         self._front = None
+
+    def _window_of(self, conversation_id: str) -> OwnWindow | None:
+        return next((window for window in self._windows if window.page.conversation_id == conversation_id), None)
 
     def _put(self, page: Page) -> OwnWindow:
         window = OwnWindow(page, self._maker.stores.session, self._theme)

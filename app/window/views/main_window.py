@@ -21,7 +21,6 @@ from app.window.views.leave_dialog import LeaveDialog
 from app.window.views.page import PageMaker
 from app.window.views.pages import PagesView
 from app.window.views.palette import Palette
-from app.window.views.sheet import views_sheet
 from app.window.views.sidebar import SidebarView
 from app.window.widgets.banner import Banner
 
@@ -168,7 +167,8 @@ class MainWindow(QMainWindow):
         for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._maker):
             speaker.failed.connect(self.tell_trouble)
         self.sidebar.opened.connect(self._on_opened)
-        self.sidebar.hit_opened.connect(self.desk.open_at)
+        self.sidebar.opened_behind.connect(self.desk.open_behind)
+        self.sidebar.hit_opened.connect(self._on_hit_opened)
         self.sidebar.new_asked.connect(self.desk.new)
         self.sidebar.stop_asked.connect(self._control.stop)
         self._maker.resume_asked.connect(self._control.resume)
@@ -192,6 +192,10 @@ class MainWindow(QMainWindow):
 
     def _on_opened(self, conversation_id: str) -> None:
         self.desk.open(conversation_id)
+
+    def _on_hit_opened(self, conversation_id: str, node_id: str, words: str) -> None:
+        self.desk.open_at(conversation_id, node_id)
+        self.desk.front.transcript.mark_words(words.replace('"', " ").split())
 
     def _on_action_chosen(self, name: str) -> None:
         for action in ACTIONS:
@@ -248,7 +252,6 @@ class MainWindow(QMainWindow):
         self.close()
 
     def _on_theme_changed(self) -> None:
-        self.setStyleSheet(views_sheet(self._theme.tokens))
         if self._state.kept.theme != self._theme.mode:
             self._state.kept.theme = self._theme.mode
             self._state.save_soon()
