@@ -119,6 +119,15 @@ class TranscriptView(QAbstractScrollArea):
             self.settle()
         self._reveal_hit(index, sought)
 
+    def enter_row(self, index: int) -> None:
+        """Bring the keyboard into a row, and scroll only where it is not in view."""
+        self.settle()
+        if index not in self._shown:
+            self.to_row(index)
+        self._stage.block(index).take_focus()
+        if self.viewport().isAncestorOf(self.window().focusWidget()):
+            self._reveal(self.window().focusWidget())
+
     def scroll_by(self, pixels: int) -> None:
         """Down by `pixels`, up if negative, at once."""
         self._anchor.by(pixels)
