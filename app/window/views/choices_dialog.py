@@ -79,10 +79,8 @@ class ChoicesDialog(QDialog):
         form.addRow("Personality", self.personality)
         form.addRow("Model", self.model)
         form.addRow("Thinking", self.thinking)
-        form.addRow("Mode", self.mode)
-        form.addRow("", self._mode_about)
-        form.addRow("Approvals", self.approvals)
-        form.addRow("", self._approvals_about)
+        form.addRow("Mode", self._explained(self.mode, self._mode_about))
+        form.addRow("Approvals", self._explained(self.approvals, self._approvals_about))
         form.addRow("Budget in $", self.budget)
         form.addRow("Folder", ElidedLabel(self._theme, self._options.workspace or "A new one, made by Errand"))
         column = QVBoxLayout(self)
@@ -92,6 +90,13 @@ class ChoicesDialog(QDialog):
         column.addWidget(TextLabel(self._theme, "The next task is started with", bold=True))
         column.addLayout(form)
         column.addWidget(self._confirm)
+
+    def _explained(self, box: QComboBox, about: TextLabel) -> QVBoxLayout:
+        column = QVBoxLayout()
+        column.setSpacing(self._theme.tokens.space_tight)
+        column.addWidget(box)
+        column.addWidget(about)
+        return column
 
     def _connect(self) -> None:
         self.personality.activated.connect(self._on_personality_chosen)
@@ -144,7 +149,7 @@ class ChoicesDialog(QDialog):
         if chosen == "all" and self._options.approve != "all":
             self._confirm.show()
             self._confirm.setFocus()
-            self.adjustSize()
+            self._fit()
         else:
             self._confirm.hide()
             self._take(replace(self._options, approve=chosen))
@@ -155,6 +160,16 @@ class ChoicesDialog(QDialog):
             self._take(replace(self._options, approve="all"))
         self.approvals.setCurrentIndex(list(APPROVALS).index(self._options.approve))
         self.approvals.setFocus()
+        self._fit()
+
+    def _fit(self) -> None:
+        """As high as what it shows; its foot stays."""
+        foot = self.y() + self.height()
+        layout = self.layout()
+        assert layout is not None
+        layout.activate()
+        self.resize(self.width(), layout.totalHeightForWidth(self.width()))
+        self.move(self.x(), foot - self.height())
 
     def _on_model_clicked(self) -> None:
         self.close()
