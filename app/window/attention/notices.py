@@ -85,7 +85,7 @@ class NoticeStore(QObject):
         if len(self._ended) > _MOST_ENDS or (self._burst and self._ended):
             self._burst |= self._ended
             self._ended.clear()
-        asks = [of_ask(ask, self._title(ask.conversation_id, "")) for ask in self._news()[-_MOST_ASKS:]]
+        asks = [of_ask(ask, self._title_of(ask)) for ask in self._news()[-_MOST_ASKS:]]
         ends = [of_ended(task, self._title(task.conversation_id, task.prompt)) for task in self._ended.values()]
         many = [of_many(tuple(self._burst.values()))] if self._burst else []
         wanted = (*asks, *ends, *many)
@@ -99,6 +99,10 @@ class NoticeStore(QObject):
         looked_at = {ask.id for ask in waiting if ask.conversation_id == front}
         self._seen = (self._seen | looked_at) & {ask.id for ask in waiting}
         return [ask for ask in waiting if ask.created_at > self._since and ask.id not in self._seen]
+
+    def _title_of(self, ask: Ask) -> str:
+        task = self._stores.tasks.get(ask.task_id)
+        return self._title(ask.conversation_id, task.prompt if task else "")
 
     def _title(self, conversation_id: str, otherwise: str) -> str:
         known = self._stores.conversations.get(conversation_id)

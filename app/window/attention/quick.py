@@ -1,4 +1,4 @@
-"""Quick tasks: started in the background with the model and the folder of the last time."""
+"""Quick tasks: started in the background with the folder, the model and all else that was chosen the last time."""
 
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from app.protocol.wire import TASK_START
 from app.window.attention.quick_dialog import QuickDialog
 from app.window.state import WindowState
 from app.window.stores.session import Session
-from app.window.stores.task_options import TaskOptions
 from app.window.theme.theme import Theme
 
 _DRAFT = "quick"
@@ -52,17 +51,16 @@ class Quick(QObject):
         return dialog
 
     def _circumstances(self) -> str:
-        kept = self._state.kept
-        folder = f"in {Path(kept.workspace).name}" if kept.workspace else "in a new folder"
-        return f"{folder} · {kept.model or 'the default model'}"
+        options = self._state.kept.options
+        folder = f"in {Path(options.workspace).name}" if options.workspace else "in a new folder"
+        return f"{folder} · {options.model or 'the default model'}"
 
     def _on_edited(self, text: str) -> None:
         self._state.keep_draft(_DRAFT, text)
 
     def _on_submitted(self, prompt: str) -> None:
-        kept = self._state.kept
-        options = TaskOptions(model=kept.model or None, workspace=kept.workspace or None)
-        self._session.spawn(self._start(options.start(prompt, None)), self.failed.emit)
+        params = self._state.kept.options.start(prompt, None)
+        self._session.spawn(self._start(params), self.failed.emit)
 
     async def _start(self, params: TaskStartParams) -> None:
         task = (await self._session.call(TASK_START, params)).task

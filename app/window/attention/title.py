@@ -11,7 +11,7 @@ _ALERT_MS = 0  # until the window is looked at
 
 
 class Title(QObject):
-    """`(2) Errand — title of the conversation in front`."""
+    """`(2) Errand — title of the conversation in front`. A window of a conversation's own says its own."""
 
     def __init__(self, application: QApplication, window: MainWindow, stores: Stores) -> None:
         super().__init__(window)

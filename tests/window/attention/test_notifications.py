@@ -163,7 +163,7 @@ async def test_the_end_of_the_window_takes_its_notices_along(server: Notificatio
     shown = Shown()
     running = asyncio.get_running_loop().create_task(shown.notifications.run())
     shown.show(APPROVAL)
-    await until(lambda: len(server.shown) == 1)
+    await until(lambda: len(server.shown) == 1 and not shown.notifications.is_busy)
     running.cancel()
     await asyncio.wait([running])
     assert server.shown == {}

@@ -1,0 +1,84 @@
+"""A second start rings at the window that is open; nobody without the token of its file is let in."""
+
+import asyncio
+import stat
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.window.attention.door import Door
+from app.window.attention.doorbell import Address, Wish, ring
+from tests.support.until import until
+
+
+class Opened:
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.door = Door(file)
+        self.wishes: list[Wish] = []
+        self.door.rung.connect(self.wishes.append)
+
+    @property
+    def address(self) -> Address:
+        return msgspec.json.decode(self.file.read_bytes(), type=Address)
+
+
+@pytest.fixture
+async def opened(qapp: object, tmp_path: Path) -> AsyncGenerator[Opened]:
+    opened = Opened(tmp_path / "window.json")
+    await opened.door.open()
+    yield opened
+    opened.door.close()
+
+
+async def say(port: int, words: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(words)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+async def test_a_wish_is_taken_and_answered(opened: Opened) -> None:
+    taken = await asyncio.to_thread(ring, opened.file, "open", "conv_1", "activation")
+    assert taken
+    assert [(wish.what, wish.conversation_id, wish.activation) for wish in opened.wishes] == [
+        ("open", "conv_1", "activation")
+    ]
+    assert stat.S_IMODE(opened.file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "words", [b'{"token": "guess", "what": "show"}\n', b"not json\n", b"\n", b"x" * 10_000, b"GET / HTTP/1.1\r\n\r\n"]
+)
+async def test_who_does_not_know_the_token_is_sent_away(opened: Opened, words: bytes) -> None:
+    assert await say(opened.address.port, words) == b""
+    assert opened.wishes == []
+
+
+async def test_who_says_nothing_holds_nobody_up(opened: Opened) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", opened.address.port)
+    assert await asyncio.to_thread(ring, opened.file, "show")
+    writer.close()
+    assert await reader.read() == b""
+
+
+async def test_a_file_that_a_killed_window_left_is_no_window(opened: Opened, tmp_path: Path) -> None:
+    left = tmp_path / "left.json"
+    left.write_bytes(opened.file.read_bytes())
+    opened.door.close()
+    assert not opened.file.exists()
+    assert not await asyncio.to_thread(ring, left, "show", patience_s=0.1)
+    left.write_bytes(b"{half")
+    assert not await asyncio.to_thread(ring, left, "show", patience_s=0.1)
+
+
+async def test_a_window_that_is_just_starting_is_waited_for(qapp: object, tmp_path: Path) -> None:
+    late = Opened(tmp_path / "late.json")
+    ringing = asyncio.get_running_loop().create_task(asyncio.to_thread(ring, late.file, "show"))
+    await late.door.open()
+    await until(ringing.done)
+    assert ringing.result()
+    late.door.close()
