@@ -77,6 +77,7 @@ class Approvals:
         )
         self._grants.add(grant)
         self._log.publish(GrantUpdate(grant=grant))
+        self._desk.settle_granted(grant)
 
 
 def _approval(tool: str, call_id: str, access: Access, decision: Decision) -> Approval:

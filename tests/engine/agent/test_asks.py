@@ -72,6 +72,27 @@ async def test_an_allowed_command_is_asked_again_unless_it_is_remembered(tmp_pat
         assert (grant.exact, grant.scope, grant.ask_id) == ("touch made.txt", "conversation", second.id)
 
 
+async def test_a_grant_for_the_workspace_settles_what_waits_there_for_the_same_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    replies = [shell("touch made.txt"), shell("touch made.txt"), shell("touch other.txt"), DONE, DONE]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        tasks = [await engine.start(approve="ask")]
+        asks = [await engine.watcher.ask(tasks[0].id)]
+        for _ in range(2):  # one after the other, for the model answers in this order
+            tasks.append(await engine.start(approve="ask"))
+            asks.append(await engine.watcher.ask(tasks[-1].id))
+        remember = AskAnswerParams(ask_id=asks[0].id, allow=True, remember="workspace")
+        await engine.services.runner.answer(remember, "me")
+        for task in tasks[:2]:
+            assert (await engine.watcher.end(task.id)).status == "completed"
+        second = await engine.services.database.asks.get(asks[1].id)
+        assert second is not None
+        assert (second.status, second.allowed, second.remember, second.answered_by) == ("answered", True, "once", "me")
+        third = await engine.services.database.asks.get(asks[2].id)
+        assert third is not None and third.status == "waiting"
+
+
 async def test_with_nobody_to_ask_a_command_is_denied(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made.txt"), DONE])) as engine:
         await engine.watcher.end((await engine.start(approve="never")).id)
