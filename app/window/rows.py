@@ -74,10 +74,14 @@ class NoticeRow:
 
 @dataclass(frozen=True, slots=True)
 class AskRow:
-    """A question, an approval or a reached limit, at its place in the conversation; settled ones stay."""
+    """A question, an approval or a reached limit, at its place in the conversation; settled ones stay.
+
+    `others` wait for just the same, here or in other conversations.
+    """
 
     key: str
     ask: Ask
+    others: tuple[Ask, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from app.window.blocks.actions import BlockActions
 from app.window.blocks.ask_card import AskCard
 from app.window.blocks.deny_row import DenyRow
 from app.window.blocks.remember_row import RememberRow
+from app.window.blocks.together_row import TogetherRow
 from app.window.theme.look import Tone, push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.code_box import CodeBox
@@ -55,6 +56,9 @@ class ApprovalCard(AskCard):
         self._facts_place.setVisible(waiting)
         self._preview.setVisible(waiting and bool(approval.preview))
 
+    def set_others(self, others: tuple[Ask, ...]) -> None:
+        self._together.show_others(others)
+
     def take_focus(self) -> None:
         self._allow.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
@@ -76,16 +80,19 @@ class ApprovalCard(AskCard):
         for button in (self._allow, self._always, self._deny, self._deny_why):
             row.addWidget(button)
         row.addStretch()
+        self._together = TogetherRow(self.theme)
         self._remember_row = RememberRow(self.theme)
         self._deny_row = DenyRow(self.theme)
         self.controls_column.addSpacing(self.theme.tokens.space_tight)
         self.controls_column.addLayout(row)
+        self.controls_column.addWidget(self._together)
         self.controls_column.addWidget(self._remember_row)
         self.controls_column.addWidget(self._deny_row)
         self._allow.clicked.connect(self._on_allowed_once)
         self._always.clicked.connect(self._on_always)
         self._deny.clicked.connect(self._on_denied)
         self._deny_why.clicked.connect(self._on_deny_why)
+        self._together.settled.connect(self._on_settled_together)
         self._remember_row.chosen.connect(self._on_remembered)
         self._deny_row.denied.connect(self._on_denied_because)
 
@@ -130,6 +137,11 @@ class ApprovalCard(AskCard):
 
     def _on_denied_because(self, reason: str) -> None:
         self._answer(False, reason)
+
+    def _on_settled_together(self, allow: bool) -> None:
+        """Those that were counted on the buttons, and none that came since."""
+        for ask_id in (self.ask_id, *self._together.ask_ids):
+            self.intents.answer(ask_id, text="", allow=allow, remember="once")
 
     def _on_always(self) -> None:
         self._deny_row.hide()

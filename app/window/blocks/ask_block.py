@@ -27,6 +27,7 @@ class AskBlock(Block):
         assert isinstance(row, AskRow)
         card = self._card(row.ask.kind)
         card.set_ask(row.ask)
+        card.set_others(row.others)
         for other in self._cards.values():
             other.setVisible(other is card)
 

@@ -59,6 +59,9 @@ class AskCard(Card):
         self.setAccessibleName(f"{self._title.text()}: {plain(ask.text)}")
         self._on_colours_changed()
 
+    def set_others(self, others: tuple[Ask, ...]) -> None:
+        """What waits for just the same; for the cards that can settle it together."""
+
     def take_focus(self) -> None:
         """Give the keyboard to the control that comes first in answering."""
         raise NotImplementedError

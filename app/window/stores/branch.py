@@ -1,6 +1,7 @@
 """The loaded part of a conversation's branch: its nodes in order, and what of calls, asks and tasks belongs to each."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from app.protocol.agents import Agent
 from app.protocol.asks import Ask
@@ -8,7 +9,7 @@ from app.protocol.blocks import ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Fork, Node
 from app.protocol.events import TextDelta, ToolOutput
 from app.protocol.tasks import Task
-from app.window.rows import EditRow, ForkRow, NoticeRow, OpenEndRow, Row, UserRow
+from app.window.rows import AskRow, EditRow, ForkRow, NoticeRow, OpenEndRow, Row, UserRow
 from app.window.stores.draft import Draft
 from app.window.stores.forks import Forks
 from app.window.stores.node_rows import Belongings, node_rows
@@ -37,6 +38,7 @@ class Branch:
         self._forks = Forks()
         self._asks: dict[str, Ask] = {}
         self._asks_at: dict[str, list[str]] = {}
+        self._others: dict[str, tuple[Ask, ...]] = {}
         self._lost: set[str] = set()  # asks whose node is not loaded
         self._edited: str | None = None
 
@@ -145,6 +147,13 @@ class Branch:
         place = self._place(ask)
         return [place] if place else []
 
+    def put_others(self, ask_id: str, others: tuple[Ask, ...]) -> Sequence[str]:
+        """What waits for just the same as this ask."""
+        if self._others.get(ask_id, ()) == others:
+            return ()
+        self._others[ask_id] = others
+        return [node_id for node_id, ask_ids in self._asks_at.items() if ask_id in ask_ids]
+
     def add_text(self, delta: TextDelta) -> Sequence[str]:
         draft = self._drafts.get(delta.node_id)
         if draft is None:
@@ -168,7 +177,7 @@ class Branch:
         if draft is not None:
             return draft.rows()
         belongings = Belongings(self._results.get(node_id, {}), self._outputs.get(node_id, {}), asks)
-        rows = node_rows(node, belongings)
+        rows = [self._with_others(row) for row in node_rows(node, belongings)]
         if node_id == self._edited:
             rows = [_edited(row) for row in rows]
         end = self._end(node)
@@ -271,6 +280,11 @@ class Branch:
             if isinstance(block, ToolResultBlock)
         ]
         return [*(owner for owner in owners if owner), node.id]
+
+    def _with_others(self, row: Row) -> Row:
+        if not isinstance(row, AskRow) or row.ask.status != "waiting":
+            return row
+        return replace(row, others=self._others.get(row.ask.id, ()))
 
     def _is_owned(self, node: Node) -> bool:
         calls = [block.call_id for block in node.blocks if isinstance(block, ToolResultBlock)]

@@ -33,7 +33,8 @@ class ConversationStore(QObject):
     """Made by `Stores.open`.
 
     As a row source: `reset` says that all rows are new; `inserted(first, count)`, `changed(index)` and
-    `removed(first, count)` come right after each change. `reached` and `missed` answer `seek`. `failed` has the words
+    `removed(first, count)` come right after each change. `reached` and `missed` answer `seek`. `edit_begun` has the
+    row of a message that became a field. `failed` has the words
     for what could not be read or done.
     """
 
@@ -47,6 +48,8 @@ class ConversationStore(QObject):
     loaded = Signal()
     reached = Signal(int)
     missed = Signal()
+    edit_begun = Signal(int)
+    edit_ended = Signal()
     failed = Signal(str)
 
     def __init__(self, session: Session, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
@@ -58,6 +61,7 @@ class ConversationStore(QObject):
         self.conversation: Conversation | None = None
         self._session = session
         self._tasks = tasks
+        self._asks = asks
         self._branch = Branch()
         self._past = Past(session, self._branch)
         self._pace = Pace(self._touch)
@@ -67,6 +71,7 @@ class ConversationStore(QObject):
         self._sought: tuple[str, int] | None = None
         self._is_held = False
         self.requests.stored.connect(self._on_stored)
+        asks.changed.connect(self._on_asks_changed)
         self.requests.failed.connect(self.failed)
         self.branches.resent.connect(self._on_resent)
 
@@ -129,17 +134,17 @@ class ConversationStore(QObject):
     def edit(self, node_id: str) -> None:
         """Turn a person's message into a field in its place; what was typed there before is there again."""
         self._touch(self._branch.edit(node_id))
+        self.edit_begun.emit(self._rows.index_of(node_id, 0))
 
-    def edit_last(self) -> int | None:
-        """The same for the newest message: the row where it is edited, None where there is none."""
+    def edit_last(self) -> None:
+        """The same for the newest message, if there is one."""
         node_id = self._branch.last_message()
-        if node_id is None:
-            return None
-        self.edit(node_id)
-        return self._rows.index_of(node_id, 0)
+        if node_id is not None:
+            self.edit(node_id)
 
     def end_edit(self) -> None:
         self._touch(self._branch.edit(None))
+        self.edit_ended.emit()
 
     def load_older(self) -> None:
         """Read the page above the oldest row, if there is one."""
@@ -155,6 +160,7 @@ class ConversationStore(QObject):
     def close(self) -> None:
         """Called by `Stores.close`: the store is of no use after this."""
         self._pace.close()
+        self._asks.changed.disconnect(self._on_asks_changed)
 
     def put_conversation(self, conversation: Conversation) -> None:
         old = self.title
@@ -174,6 +180,12 @@ class ConversationStore(QObject):
 
     def put_ask(self, ask: Ask) -> None:
         self._touch(self._branch.put_ask(ask))
+
+    def _on_asks_changed(self) -> None:
+        """Equal ones may have come or gone anywhere."""
+        for ask in self.waiting:
+            others = tuple(other for other in self._asks.equal_to(ask) if other.id != ask.id)
+            self._touch(self._branch.put_others(ask.id, others))
 
     def put_agent(self, update: AgentUpdate) -> None:
         """A head that moved to a node that is not here, or back, shows another branch."""

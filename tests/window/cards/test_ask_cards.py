@@ -26,8 +26,8 @@ class Shown:
         self.block = AskBlock(theme, self.answers)
         qtbot.addWidget(self.block)
 
-    def show(self, ask: Ask) -> None:
-        self.block.set_row(AskRow(key=ask.id, ask=ask))
+    def show(self, ask: Ask, others: tuple[Ask, ...] = ()) -> None:
+        self.block.set_row(AskRow(key=ask.id, ask=ask, others=others))
         self.block.resize(WIDTH, self.block.height_for(WIDTH))
         self.block.show()
 
@@ -186,3 +186,17 @@ def test_a_command_of_a_thousand_lines_is_all_there_and_scrolls(shown: Shown) ->
     shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
     assert command in shown.texts()
     assert shown.block.height() < 1200
+
+
+def test_equal_approvals_are_counted_and_settled_together(shown: Shown) -> None:
+    others = tuple(msgspec.structs.replace(APPROVAL, id=f"ask_{number}") for number in (2, 3))
+    shown.show(APPROVAL, others)
+    assert "2 more just like this wait: the same command, folder and files." in shown.texts()
+    shown.button("Allow these 3 once").click()
+    assert shown.answers.given == [(ask_id, "", True, "once") for ask_id in ("ask_a", "ask_2", "ask_3")]
+    shown.answers.given.clear()
+    shown.show(APPROVAL, others[:1])
+    shown.button("Deny these 2").click()
+    assert shown.answers.given == [(ask_id, "", False, "once") for ask_id in ("ask_a", "ask_2")]
+    shown.show(APPROVAL)
+    assert not any("these" in button.text() for button in shown.controls() if isinstance(button, QPushButton))

@@ -155,3 +155,22 @@ async def test_a_text_that_is_not_taken_is_given_back_with_the_reason(tmp_path: 
         await until(lambda: len(why) == 2)
         assert "not a folder" in why[1]
         assert store.count() == 0
+
+
+async def test_an_approval_knows_what_waits_for_the_same_elsewhere(tmp_path: Path) -> None:
+    shell = Reply(calls=(Call("shell", {"command": "touch a"}),))
+    async with store_engine(tmp_path, ModelServer(turns=[shell, DONE])) as engine:
+        task = await engine.parts.start("one", approve="ask")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("Ask")
+        other = await engine.parts.start("two", approve="ask")
+        there = await engine.parts.watcher.ask(other.id)
+
+        def others() -> list[str]:
+            row = mirror.rows[-1]
+            return [ask.id for ask in row.others] if isinstance(row, AskRow) else []
+
+        await until(lambda: others() == [there.id])
+        engine.stores.asks.answer(there.id, allow=False)
+        await until(lambda: others() == [])
+        assert [ask.status for ask in store.waiting] == ["waiting"]
