@@ -20,15 +20,16 @@ class ThinkingBlock(Wire, frozen=True, kw_only=True, tag="thinking"):
 
 
 class ImageBlock(Wire, frozen=True, kw_only=True, tag="image"):
-    """A picture: `path` is the engine's own copy of an attached one, or else `data` holds it in base64."""
+    """A picture: `path` is the engine's own copy of an attached one, `name` its file's; or else `data` is base64."""
 
     media_type: str
     data: str = ""
     path: str = ""
+    name: str = ""
 
 
 class FileBlock(Wire, frozen=True, kw_only=True, tag="file"):
-    """A file or folder that a person attached: the model is told its `path`, not its content. `size` is in bytes."""
+    """A file that a person attached: the model is told its `path`, not its content. `size` is in bytes."""
 
     path: str
     name: str

@@ -88,6 +88,7 @@ class EngineParts:
         conversation_id: str | None = None,
         task_id: str | None = None,
         personality_id: str | None = None,
+        attachments: tuple[str, ...] = (),
     ) -> Task:
         """Start a task that talks to the model server."""
         params = TaskStartParams(
@@ -102,11 +103,13 @@ class EngineParts:
             mode=mode,
             max_turns=max_turns,
             personality_id=personality_id,
+            attachments=attachments,
         )
         return await self.services.runner.start(params, "the test")
 
-    async def say(self, task_id: str, text: str, kind: QueuedKind = "steer") -> Task:
-        return await self.services.runner.say(TaskMessageParams(task_id=task_id, text=text), kind)
+    async def say(self, task_id: str, text: str, kind: QueuedKind = "steer", attachments: tuple[str, ...] = ()) -> Task:
+        params = TaskMessageParams(task_id=task_id, text=text, attachments=attachments)
+        return await self.services.runner.say(params, kind)
 
 
 @asynccontextmanager

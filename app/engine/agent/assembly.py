@@ -16,6 +16,7 @@ from app.engine.agent.gate import Gate
 from app.engine.agent.hooks import Hooks
 from app.engine.agent.limits import Limits
 from app.engine.agent.live import LiveTask
+from app.engine.agent.pictures import with_pictures
 from app.engine.agent.prompting import system_prompt
 from app.engine.agent.questions import Questions
 from app.engine.agent.recorder import Recorder
@@ -79,6 +80,7 @@ class Assembly:
                 thinking_level=task.thinking_level,
                 session_id=task.conversation_id,
                 hooks=Hooks(
+                    convert_to_llm=with_pictures,
                     before_tool_call=steps.before_tool_call,
                     finish_turn=course.finish_turn,
                     prepare_next_turn=course.prepare_next_turn,

@@ -40,5 +40,5 @@ def _block(path: Path) -> Block:
     except OSError:
         kind, size = "", 0
     if kind:
-        return ImageBlock(media_type=kind, path=str(path))
+        return ImageBlock(media_type=kind, path=str(path), name=path.name)
     return FileBlock(path=str(path), name=path.name, size=size)

@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from app.engine.agent.assembly import Assembly
+from app.engine.agent.attached import said
+from app.engine.agent.attachments import accept
 from app.engine.agent.branch import Branch
-from app.engine.agent.context import messages_of
+from app.engine.agent.context import messages_of, user_message
 from app.engine.agent.opening import new_task, publish_message, publish_task
 from app.engine.agent.place import Place, personality_of, with_personality
 from app.engine.agent.prompting import text as prompt_text
 from app.engine.agent.task import moved
 from app.engine.agent.task_run import TaskRun
 from app.engine.errors import IllegalMove, InvalidParams, NotFound
-from app.engine.messages import ModelMessage
+from app.engine.messages import ModelMessage, UserMessage, user_text
 from app.engine.models.router import ModelRouter
 from app.protocol.agents import Agent
 from app.protocol.conversations import Node
@@ -25,10 +27,10 @@ from app.protocol.tasks import Task, TaskStartParams
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A task that is on record and ready to run. An empty prompt goes on from what the conversation holds."""
+    """A task that is on record and ready to run. Without a message it goes on from what the conversation holds."""
 
     run: TaskRun
-    prompt: str
+    message: UserMessage | None
 
 
 class Beginnings:
@@ -42,13 +44,15 @@ class Beginnings:
         after = await self._before_sibling(params) if params.sibling_of is not None else agent.head_id
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open(task.model, task.api_base, params.api_key)
+        attachments = await accept(params.attachments, self._assembly.paths.attachments)
+        message = said(task.prompt, attachments)
         history = messages_of(await self._path(after))
         branch = publish_task(task, place, self._assembly.log)
         branch.tip = after
-        publish_message(task, branch, has_price=self._models.has_price(task.model))
+        publish_message(task, message, branch, has_price=self._models.has_price(task.model))
         await self._assembly.log.flush()
         run = self._assembly.build(task, branch, place.personality, model, history, stored_prompts=1)
-        return Beginning(run, task.prompt)
+        return Beginning(run, user_message(message))
 
     async def another_try(self, params: TaskStartParams, reply: Node, place: Place, agent: Agent) -> Beginning:
         """Beside a reply: the head goes to what that reply answered, and no message is added.
@@ -101,6 +105,6 @@ class Beginnings:
             raise IllegalMove("The agent is on another branch now. Go back to the branch of this task, then resume it.")
 
 
-def _going_on(history: tuple[ModelMessage, ...]) -> str:
+def _going_on(history: tuple[ModelMessage, ...]) -> UserMessage | None:
     """A model cannot go on from its own words: after a reply that was cut it is told to."""
-    return prompt_text("resume") if history and history[-1].role == "assistant" else ""
+    return user_text(prompt_text("resume")) if history and history[-1].role == "assistant" else None

@@ -12,7 +12,7 @@ from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
 from app.engine.settings import SettingValues
 from app.protocol.agents import Personality, ThinkingLevel
-from app.protocol.blocks import NoticeBlock, TextBlock
+from app.protocol.blocks import Block, NoticeBlock
 from app.protocol.events import TaskUpdate
 from app.protocol.tasks import Task, TaskStartParams
 
@@ -30,7 +30,7 @@ _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 def check(params: TaskStartParams) -> None:
     """What the types do not say; raises `InvalidParams`."""
-    if not params.prompt.strip():
+    if not params.prompt.strip() and not params.attachments:
         raise InvalidParams("The prompt is empty. Say what is to be done.")
     if params.task_id is not None and not _TASK_ID.fullmatch(params.task_id):
         raise InvalidParams("taskId: 1 to 100 letters, digits, `-` and `_`.")  # it names a folder
@@ -85,12 +85,12 @@ def publish_task(task: Task, place: Place, log: EventLog) -> Branch:
     return Branch(place.agent, log)
 
 
-def publish_message(task: Task, branch: Branch, *, has_price: bool) -> None:
+def publish_message(task: Task, blocks: tuple[Block, ...], branch: Branch, *, has_price: bool) -> None:
     """Put the user's message at the tip of the branch.
 
     With a budget that cannot be kept (`has_price` is about the model) the person is told.
     """
-    branch.append(branch.draft("user", "user", (TextBlock(text=task.prompt),), task_id=task.id))
+    branch.append(branch.draft("user", "user", blocks, task_id=task.id))
     if task.budget_usd is not None and not has_price:
         notice = NoticeBlock(kind="model", text=NO_PRICE.format(task.model))
         branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))

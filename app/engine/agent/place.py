@@ -72,7 +72,7 @@ async def _conversation(params: TaskStartParams, database: Database, paths: Path
     conversation_id = new_id("conv")
     workspace = _workspace(params.workspace) if params.workspace else paths.workspaces / conversation_id
     return Conversation(
-        id=conversation_id, title=title_of(params.prompt), created_at=now, updated_at=now, workspace=str(workspace)
+        id=conversation_id, title=_title(params), created_at=now, updated_at=now, workspace=str(workspace)
     )
 
 
@@ -110,6 +110,11 @@ def _check_still_there(conversation: Conversation) -> None:
         raise InvalidParams(
             f"The workspace of this conversation is gone: {conversation.workspace}. Make it again, or name another."
         )
+
+
+def _title(params: TaskStartParams) -> str:
+    """Of the prompt, or of what is attached where nothing is said."""
+    return title_of(params.prompt if params.prompt.strip() else Path(params.attachments[0]).name)
 
 
 def title_of(prompt: str) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from app.engine.agent.assembly import Assembly
+from app.engine.agent.attachments import accept
 from app.engine.agent.beginnings import Beginning, Beginnings
 from app.engine.agent.branch import Branch
 from app.engine.agent.opening import check
@@ -19,6 +20,7 @@ from app.engine.agent.task_run import TaskRun
 from app.engine.agent.turnstile import Turnstile
 from app.engine.errors import AgentBusy, Busy, EngineError, IllegalMove, InvalidParams, NotFound, StorageError
 from app.engine.ids import new_id
+from app.engine.messages import UserMessage
 from app.engine.models.router import ModelRouter
 from app.engine.stall import StallMeter
 from app.protocol.agents import Agent, AgentSetHeadParams
@@ -95,10 +97,16 @@ class AgentTaskRunner:
 
     async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
         """Have a task under way read a text when its turn comes; returns once that is on record."""
-        if not params.text.strip():
+        if not params.text.strip() and not params.attachments:
             raise InvalidParams("The text is empty.")
         run = await self._run(params.task_id)
-        entry = Queued(id=new_id("queued"), kind=kind, text=params.text, queued_at=datetime.now(UTC))
+        entry = Queued(
+            id=new_id("queued"),
+            kind=kind,
+            text=params.text,
+            queued_at=datetime.now(UTC),
+            attachments=await accept(params.attachments, self._assembly.paths.attachments),
+        )
         run.say(entry)
         try:
             await self._assembly.log.flush()
@@ -181,20 +189,20 @@ class AgentTaskRunner:
         except BaseException:
             self._release(agent.id)
             raise
-        self._launch(beginning.run, beginning.prompt)
+        self._launch(beginning.run, beginning.message)
         return beginning.run.task
 
-    def _launch(self, run: TaskRun, prompt: str) -> None:
+    def _launch(self, run: TaskRun, message: UserMessage | None) -> None:
         self._runs[run.task.id] = run
         self._quiet.clear()
         self._stalls.start()
-        self._group.create_task(self._run_to_end(run, prompt), name=f"task {run.task.id}")
+        self._group.create_task(self._run_to_end(run, message), name=f"task {run.task.id}")
         if self._closing:
             run.interrupt()
 
-    async def _run_to_end(self, run: TaskRun, prompt: str) -> None:
+    async def _run_to_end(self, run: TaskRun, message: UserMessage | None) -> None:
         try:
-            await run.run(prompt)
+            await run.run(message)
         finally:
             self._stalls.stop()
             self._release(run.task.agent_id)

@@ -20,7 +20,7 @@ from app.engine.agent.task_queue import Queue, TaskQueue
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
 from app.engine.errors import IllegalMove, StorageError
-from app.engine.messages import AssistantMessage
+from app.engine.messages import AssistantMessage, UserMessage
 from app.engine.tools.processes import end_task, names
 from app.protocol.blocks import NoticeKind
 from app.protocol.tasks import Queued, Task, TaskStatus, TaskStopReason
@@ -79,10 +79,10 @@ class TaskRun:
     def task(self) -> Task:
         return self._live.task
 
-    async def run(self, prompt: str) -> None:
-        """Work until the task is at its end. An empty prompt goes on from what the conversation holds. Never raises."""
+    async def run(self, message: UserMessage | None) -> None:
+        """Work until the task is at its end. Without a message it goes on from what there is. Never raises."""
         try:
-            await self._work(prompt)
+            await self._work(message)
             end = self._end()
         except asyncio.CancelledError:
             raise
@@ -137,8 +137,8 @@ class TaskRun:
         if self._cancel.is_set or not self._takes_words:
             raise IllegalMove("The task is ending. Start a new one in this conversation.")
 
-    async def _work(self, prompt: str) -> None:
-        work = asyncio.create_task(self._prompt(prompt), name=f"agent {self.task.id}")
+    async def _work(self, message: UserMessage | None) -> None:
+        work = asyncio.create_task(self._prompt(message), name=f"agent {self.task.id}")
         stop = asyncio.create_task(self._watch_stop(work), name=f"stop {self.task.id}")
         try:
             await work
@@ -150,10 +150,10 @@ class TaskRun:
                 stop.cancel()
             await asyncio.wait([stop])
 
-    async def _prompt(self, prompt: str) -> None:
+    async def _prompt(self, message: UserMessage | None) -> None:
         try:
-            if prompt:
-                await self._agent.prompt(prompt, self._cancel)
+            if message is not None:
+                await self._agent.prompt(message, self._cancel)
             else:
                 await self._agent.continue_(self._cancel)
             while self._is_read_on():

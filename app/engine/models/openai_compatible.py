@@ -4,6 +4,7 @@ import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from io import BytesIO
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -28,6 +29,7 @@ from app.engine.models.watch import Aborted, Stalled, Watch
 from app.protocol.json import JsonObject, JsonValue
 
 _TIMEOUTS = Timeouts()
+_LARGE = 256 * 1024
 _RETRY = RetryPolicy()
 
 
@@ -111,8 +113,10 @@ class OpenAICompatible:
 
     async def _send(self, body: bytes, headers: dict[str, str]) -> aiohttp.ClientResponse:
         url = f"{self._base}/chat/completions"
+        # With pictures it is large: as bytes it would go out in one piece that holds up the event loop.
+        data = BytesIO(body) if len(body) >= _LARGE else body
         return await self._connections.session.post(
-            url, data=body, headers=headers, proxy=self._proxy, allow_redirects=False
+            url, data=data, headers=headers, proxy=self._proxy, allow_redirects=False
         )
 
     def _body(self, request: ModelRequest) -> JsonObject:

@@ -17,6 +17,13 @@ _TOO_LONG = re.compile(
     r"|too many tokens|input is too long|exceed.{0,40}(context|token limit)|reduce the length",
     re.IGNORECASE,
 )
+_NO_PICTURES = re.compile(
+    r"(does(n.t| not)|cannot|can.t|not) (support|accept|read|process|handle)s?.{0,40}(image|vision|multimodal)"
+    r"|(image|vision|multimodal).{0,60}(not (currently )?(supported|available|allowed|enabled)|only supported)"
+    r"|no endpoints found that support image|image input is not|unknown variant .?image_url"
+    r"|required for image input|provide the mmproj",
+    re.IGNORECASE,
+)
 _NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)|billing", re.IGNORECASE)
 
 
@@ -30,6 +37,12 @@ def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, ke
             "Start a new conversation, or choose a model with a larger context window."
         )
         return Failure(text, "conversation too long", may_pass=False)
+    if status < 600 and _NO_PICTURES.search(said):
+        text = (
+            f"This model of {title} does not take pictures{quoted} "
+            "Choose a model that sees, or edit the message and send it again without the picture."
+        )
+        return Failure(text, "no pictures", may_pass=False)
     if status == 401:  # the body is left out: providers quote a part of the key in it
         return Failure(f"{title} refused the key (401). {key_help}".strip(), "key refused", may_pass=False)
     if status == 402 or (status == 429 and _NO_MONEY.search(said)):
