@@ -168,6 +168,7 @@ class SearchHit(Wire, frozen=True, kw_only=True):
     role: Role
     snippet: str
     created_at: Moment
+    conversation_archived: bool = False
 
 
 class ConversationSearchResult(Wire, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ _MARK, _UNMARK = "\u2068", "\u2069"
 
 _FTS = text(
     f"""
-    SELECT nodes.conversation_id, conversations.title, nodes.id, nodes.role, nodes.created_at,
+    SELECT nodes.conversation_id, conversations.title, conversations.archived, nodes.id, nodes.role, nodes.created_at,
            snippet(node_search, 1, '{_MARK}', '{_UNMARK}', '…', 16) AS snippet
     FROM node_search
     JOIN nodes ON nodes.number = node_search.rowid
@@ -76,7 +76,13 @@ class LikeSearch:
 def _like_query(words: SearchWords, conversation_id: str | None, limit: int) -> Executable:
     query = (
         select(
-            nodes.c.conversation_id, conversations.c.title, nodes.c.id, nodes.c.role, nodes.c.created_at, nodes.c.body
+            nodes.c.conversation_id,
+            conversations.c.title,
+            conversations.c.archived,
+            nodes.c.id,
+            nodes.c.role,
+            nodes.c.created_at,
+            nodes.c.body,
         )
         .join_from(nodes, conversations, conversations.c.id == nodes.c.conversation_id)
         .where(*(nodes.c.body.icontains(phrase, autoescape=True) for phrase in words.phrases))
@@ -102,4 +108,5 @@ def _hit(row: Row[Any], snippet: str) -> SearchHit:
         role=row.role,
         snippet=snippet,
         created_at=datetime.fromisoformat(row.created_at),
+        conversation_archived=bool(row.archived),
     )

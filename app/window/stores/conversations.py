@@ -22,11 +22,13 @@ class ConversationsStore(Listing):
     """As a listing: the pinned ones, then all others that are not archived. `archived` is loaded by who shows it.
 
     `found` gives a `ConversationSearchResult`. `weighed` answers `weigh`, with how many messages and tasks there are.
+    `put_away` gives the conversation that was archived here, `dropped` the id of one that was deleted.
     """
 
     found = Signal(object)
     weighed = Signal(str, int, int)
     dropped = Signal(str)
+    put_away = Signal(object)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session, (Shelf(pinned=True), Shelf(pinned=False)))
@@ -82,7 +84,9 @@ class ConversationsStore(Listing):
         self._session.spawn(self._send_change(params), self.failed.emit)
 
     async def _send_change(self, params: ConversationChangeParams) -> None:
-        await self._session.call(CONVERSATION_CHANGE, params)
+        changed = (await self._session.call(CONVERSATION_CHANGE, params)).conversation
+        if params.archived:
+            self.put_away.emit(changed)
 
     async def _weigh(self, conversation_id: str) -> None:
         tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))

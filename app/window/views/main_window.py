@@ -8,6 +8,7 @@ from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from app.window.control import TaskControl
+from app.window.shortcuts import Shortcuts
 from app.window.state import WindowState
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
@@ -58,9 +59,10 @@ class MainWindow(QMainWindow):
         self.desk = desk
         self.trouble = Banner(theme)
         self.connection = ConnectionBanner(stores.session, theme)
-        self.dialogs = Dialogs(stores.session, theme, self)
-        self._palette = Palette(stores.conversations, theme)
-        self.commands = Commands(self._slots())
+        self.shortcuts = Shortcuts(state)
+        self.dialogs = Dialogs(stores.session, theme, self.shortcuts, self)
+        self._palette = Palette(stores.conversations, theme, self.shortcuts)
+        self.commands = Commands(self._slots(), self.shortcuts)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self.setWindowTitle("Errand")
         self._lay_out()

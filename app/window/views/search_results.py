@@ -1,37 +1,55 @@
-"""What a search over all conversations found: the conversation, and the line that matches."""
+"""What a search over all conversations found: those whose title has the words, then the messages, with their line."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtGui import QStandardItem, QStandardItemModel
+from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QListView, QStackedLayout, QWidget
 
-from app.protocol.conversations import SearchHit
+from app.protocol.conversations import Conversation, ConversationSearchResult, SearchHit
 from app.window.theme.theme import Theme
 from app.window.views.days import short_time
-from app.window.views.entry import DETAIL, HINT, EntryDelegate
+from app.window.views.entry import DETAIL, HEADING, HINT, EntryDelegate
 from app.window.widgets.text_label import TextLabel
 
 _MARKS = {ord("\u2068"): None, ord("\u2069"): None, ord("\n"): " "}
 
 
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """`node_id` is "" for a title."""
+
+    conversation_id: str
+    node_id: str
+    title: str
+    detail: str
+    hint: str
+    heading: str
+
+
 class SearchResultsView(QWidget):
-    """`opened` with the conversation and the node of the hit that was picked."""
+    """`opened` with the conversation and the node of the hit that was picked, "" for a title.
+
+    `left` when the keyboard goes back to the field, upwards or by Esc.
+    """
 
     opened = Signal(str, str)
+    left = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._hits: tuple[SearchHit, ...] = ()
+        self._results: tuple[_Result, ...] = ()
         self._model = QStandardItemModel(self)
-        self._list = QListView()
+        self._list = _ResultList()
         self._list.setAccessibleName("Search results")
         self._list.setModel(self._model)
         self._list.setItemDelegate(EntryDelegate(theme, self._list))
         self._list.setMouseTracking(True)
         self._list.clicked.connect(self._on_picked)
         self._list.activated.connect(self._on_picked)
-        self._nothing = TextLabel(theme, "Nothing was found.", tone="muted", wrap=True)
+        self._list.left.connect(self.left)
+        self._nothing = TextLabel(theme, tone="muted", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._nothing.setMargin(theme.tokens.space_close)
         self._layers = QStackedLayout(self)
@@ -43,14 +61,17 @@ class SearchResultsView(QWidget):
     def lines(self) -> tuple[str, ...]:
         return tuple(self._model.item(row).text() for row in range(self._model.rowCount()))
 
-    def show_hits(self, hits: tuple[SearchHit, ...]) -> None:
-        self._hits = hits
-        self._model.clear()
+    def show_found(self, text: str, found: ConversationSearchResult) -> None:
         now = datetime.now().astimezone()
-        for hit in hits:
-            self._model.appendRow(_item(hit, now))
-        self._layers.setCurrentWidget(self._list if hits else self._nothing)
-        if hits:
+        titles = [_of_title(one, now, place) for place, one in enumerate(found.titles)]
+        hits = [_of_hit(one, now, place) for place, one in enumerate(found.hits)]
+        self._results = (*titles, *hits)
+        self._model.clear()
+        for result in self._results:
+            self._model.appendRow(_item(result))
+        self._nothing.setText(f"Nothing was found for “{text}” in titles and messages, archived ones too.")
+        self._layers.setCurrentWidget(self._list if self._results else self._nothing)
+        if self._results:
             self._list.setCurrentIndex(self._model.index(0, 0))
 
     def open_marked(self) -> None:
@@ -59,15 +80,43 @@ class SearchResultsView(QWidget):
 
     def _on_picked(self, index: QModelIndex) -> None:
         if index.isValid():
-            hit = self._hits[index.row()]
-            self.opened.emit(hit.conversation_id, hit.node_id)
+            result = self._results[index.row()]
+            self.opened.emit(result.conversation_id, result.node_id)
 
 
-def _item(hit: SearchHit, now: datetime) -> QStandardItem:
-    item = QStandardItem(hit.conversation_title)
-    item.setEditable(False)
+class _ResultList(QListView):
+    """`left` by Esc, and upwards from the first one."""
+
+    left = Signal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        is_up = event.key() == Qt.Key.Key_Up and self.currentIndex().row() <= 0
+        if is_up or event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+            return
+        super().keyPressEvent(event)
+
+
+def _of_title(found: Conversation, now: datetime, place: int) -> _Result:
+    hint = short_time(found.updated_at, now)
+    hint = f"Archived · {hint}" if found.archived else hint
+    return _Result(found.id, "", found.title, "", hint, "" if place else "Titles")
+
+
+def _of_hit(hit: SearchHit, now: datetime, place: int) -> _Result:
     snippet = " ".join(hit.snippet.translate(_MARKS).split())
-    item.setData(snippet, DETAIL)
-    item.setData(short_time(hit.created_at, now), HINT)
-    item.setData(f"{hit.conversation_title}: {snippet}", Qt.ItemDataRole.AccessibleTextRole)
+    hint = short_time(hit.created_at, now)
+    hint = f"Archived · {hint}" if hit.conversation_archived else hint
+    heading = "" if place else "Messages"
+    return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading)
+
+
+def _item(result: _Result) -> QStandardItem:
+    item = QStandardItem(result.title)
+    item.setEditable(False)
+    item.setData(result.detail, DETAIL)
+    item.setData(result.hint, HINT)
+    item.setData(result.heading, HEADING)
+    told = (result.title, result.detail, result.hint if result.hint.startswith("Archived") else "")
+    item.setData(": ".join(part for part in told if part), Qt.ItemDataRole.AccessibleTextRole)
     return item

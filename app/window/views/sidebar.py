@@ -8,22 +8,25 @@ from app.window.stores.stores import Stores
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.unread import UnreadStore
+from app.window.views.archive_view import ArchiveView
 from app.window.views.conversation_list import ConversationListView
 from app.window.views.inbox import InboxView
 from app.window.views.search_results import SearchResultsView
+from app.window.views.undo_banner import UndoBanner
 from app.window.widgets.pulse import Pulse
 from app.window.widgets.search_field import SearchField
 from app.window.widgets.text_label import TextLabel
 
 
 class SidebarView(QFrame):
-    """Asks for a conversation with `opened`, for a node of one with `hit_opened`.
+    """Asks for a conversation with `opened` and `opened_behind`, for a node of one with `hit_opened`.
 
-    `stop_asked` and `new_asked` are what they say.
+    `hit_opened` also gives what was searched. `stop_asked` and `new_asked` are what they say.
     """
 
     opened = Signal(str)
-    hit_opened = Signal(str, str)
+    opened_behind = Signal(str)
+    hit_opened = Signal(str, str, str)
     stop_asked = Signal(str)
     new_asked = Signal()
 
@@ -33,15 +36,22 @@ class SidebarView(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._stores = stores
         self._theme = theme
+        self._sought = ""
+        self._found = ""
+        self._opens_first = False
         self.setMinimumWidth(theme.tokens.column // 3)
         self.search = SearchField(theme, "Search")
         self.new = push_button("New task")
         self.inbox = InboxView(stores, unread, theme, pulse)
         self.list = ConversationListView(stores.conversations, theme)
         self.results = SearchResultsView(theme)
+        self.archive = ArchiveView(stores.conversations, theme)
+        self.undo = UndoBanner(stores.conversations, theme)
+        self._archived = push_button("Archived", "quiet")
         self._nothing = TextLabel(theme, "Your conversations will be listed here.", tone="muted", wrap=True)
         self._nothing.setMargin(theme.tokens.space_close)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._home = QWidget()
         self._layers = QStackedWidget()
         self._lay_out()
         self._connect()
@@ -54,17 +64,17 @@ class SidebarView(QFrame):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        home = QWidget()
-        below = QVBoxLayout(home)
+        below = QVBoxLayout(self._home)
         below.setContentsMargins(0, 0, 0, 0)
         below.setSpacing(tokens.space_close)
         below.addWidget(self.inbox)
         below.addWidget(self._nothing, 1)
         below.addWidget(self.list, 1)
-        self._layers.addWidget(home)
-        self._layers.addWidget(self.results)
+        below.addWidget(self._archived, 0, Qt.AlignmentFlag.AlignLeft)
+        for layer in (self._home, self.results, self.archive):
+            self._layers.addWidget(layer)
         column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_close, tokens.space_close, tokens.space_close, 0)
+        column.setContentsMargins(tokens.space_close, tokens.space_close, tokens.space_close, tokens.space_tight)
         column.setSpacing(tokens.space_close)
         top = QHBoxLayout()
         top.setSpacing(tokens.space_close)
@@ -72,30 +82,73 @@ class SidebarView(QFrame):
         top.addWidget(self.new)
         column.addLayout(top)
         column.addWidget(self._layers, 1)
+        column.addWidget(self.undo)
 
     def _connect(self) -> None:
         self.search.searched.connect(self._on_searched)
-        self.search.returnPressed.connect(self.results.open_marked)
+        self.search.returnPressed.connect(self._on_search_entered)
+        self.search.went_down.connect(self._on_went_down)
         self.new.clicked.connect(self.new_asked)
         self.inbox.opened.connect(self.opened)
         self.inbox.stop_asked.connect(self.stop_asked)
-        self.list.opened.connect(self.opened)
-        self.results.opened.connect(self.hit_opened)
+        for place in (self.list, self.archive):
+            place.opened.connect(self.opened)
+            place.opened_behind.connect(self.opened_behind)
+        self.results.opened.connect(self._on_result_opened)
+        self.results.left.connect(self._on_results_left)
+        self.archive.left.connect(self._on_archive_left)
+        self._archived.clicked.connect(self._on_archive_asked)
         self._stores.conversations.found.connect(self._on_found)
         self._stores.conversations.reset.connect(self._on_conversations_changed)
         self._stores.conversations.changed.connect(self._on_conversations_changed)
         self._theme.changed.connect(self._on_theme_changed)
 
     def _on_searched(self, text: str) -> None:
+        self._sought = text
+        self._opens_first = False
         if text:
             self._stores.conversations.search(text)
         else:
-            self._layers.setCurrentIndex(0)
+            self._found = ""
+            self._layers.setCurrentWidget(self._home)
 
     def _on_found(self, result: ConversationSearchResult) -> None:
-        if self.search.text().strip():
-            self.results.show_hits(result.hits)
-            self._layers.setCurrentWidget(self.results)
+        if not self._sought:
+            return
+        self._found = self._sought
+        self.results.show_found(self._found, result)
+        self._layers.setCurrentWidget(self.results)
+        if self._opens_first:
+            self._opens_first = False
+            self.results.open_marked()
+
+    def _on_search_entered(self) -> None:
+        """What stands there may be of other words: then the first that comes is opened."""
+        if self._found == self._sought:
+            self.results.open_marked()
+        else:
+            self._opens_first = True
+
+    def _on_went_down(self) -> None:
+        targets: dict[QWidget | None, QWidget] = {self.results: self.results, self.archive: self.archive.list}
+        targets.get(self._layers.currentWidget(), self.list).setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _on_result_opened(self, conversation_id: str, node_id: str) -> None:
+        if node_id:
+            self.hit_opened.emit(conversation_id, node_id, self._found)
+        else:
+            self.opened.emit(conversation_id)
+
+    def _on_results_left(self) -> None:
+        self.search.setFocus(Qt.FocusReason.BacktabFocusReason)
+
+    def _on_archive_asked(self) -> None:
+        self._layers.setCurrentWidget(self.archive)
+        self.archive.enter()
+
+    def _on_archive_left(self) -> None:
+        self._layers.setCurrentWidget(self._home)
+        self._archived.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _on_conversations_changed(self) -> None:
         is_empty = self._stores.conversations.count() == 0
@@ -104,3 +157,4 @@ class SidebarView(QFrame):
 
     def _on_theme_changed(self) -> None:
         self.new.setIcon(self._theme.icon("plus"))
+        self._archived.setIcon(self._theme.icon("archive", "muted"))

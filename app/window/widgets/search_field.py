@@ -11,9 +11,13 @@ _PAUSE_MS = 120
 
 
 class SearchField(QLineEdit):
-    """`searched` comes with the stripped text once typing pauses for 120 ms, at once on Enter and on clearing."""
+    """`searched` comes with the stripped text once typing pauses for 120 ms, at once on Enter and on clearing.
+
+    `went_down` when the keyboard wants to go into what was found.
+    """
 
     searched = Signal(str)
+    went_down = Signal()
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
@@ -48,6 +52,9 @@ class SearchField(QLineEdit):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self.text():
             self.clear()
+            return
+        if event.key() == Qt.Key.Key_Down:
+            self.went_down.emit()
             return
         super().keyPressEvent(event)
 

@@ -1,0 +1,61 @@
+"""Behaviours 75 to 79: conversations are pinned, archived and found by title; what waits is settled in the list."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.window.views.entry import HEADING
+from app.window.views.listing_view import ListingView
+from tests.support.errand import Errand
+from tests.support.open_window import OpenWindow, open_window
+
+
+@pytest.fixture
+async def person(qapp: QApplication, own_errand: Errand) -> AsyncGenerator[OpenWindow]:
+    async with open_window(qapp, own_errand.home) as opened:
+        yield opened
+
+
+def shown(view: ListingView) -> list[str]:
+    """Titles, and headings in brackets."""
+    model = view.model()
+    lines: list[str] = []
+    for row in range(model.rowCount()):
+        heading = model.index(row, 0).data(HEADING)
+        lines += ([f"[{heading}]"] if heading else []) + [str(model.index(row, 0).data())]
+    return lines
+
+
+async def test_75_a_conversation_is_pinned_archived_found_by_its_title_and_taken_back(person: OpenWindow) -> None:
+    await person.press("Play the tour")
+    sidebar = person.window.sidebar
+    await person.until(lambda: len(person.stores.asks.waiting()) == 2 and sidebar.list.model().rowCount() == 3)
+    pinned = person.stores.conversations.at(2)
+    sidebar.list.mark(pinned.id)
+    QTest.keyClick(sidebar.list, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+    await person.until(lambda: shown(sidebar.list)[:3] == ["[Pinned]", pinned.title, "[Today]"])
+    QTest.keyClick(sidebar.list, Qt.Key.Key_Delete)
+    await person.until(lambda: pinned.title not in shown(sidebar.list) and sidebar.undo.isVisible())
+    await person.press("Undo", sidebar.undo)
+    await person.until(lambda: shown(sidebar.list)[:2] == ["[Pinned]", pinned.title])
+    person.stores.conversations.rename(pinned.id, "An unlikely marmalade")
+    await person.until(lambda: "An unlikely marmalade" in shown(sidebar.list))
+    person.stores.conversations.archive(pinned.id)
+    await person.until(lambda: sidebar.list.model().rowCount() == 2)
+    QTest.keyClicks(sidebar.search, "marmal")
+    QTest.keyClick(sidebar.search, Qt.Key.Key_Return)  # before anything was found: the first that comes is opened
+    await person.until(lambda: person.front.store.title == "An unlikely marmalade")
+    assert sidebar.results.lines == ("An unlikely marmalade",)
+    person.window.on_action("search")
+    QTest.keyClick(sidebar.search, Qt.Key.Key_Escape)
+    await person.press("Archived", sidebar)
+    archived = sidebar.archive.list
+    await person.until(lambda: shown(archived)[-1:] == ["An unlikely marmalade"])
+    archived.mark(pinned.id)
+    QTest.keyClick(archived, Qt.Key.Key_Backspace, Qt.KeyboardModifier.ControlModifier)
+    await person.until(lambda: shown(archived) == [])
+    QTest.keyClick(sidebar.archive, Qt.Key.Key_Escape)
+    assert shown(sidebar.list)[:2] == ["[Pinned]", "An unlikely marmalade"]
