@@ -31,6 +31,7 @@ class Kept(msgspec.Struct):
     """The file. `tabs` are conversation ids; `drafts` goes by conversation id, "" is the new conversation's.
 
     `windows` has the geometry, in Qt's form, of each conversation that stands in a window of its own.
+    `shortcuts` has the keys of actions whose keys are not those of the table.
     `options` are those of the next new conversation. `places` has no conversation that stands at its end. `seen_at` is
     when the window was last in use: a task that ended later is news at the next start.
     """
@@ -51,6 +52,7 @@ class Kept(msgspec.Struct):
     unread: list[str] = []
     seen_at: datetime = datetime.fromtimestamp(0, UTC)
     told_of_background: bool = False
+    shortcuts: dict[str, list[str]] = {}
 
 
 class WindowState(QObject):

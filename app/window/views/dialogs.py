@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
+from app.window.shortcuts import Shortcuts
 from app.window.stores.session import Session
 from app.window.theme.theme import Theme
 
@@ -17,10 +18,11 @@ class Dialogs(QObject):
 
     settings_closed = Signal()
 
-    def __init__(self, session: Session, theme: Theme, window: QWidget) -> None:
+    def __init__(self, session: Session, theme: Theme, shortcuts: Shortcuts, window: QWidget) -> None:
         super().__init__(window)
         self._session = session
         self._theme = theme
+        self._shortcuts = shortcuts
         self._window = window
         self._settings: SettingsDialog | None = None
 
@@ -28,7 +30,7 @@ class Dialogs(QObject):
         from app.window.views.settings.dialog import SettingsDialog
 
         if self._settings is None:
-            self._settings = SettingsDialog(self._session, self._theme, self._window)
+            self._settings = SettingsDialog(self._session, self._theme, self._shortcuts, self._window)
             self._settings.finished.connect(self.settings_closed)
         self._settings.open_page(page)
 
@@ -38,4 +40,4 @@ class Dialogs(QObject):
     def open_shortcuts(self) -> None:
         from app.window.views.shortcut_sheet import ShortcutDialog
 
-        ShortcutDialog(self._theme, self._window).open()
+        ShortcutDialog(self._theme, self._shortcuts, self._window).open()

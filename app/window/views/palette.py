@@ -3,11 +3,11 @@
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
+from app.window.shortcuts import Shortcuts
 from app.window.stores.conversations import ConversationsStore
 from app.window.theme.theme import Theme
 from app.window.views.actions import ACTIONS, Action
 from app.window.views.picker import Choice, PickerDialog
-from app.window.views.shortcut_sheet import native
 
 _MOST_CONVERSATIONS = 200
 _TITLE = "Find an action or a conversation"
@@ -19,13 +19,14 @@ class Palette(QObject):
     action_chosen = Signal(str)
     conversation_chosen = Signal(str)
 
-    def __init__(self, conversations: ConversationsStore, theme: Theme) -> None:
+    def __init__(self, conversations: ConversationsStore, theme: Theme, shortcuts: Shortcuts) -> None:
         super().__init__()
         self._conversations = conversations
         self._theme = theme
+        self._shortcuts = shortcuts
 
     def open_over(self, window: QWidget) -> None:
-        actions = [_choice(action) for action in ACTIONS if action.in_palette]
+        actions = [self._choice(action) for action in ACTIONS if action.in_palette]
         picker = PickerDialog(self._theme, _TITLE, (*actions, *self._chats()), window)
         picker.chosen.connect(self._on_chosen)
         picker.open_over(window)
@@ -35,13 +36,12 @@ class Palette(QObject):
         shown = map(store.at, range(min(store.count(), _MOST_CONVERSATIONS)))
         return [Choice(f"open {conversation.id}", conversation.title, "conversation") for conversation in shown]
 
+    def _choice(self, action: Action) -> Choice:
+        return Choice(f"do {action.name}", action.text, self._shortcuts.shown(action.name))
+
     def _on_chosen(self, key: str) -> None:
         kind, _, name = key.partition(" ")
         if kind == "open":
             self.conversation_chosen.emit(name)
         else:
             self.action_chosen.emit(name)
-
-
-def _choice(action: Action) -> Choice:
-    return Choice(f"do {action.name}", action.text, native(action.shortcuts[0]) if action.shortcuts else "")

@@ -1,9 +1,9 @@
 """The sheet of keyboard shortcuts, made from the table of actions."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDialog, QGridLayout, QWidget
 
+from app.window.shortcuts import Shortcuts, native
 from app.window.theme.theme import Theme
 from app.window.views.actions import ACTIONS
 from app.window.widgets.text_label import TextLabel
@@ -21,7 +21,7 @@ _IN_COMPOSER = (
 class ShortcutDialog(QDialog):
     """Closed by Esc."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, theme: Theme, shortcuts: Shortcuts, parent: QWidget) -> None:
         super().__init__(parent)
         self.setWindowTitle("Keyboard shortcuts")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -30,12 +30,8 @@ class ShortcutDialog(QDialog):
         grid.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
         grid.setHorizontalSpacing(2 * tokens.space_far)
         grid.setVerticalSpacing(tokens.space_close)
-        lines = [(action.text, ", ".join(map(native, action.shortcuts))) for action in ACTIONS if action.shortcuts]
+        keyed = [(action, shortcuts.keys(action.name)) for action in ACTIONS]
+        lines = [(action.text, ", ".join(map(native, keys))) for action, keys in keyed if keys]
         for place, (text, keys) in enumerate((*lines, *_IN_COMPOSER)):
             grid.addWidget(TextLabel(theme, text), place, 0)
             grid.addWidget(TextLabel(theme, keys, tone="muted"), place, 1, Qt.AlignmentFlag.AlignRight)
-
-
-def native(keys: str) -> str:
-    """A shortcut as the platform writes it."""
-    return QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)

@@ -23,6 +23,8 @@ from pytestqt.qtbot import QtBot
 from app.client.connection import Connection
 from app.protocol.events import GrantUpdate
 from app.protocol.grants import Grant
+from app.window.shortcuts import Shortcuts
+from app.window.state import WindowState
 from app.window.stores.session import Session
 from app.window.theme.theme import Theme
 from app.window.views.settings.dialog import SettingsDialog
@@ -76,7 +78,7 @@ class Settings:
 
 
 @pytest.fixture
-async def settings(engine: EngineServer, theme: Theme, qtbot: QtBot) -> AsyncGenerator[Settings]:
+async def settings(engine: EngineServer, theme: Theme, qtbot: QtBot, tmp_path: Path) -> AsyncGenerator[Settings]:
     async def connect() -> Connection:
         connection = Connection(engine.endpoint, "window")
         await connection.open()
@@ -84,7 +86,7 @@ async def settings(engine: EngineServer, theme: Theme, qtbot: QtBot) -> AsyncGen
 
     session = Session(connect)
     await session.start()
-    dialog = SettingsDialog(session, theme)
+    dialog = SettingsDialog(session, theme, Shortcuts(WindowState(tmp_path / "window.json")))
     qtbot.addWidget(dialog)
     dialog.open_page("general")
     yield Settings(dialog)

@@ -6,6 +6,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
 
+from app.window.shortcuts import Shortcuts
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 from app.window.views.settings.about_page import AboutPage
@@ -15,13 +16,15 @@ from app.window.views.settings.declared_page import DeclaredPage
 from app.window.views.settings.grants_page import GrantsPage
 from app.window.views.settings.page import SettingsPage
 from app.window.views.settings.providers_page import ProvidersPage
+from app.window.views.settings.shortcuts_page import ShortcutsPage
 
-PageName = Literal["general", "providers", "permissions", "appearance", "about"]
+PageName = Literal["general", "providers", "permissions", "appearance", "shortcuts", "about"]
 _PAGES: tuple[tuple[PageName, str, str], ...] = (
     ("general", "General", "sliders-horizontal"),
     ("providers", "Models and keys", "key-round"),
     ("permissions", "Permissions", "shield-question-mark"),
     ("appearance", "Appearance", "palette"),
+    ("shortcuts", "Shortcuts", "keyboard"),
     ("about", "About", "info"),
 )
 _WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 190, 32
@@ -30,7 +33,7 @@ _WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 190, 32
 class SettingsDialog(QDialog):
     """A page asks the engine for its state each time it is shown. Not modal: `show` it, `open_page` chooses."""
 
-    def __init__(self, calls: Calls, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, calls: Calls, theme: Theme, shortcuts: Shortcuts, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self.setWindowTitle("Settings")
@@ -42,6 +45,7 @@ class SettingsDialog(QDialog):
             ProvidersPage(theme, calls),
             GrantsPage(theme, calls),
             AppearancePage(theme),
+            ShortcutsPage(theme, shortcuts),
             AboutPage(theme, calls),
         )
         for page in self._pages:
