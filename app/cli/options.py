@@ -25,6 +25,7 @@ class Options(argparse.Namespace):
     budget: float | None = None
     mode: str = "auto"
     conversation: str | None = None
+    attach: list[str] | None = None
     thinking: str | None = None
     active: bool = False
     task_id: str = ""
@@ -89,6 +90,9 @@ def _declare_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("prompt", metavar="PROMPT", help="what to do; - reads it from standard input")
     run.add_argument("--json", action="store_true", help="events as one JSON object a line, then a result line")
     run.add_argument("--conversation", metavar="ID", help="go on in this conversation")
+    run.add_argument(
+        "--attach", metavar="FILE", action="append", help="a picture to show, or a file to name; may be given again"
+    )
     _add_task_options(run)
 
 

@@ -103,6 +103,9 @@ class Transcript:
         task = self.task
         if task is None or task.ended_at is not None:
             return ""
+        return self._doing(task) + (f" · {len(task.queue)} not read yet" if task.queue else "")
+
+    def _doing(self, task: Task) -> str:
         if task.activity and (task.stopping or not self._running):
             return one_line(task.activity, self.width - 12)
         if task.stopping:

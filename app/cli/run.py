@@ -56,6 +56,7 @@ def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParam
         thinking_level=msgspec.convert(options.thinking, ThinkingLevel | None),
         max_turns=options.max_turns,
         budget_usd=options.budget,
+        attachments=tuple(_attachment(file) for file in options.attach or ()),
     )
 
 
@@ -79,6 +80,13 @@ def _key(variable: str | None) -> str | None:
     if not key:
         raise UsageError(f"The environment variable {variable} is not set, so there is no key to use.")
     return key
+
+
+def _attachment(file: str) -> str:
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise UsageError(f"There is no file {file!r} to attach. Check its name; a folder is named in the prompt.")
+    return str(path.absolute())
 
 
 def _workspace(folder: str | None) -> str:

@@ -1,5 +1,7 @@
 """What people read of a conversation's events."""
 
+from datetime import UTC, datetime
+
 import msgspec
 
 from app.cli.render import Transcript, labelled
@@ -7,6 +9,7 @@ from app.cli.style import PLAIN, Style
 from app.protocol.blocks import NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
 from app.protocol.json import JsonObject
+from app.protocol.tasks import Queued
 from tests.support.terminal_events import approval, node, question, task
 
 
@@ -283,3 +286,10 @@ def test_without_unicode_the_signs_are_plain() -> None:
     ended = task("completed", stop_reason="completed")
     text = transcript(style=Style(colour=False, unicode=False)).event(TaskUpdate(task=ended))
     assert text == "+ task complete - 3 turns - 1,234 tokens - $0.0012 - 4.2 s\n"
+
+
+def test_the_status_line_says_how_much_waits_to_be_read() -> None:
+    shown = transcript()
+    waiting = Queued(id="q1", kind="steer", text="rather that", queued_at=datetime.now(UTC))
+    shown.event(TaskUpdate(task=msgspec.structs.replace(task(), status="thinking", queue=(waiting,))))
+    assert shown.status() == "thinking… · 1 not read yet"
