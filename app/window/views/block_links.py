@@ -2,30 +2,40 @@
 
 from pathlib import Path
 
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QClipboard, QDesktopServices
+from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.protocol.asks import Remember
+from app.window.models import ModelStore
 from app.window.stores.conversation import ConversationStore
 from app.window.views.branch_links import BranchLinks
-
-_SAFE_SCHEMES = ("http", "https", "mailto")
+from app.window.views.link_target import link_target
 
 
 class ConversationActions:
-    """A link of a model's may only lead to the web or to a folder or plain file that exists, never start a program."""
+    """Links of a model's lead to the web or to a file that exists, and never start a program.
 
-    def __init__(self, store: ConversationStore, clipboard: QClipboard) -> None:
-        self.branches = BranchLinks(store)
+    A file outside of the workspace is opened only after asking; `over` is the widget that the question stands over.
+    """
+
+    def __init__(self, store: ConversationStore, models: ModelStore, clipboard: QClipboard, over: QWidget) -> None:
+        self.branches = BranchLinks(store, models)
         self._store = store
         self._clipboard = clipboard
+        self._over = over
 
     def open_link(self, url: str) -> None:
-        target = QUrl(url)
-        if target.scheme() in _SAFE_SCHEMES:
-            QDesktopServices.openUrl(target)
-        elif target.isLocalFile() and Path(target.toLocalFile()).exists():
-            QDesktopServices.openUrl(QUrl.fromLocalFile(str(Path(target.toLocalFile()).parent)))
+        target = link_target(url, self._workspace)
+        match target.kind:
+            case "web":
+                QDesktopServices.openUrl(QUrl(url))
+            case "inside":
+                self._open(target.path)
+            case "outside":
+                self._ask_to_open(target.path)
+            case "refused":
+                self._store.failed.emit(target.why)
 
     def copy(self, text: str) -> None:
         self._clipboard.setText(text)
@@ -35,3 +45,24 @@ class ConversationActions:
 
     def load_older(self) -> None:
         self._store.load_older()
+
+    @property
+    def _workspace(self) -> str:
+        task, conversation = self._store.task, self._store.conversation
+        return (conversation.workspace if conversation is not None else "") or (task.workspace if task else "")
+
+    def _open(self, path: Path | None) -> None:
+        if path is not None and not QDesktopServices.openUrl(QUrl.fromLocalFile(str(path))):
+            self._store.failed.emit(f"Nothing on this computer opens {path}.")
+
+    def _ask_to_open(self, path: Path | None) -> None:
+        question = QMessageBox(self._over)
+        question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        question.setTextFormat(Qt.TextFormat.PlainText)
+        question.setText(f"Open {path}?")
+        question.setInformativeText("It is not in this conversation's workspace.")
+        opening = question.addButton("Open", QMessageBox.ButtonRole.AcceptRole)
+        question.addButton(QMessageBox.StandardButton.Cancel)
+        question.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        opening.clicked.connect(lambda: self._open(path))
+        question.open()

@@ -1,0 +1,70 @@
+"""Where a link of a conversation leads, and whether it may be followed without asking."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+_WEB = ("http", "https", "mailto")
+_LINE = re.compile(r"(:\d+){1,2}$")
+# Opening one of these starts it on some desktop or other.
+_PROGRAMS = frozenset(
+    (
+        *(".app", ".appimage", ".bat", ".cmd", ".com", ".command", ".desktop", ".exe", ".jar", ".jnlp", ".js", ".jse"),
+        *(".lnk", ".msi", ".msp", ".pif", ".ps1", ".reg", ".scf", ".scr", ".sh", ".url", ".vb", ".vbe", ".vbs"),
+        *(".workflow", ".wsf", ".wsh"),
+    )
+)
+
+TargetKind = Literal["web", "inside", "outside", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTarget:
+    """`inside` is a file of the workspace, `outside` another one: `path` is what to open. `why` is for `refused`."""
+
+    kind: TargetKind
+    path: Path | None = None
+    why: str = ""
+
+
+def link_target(url: str, workspace: str) -> LinkTarget:
+    """Of a program, or a file that may be one, the folder is opened: a click never starts it."""
+    parts = urlsplit(url) if _is_url(url) else None
+    scheme = parts.scheme.lower() if parts is not None else ""
+    if scheme in _WEB:
+        return LinkTarget("web")
+    if parts is not None and (scheme != "file" or parts.netloc not in ("", "localhost")):
+        return LinkTarget(
+            "refused", why=f"Links that begin with {scheme}: are not opened. The address was: {url[:200]}"
+        )
+    if not url or url.startswith("#"):
+        return LinkTarget("refused", why="This link leads nowhere outside the message.")
+    return _file(unquote(parts.path) if parts is not None else unquote(url.partition("#")[0]), workspace)
+
+
+def _is_url(url: str) -> bool:
+    """A letter and a colon are a drive of Windows, and `basket.py:24` is a place in a file."""
+    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:(?!\d+(:\d+)?$)", url) is not None
+
+
+def _file(name: str, workspace: str) -> LinkTarget:
+    path = Path(name).expanduser()
+    if not path.is_absolute() and not workspace:
+        return LinkTarget("refused", why=f"It is not known in which folder {name} is.")
+    root = Path(os.path.realpath(workspace)) if workspace else None
+    for candidate in (path, Path(_LINE.sub("", str(path)))):
+        real = Path(os.path.realpath(root / candidate if root is not None else candidate))
+        if real.exists():
+            is_inside = root is not None and real.is_relative_to(root)
+            return LinkTarget("inside" if is_inside else "outside", _harmless(real))
+    return LinkTarget("refused", why=f"There is no file {name} any more, or not in this workspace.")
+
+
+def _harmless(path: Path) -> Path:
+    """The folder of what would be started by opening it. A bundle of macOS is a folder that is started, too."""
+    if path.suffix.lower() in _PROGRAMS:
+        return path.parent
+    return path.parent if path.is_file() and os.access(path, os.X_OK) else path
