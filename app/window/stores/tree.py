@@ -1,0 +1,191 @@
+"""The whole tree of one opened conversation, for its panel: read when the panel opens, then kept by events."""
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.protocol.agents import Agent
+from app.protocol.blocks import TextBlock, ToolCallBlock
+from app.protocol.conversations import ConversationTreeParams, ConversationTreeResult, Node, TreeNode
+from app.protocol.events import AgentUpdate, Event, TaskMessage, TaskUpdate
+from app.protocol.tasks import Task
+from app.protocol.wire import CONVERSATION_TREE
+from app.window.stores.conversation import ConversationStore
+from app.window.stores.session import Session
+from app.window.stores.tree_lines import TreeLine, lines_of, path_to
+
+_PAUSE_MS = 200  # an agent at work changes the tree often: the lines are made anew at most this often
+_READ, _LONGEST_TEXT = 180, 120
+
+
+class TreeStore(QObject):
+    """`changed` says that `lines` are others, `failed` has the words for what could not be read.
+
+    It follows the conversation only while it is open.
+    """
+
+    changed = Signal()
+    failed = Signal(str)
+
+    def __init__(self, store: ConversationStore, session: Session) -> None:
+        super().__init__()
+        self.lines: tuple[TreeLine, ...] = ()
+        self.is_loaded = False
+        self._store = store
+        self._session = session
+        self._nodes: dict[str, TreeNode] = {}
+        self._nearest: dict[str, str | None] = {}
+        self._tasks: dict[str, Task] = {}
+        self._agent: Agent | None = None
+        self._is_open = False
+        self._meanwhile: list[Event] | None = None
+        self._is_stale = False
+        self._wanted = ""
+        self._soon = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self._soon.timeout.connect(self._on_soon)
+        self._arrival = QTimer(self, singleShot=True, interval=0)
+        self._arrival.timeout.connect(self._on_arrival)
+        session.event_received.connect(self._on_event)
+        session.resync.connect(self._on_resync)
+        for signal in (store.reset, store.inserted, store.removed):
+            signal.connect(self._arrival.start)
+
+    @property
+    def has_forks(self) -> bool:
+        return any(line.count for line in self.lines)
+
+    def open(self) -> None:
+        """Read the tree and follow it from now on."""
+        self._is_open = True
+        self._load()
+
+    def close(self) -> None:
+        """Follow no longer: it is read anew when it is opened again."""
+        self._is_open = False
+        self._soon.stop()
+
+    def go(self, node_id: str) -> None:
+        """Bring a message into view; where it stands in another branch the agent goes to the end of that one."""
+        self._wanted = ""
+        if node_id in path_to(self._head_id, self._nodes):
+            self._store.seek(node_id)
+            return
+        if not self._store.branches.locked:
+            self._wanted = node_id
+        self._store.branches.switch(node_id)
+
+    @property
+    def _head_id(self) -> str | None:
+        """Where the agent stands among the nodes that are shown."""
+        head_id = self._agent.head_id if self._agent is not None else None
+        return self._nearest.get(head_id) if head_id is not None else None
+
+    def _load(self) -> None:
+        if self._store.conversation_id is not None and self._meanwhile is None:
+            self._meanwhile = []
+            self._session.spawn(self._read(self._store.conversation_id), self.failed.emit)
+
+    async def _read(self, conversation_id: str) -> None:
+        """What comes by events while the answer is on its way may be newer than the answer."""
+        try:
+            tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
+        finally:
+            meanwhile, self._meanwhile = self._meanwhile or [], None
+        self._take(tree)
+        for event in meanwhile:
+            self._put(event)
+        self._draw()
+
+    def _take(self, tree: ConversationTreeResult) -> None:
+        self._is_stale = False
+        self._nodes = {node.id: node for node in tree.nodes}
+        self._tasks = {task.id: task for task in tree.tasks}
+        self._nearest = {node_id: node_id for node_id in self._nodes}
+        self._agent = tree.agents[-1] if tree.agents else None
+        for agent, head in zip(tree.agents, tree.heads, strict=True):
+            if agent.head_id is not None:
+                self._nearest[agent.head_id] = head.node_id
+
+    def _draw(self) -> None:
+        self._soon.stop()
+        self.lines = lines_of(self._nodes, self._head_id, self._tasks)
+        self.is_loaded = True
+        self.changed.emit()
+
+    def _put(self, event: Event) -> None:
+        """Take an event of this conversation; all others change nothing."""
+        match event:
+            case TaskMessage(node=node) if node.conversation_id == self._store.conversation_id:
+                self._put_node(node)
+            case TaskUpdate(task=task) if task.conversation_id == self._store.conversation_id:
+                self._tasks[task.id] = task
+            case AgentUpdate(agent=agent) if agent.conversation_id == self._store.conversation_id:
+                self._put_agent(agent)
+            case _:
+                return
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def _put_node(self, node: Node) -> None:
+        if node.parent_id is not None and node.parent_id not in self._nearest:
+            self._is_stale = True  # it follows a result or a remark that was not sent: what that stands under is asked
+            return
+        above = self._nearest[node.parent_id] if node.parent_id is not None else None
+        is_written = node.role in ("user", "assistant")
+        self._nearest[node.id] = node.id if is_written else above
+        if is_written:
+            self._nodes[node.id] = _in_short(node, above)
+
+    def _put_agent(self, agent: Agent) -> None:
+        before = self._agent
+        if before is not None and (agent.created_at, agent.id, agent.version) < (
+            before.created_at,
+            before.id,
+            before.version,
+        ):
+            return
+        self._agent = agent
+        if agent.head_id is not None and agent.head_id not in self._nearest:
+            self._is_stale = True
+
+    def _on_event(self, event: Event) -> None:
+        if self._meanwhile is not None:
+            self._meanwhile.append(event)
+        elif self._is_open and not self.is_loaded:
+            self._load()  # the first task of a new conversation was started
+        elif self._is_open:
+            self._put(event)
+        if self._is_open and isinstance(event, AgentUpdate):
+            self._arrival.start()
+
+    def _on_resync(self) -> None:
+        if self._is_open:
+            self._load()
+
+    def _on_soon(self) -> None:
+        if self._is_stale:
+            self._load()
+        else:
+            self._draw()
+
+    def _on_arrival(self) -> None:
+        """The transcript shows the branch that was asked for: bring the message into view."""
+        agent = self._store.branches.agent
+        if self._wanted and agent is not None and self._store.node_ids[-1:] == (agent.head_id,):
+            wanted, self._wanted = self._wanted, ""
+            self._store.seek(wanted)
+
+
+def _in_short(node: Node, parent_id: str | None) -> TreeNode:
+    """A node that came by an event, as the engine gives it in a tree."""
+    text = next(
+        (block.text.lstrip() for block in node.blocks if isinstance(block, TextBlock) and block.text.strip()), ""
+    )
+    tools = ", ".join(block.tool for block in node.blocks if isinstance(block, ToolCallBlock))
+    return TreeNode(
+        id=node.id,
+        parent_id=parent_id,
+        role=node.role,
+        status=node.status,
+        created_at=node.created_at,
+        text=" ".join(text[:_READ].split())[:_LONGEST_TEXT] or tools or node.error or "",
+        task_id=node.task_id,
+    )

@@ -1,0 +1,161 @@
+"""A conversation's tree as lines from top to bottom: one for what a person said, and one for each way a fork goes on.
+
+The replies that follow are folded into the line above them. Where the tree forks, the branch that was written to last
+goes straight on; the others stand before it, one step to the right.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.protocol.conversations import NodeStatus, Role, TreeNode
+from app.protocol.tasks import Task
+
+ROOT = ""
+"""What the first messages follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLine:
+    """`depth` counts steps to the right. `lanes` has one for each step left of it: the line that goes past, and whether
+    it is of the branch in front.
+
+    `number` of `count` is the place in a fork, 0 where there is none. `turns` are the replies that are folded in,
+    `tasks` those that worked here first. `is_side` is true where it leaves the line to the left of it, `goes_on` where
+    its own line goes on below, and `goes_on_in_front` where that is the branch in front.
+    """
+
+    node_id: str
+    role: Role
+    status: NodeStatus
+    text: str
+    depth: int
+    lanes: tuple[bool, ...]
+    number: int
+    count: int
+    turns: int
+    tasks: tuple[Task, ...]
+    is_side: bool
+    is_first: bool
+    is_in_front: bool
+    is_head: bool
+    goes_on: bool
+    goes_on_in_front: bool
+
+
+def path_to(head_id: str | None, nodes: dict[str, TreeNode]) -> frozenset[str]:
+    """The branch that ends at this node."""
+    path: set[str] = set()
+    while head_id is not None and head_id in nodes:
+        path.add(head_id)
+        head_id = nodes[head_id].parent_id
+    return frozenset(path)
+
+
+def lines_of(nodes: dict[str, TreeNode], head_id: str | None, tasks: dict[str, Task]) -> tuple[TreeLine, ...]:
+    """`nodes` in the order in which they were stored: parents before children."""
+    return _Lines(nodes, head_id, tasks).drawn()
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A line to be drawn: its first node, and where it stands."""
+
+    node_id: str
+    depth: int
+    lanes: tuple[bool, ...]
+    number: int
+    count: int
+    is_side: bool
+
+
+class _Lines:
+    def __init__(self, nodes: dict[str, TreeNode], head_id: str | None, tasks: dict[str, Task]) -> None:
+        self._nodes = nodes
+        self._tasks = _at_work(nodes, tasks)
+        self._head_id = head_id
+        self._front = path_to(head_id, nodes)
+        self._children = _children_of(nodes.values())
+        self._newest = _newest_below(nodes)
+
+    def drawn(self) -> tuple[TreeLine, ...]:
+        lines: list[TreeLine] = []
+        waiting = self._next(ROOT, -1, ())
+        while waiting:
+            start = waiting.pop()
+            segment = self._segment(start.node_id)
+            below = self._next(segment[-1], start.depth, start.lanes)
+            lines.append(self._line(start, segment, below, is_first=not lines))
+            waiting.extend(below)
+        return tuple(lines)
+
+    def _next(self, node_id: str, depth: int, lanes: tuple[bool, ...]) -> list[_Start]:
+        """What follows a node, the last one to be drawn first: side branches, oldest first, then what goes on."""
+        children = self._children.get(node_id, [])
+        if not children:
+            return []
+        trunk = max(children, key=self._newest.__getitem__)
+        straight, count = max(depth, 0), len(children) if len(children) > 1 else 0
+        starts = [_Start(trunk, straight, lanes[:straight], children.index(trunk) + 1 if count else 0, count, False)]
+        beside = (*lanes[:straight], trunk in self._front)
+        sides = [(number, child) for number, child in enumerate(children, 1) if child != trunk]
+        starts.extend(_Start(child, straight + 1, beside, number, count, True) for number, child in reversed(sides))
+        return starts
+
+    def _segment(self, first: str) -> list[str]:
+        """The nodes that are folded into one line."""
+        segment = [first]
+        while True:
+            children = self._children.get(segment[-1], [])
+            if len(children) != 1 or self._nodes[children[0]].role == "user":
+                return segment
+            segment.append(children[0])
+
+    def _line(self, start: _Start, segment: list[str], below: list[_Start], *, is_first: bool) -> TreeLine:
+        node = self._nodes[start.node_id]
+        trunk = below[0].node_id if below else None
+        return TreeLine(
+            node_id=node.id,
+            role=node.role,
+            status=self._nodes[segment[-1]].status,
+            text=node.text,
+            depth=start.depth,
+            lanes=start.lanes,
+            number=start.number,
+            count=start.count,
+            turns=sum(1 for one in segment if self._nodes[one].role == "assistant"),
+            tasks=tuple(self._tasks[one] for one in segment if one in self._tasks),
+            is_side=start.is_side,
+            is_first=is_first,
+            is_in_front=node.id in self._front,
+            is_head=self._head_id in segment,
+            goes_on=trunk is not None,
+            goes_on_in_front=trunk in self._front,
+        )
+
+
+def _at_work(nodes: dict[str, TreeNode], tasks: dict[str, Task]) -> dict[str, Task]:
+    """By the first reply of each task, or where it has none yet by its message: there its work can be told apart."""
+    first: dict[str, TreeNode] = {}
+    for node in nodes.values():
+        if node.task_id in tasks:
+            known = first.setdefault(node.task_id, node)
+            if known.role == "user" and node.role != "user":
+                first[node.task_id] = node
+    return {node.id: tasks[task_id] for task_id, node in first.items()}
+
+
+def _children_of(nodes: Iterable[TreeNode]) -> dict[str, list[str]]:
+    children: dict[str, list[str]] = {}
+    for node in nodes:
+        children.setdefault(node.parent_id or ROOT, []).append(node.id)
+    return children
+
+
+def _newest_below(nodes: dict[str, TreeNode]) -> dict[str, int]:
+    """Of each node the number of the newest one in the branches through it."""
+    newest = {node_id: number for number, node_id in enumerate(nodes)}
+    for node_id in reversed(nodes):
+        parent_id = nodes[node_id].parent_id
+        if parent_id is not None:
+            newest[parent_id] = max(newest[parent_id], newest[node_id])
+    return newest

@@ -1,0 +1,154 @@
+"""Paints a line of the tree: the lanes of the branches at its left, a mark, what was said, and what became of it."""
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from app.protocol.tasks import Task
+from app.window.stores.tree_lines import TreeLine
+from app.window.theme.theme import Theme
+from app.window.views.tree_words import detail_of, title_of
+from app.window.widgets.state_dot import WORDS, State, state_of
+
+LINE = Qt.ItemDataRole.UserRole + 1
+"""The `TreeLine` of an entry."""
+
+_MOST_LANES = 8  # of deeper forks the nearest ones are drawn: the text needs its room
+_MARK = 4.0
+_TONES: dict[State, str] = {"waiting": "waiting", "done": "done", "failed": "failed", "working": "link"}
+
+_Index = QModelIndex | QPersistentModelIndex
+
+
+class TreeDelegate(QStyledItemDelegate):
+    """All lines are of one height: with thousands of them nothing else is quick."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
+        tokens = self._theme.tokens
+        return QSize(0, self._high(tokens.size_base) + self._high(tokens.size_small) + 2 * tokens.space_tight)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        line: object = index.data(LINE)
+        if not isinstance(line, TreeLine):
+            return
+        place = _rect(option)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_ground(painter, place, _state(option))
+        left = self._paint_lanes(painter, place, line)
+        self._paint_words(painter, place.adjusted(left, 0, -self._theme.tokens.space_close, 0), line)
+        painter.restore()
+
+    def _paint_ground(self, painter: QPainter, place: QRect, state: QStyle.StateFlag) -> None:
+        tokens = self._theme.tokens
+        selected, hovered = state & QStyle.StateFlag.State_Selected, state & QStyle.StateFlag.State_MouseOver
+        if selected or hovered:
+            has_focus = selected and state & QStyle.StateFlag.State_HasFocus
+            painter.setBrush(QColor(tokens.selected if selected else tokens.hover))
+            painter.setPen(QColor(tokens.focus) if has_focus else Qt.PenStyle.NoPen)
+            inner = QRectF(place).adjusted(0.5, 0.5, -0.5, -0.5)
+            painter.drawRoundedRect(inner, tokens.radius_control, tokens.radius_control)
+
+    def _paint_lanes(self, painter: QPainter, place: QRect, line: TreeLine) -> int:
+        """The lines of the branches and the mark; gives back where the text begins."""
+        tokens = self._theme.tokens
+        shown = min(line.depth, _MOST_LANES)
+        lanes = line.lanes[line.depth - shown :]
+        middle = place.top() + tokens.space_tight + self._high(tokens.size_base) / 2
+        top = middle if line.is_first else float(place.top())
+        for step, in_front in enumerate(lanes):
+            self._stroke(painter, in_front, QPointF(self._lane(place, step), top), place.bottom() + 1.0)
+        own = self._lane(place, shown)
+        if line.is_side:
+            self._paint_turn(painter, self._lane(place, shown - 1), own, top, middle, in_front=line.is_in_front)
+        elif not line.is_first:
+            self._stroke(painter, line.is_in_front, QPointF(own, top), middle)
+        if line.goes_on:
+            self._stroke(painter, line.goes_on_in_front, QPointF(own, middle), place.bottom() + 1.0)
+        self._paint_mark(painter, QPointF(own, middle), line)
+        return int(own - place.left()) + tokens.space_normal
+
+    def _paint_turn(
+        self, painter: QPainter, left: float, own: float, top: float, middle: float, *, in_front: bool
+    ) -> None:
+        """Where a branch leaves the one to the left of it."""
+        path = QPainterPath(QPointF(left, top))
+        path.quadTo(QPointF(left, middle), QPointF(own, middle))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(self._pen(in_front))
+        painter.drawPath(path)
+
+    def _paint_mark(self, painter: QPainter, centre: QPointF, line: TreeLine) -> None:
+        tokens = self._theme.tokens
+        colour = QColor(tokens.accent if line.is_in_front else tokens.muted)
+        painter.setPen(QPen(colour, 2))
+        painter.setBrush(colour if line.role == "user" else QColor(tokens.panel))
+        painter.drawEllipse(centre, _MARK, _MARK)
+        if line.is_head:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawEllipse(centre, 2 * _MARK - 1, 2 * _MARK - 1)
+
+    def _paint_words(self, painter: QPainter, place: QRect, line: TreeLine) -> None:
+        tokens = self._theme.tokens
+        high, low = self._high(tokens.size_base), self._high(tokens.size_small)
+        first = QRect(place.left(), place.top() + tokens.space_tight, place.width(), high)
+        second = QRect(place.left(), first.bottom() + 1, place.width(), low)
+        if line.tasks:
+            second.setRight(second.right() - self._paint_state(painter, second, line.tasks[-1]))
+        colour = tokens.text if line.is_in_front else tokens.muted
+        _write(painter, first, self._theme.font(tokens.size_base, bold=line.is_head), colour, title_of(line))
+        _write(painter, second, self._theme.font(tokens.size_small), tokens.muted, detail_of(line))
+
+    def _paint_state(self, painter: QPainter, place: QRect, task: Task) -> int:
+        """How the newest task of a line stands, at the right; gives back how wide that is."""
+        state = state_of(task)
+        font = self._theme.font(self._theme.tokens.size_small)
+        _write(
+            painter,
+            place,
+            font,
+            self._theme.colour(_TONES.get(state, "muted")),
+            WORDS[state],
+            Qt.AlignmentFlag.AlignRight,
+        )
+        return QFontMetrics(font).horizontalAdvance(WORDS[state]) + self._theme.tokens.space_close
+
+    def _stroke(self, painter: QPainter, in_front: bool, start: QPointF, bottom: float) -> None:
+        painter.setPen(self._pen(in_front))
+        painter.drawLine(start, QPointF(start.x(), bottom))
+
+    def _pen(self, in_front: bool) -> QPen:
+        tokens = self._theme.tokens
+        return QPen(QColor(tokens.accent if in_front else tokens.outline), 2)
+
+    def _lane(self, place: QRect, step: int) -> float:
+        return place.left() + self._theme.tokens.space_wide * (step + 1.0)
+
+    def _high(self, size: int) -> int:
+        return QFontMetrics(self._theme.font(size)).height() + self._theme.tokens.space_tight // 2
+
+
+def _write(
+    painter: QPainter,
+    place: QRect,
+    font: QFont,
+    colour: str,
+    text: str,
+    side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+) -> None:
+    painter.setFont(font)
+    painter.setPen(QColor(colour))
+    fitting = QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+    painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, fitting)
+
+
+def _rect(option: QStyleOptionViewItem) -> QRect:
+    return option.rect  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- PySide6's stubs leave out the fields of QStyleOption
+
+
+def _state(option: QStyleOptionViewItem) -> QStyle.StateFlag:
+    return option.state  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- PySide6's stubs leave out the fields of QStyleOption

@@ -1,0 +1,77 @@
+"""The tree panel on a real engine's conversation."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QListView
+from pytestqt.qtbot import QtBot
+
+from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from app.window.stores.conversation import ConversationStore
+from app.window.stores.tree import TreeStore
+from app.window.theme.theme import Theme
+from app.window.views.tree_panel import TreePanelView
+from tests.support.model_server import ModelServer, Reply
+from tests.support.store_engine import StoreEngine, store_engine
+from tests.support.until import until
+
+
+async def say(engine: StoreEngine) -> Task:
+    params = TaskStartParams(
+        prompt="Write a poem", model="openai_compatible/test-model", api_base=engine.parts.model.url
+    )
+    started = await engine.parts.services.runner.start(params, "the test")
+    return await engine.parts.watcher.end(started.id)
+
+
+async def retry(engine: StoreEngine, node_id: str) -> None:
+    started = await engine.parts.services.runner.retry(TaskRetryParams(node_id=node_id))
+    await engine.parts.watcher.end(started.id)
+
+
+def panel_on(store: ConversationStore, engine: StoreEngine, theme: Theme, qtbot: QtBot) -> TreePanelView:
+    panel = TreePanelView(TreeStore(store, engine.stores.session), theme)
+    qtbot.addWidget(panel)
+    panel.resize(320, 400)
+    panel.show()
+    return panel
+
+
+async def test_one_branch_says_how_to_make_another_and_two_are_drawn(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Roses."), Reply(text="Violets.")])) as engine:
+        task = await say(engine)
+        reply = engine.parts.watcher.nodes()[1]
+        store, _ = await engine.open(task.conversation_id)
+        panel = panel_on(store, engine, theme, qtbot)
+        assert panel.note == "Reading the tree…"
+        await until(lambda: "This conversation has one branch" in panel.note)
+        await retry(engine, reply.id)
+        await until(lambda: len(panel.lines) == 3 and not panel.note)
+        places = panel.findChild(QListView)
+        assert places is not None and places.accessibleName() == "Branches of this conversation"
+        spoken = [places.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(3)]
+        assert spoken == [
+            "Write a poem, You, in front",
+            "Roses., 1 of 2, Reply, Done, in another branch",
+            "Violets., 2 of 2, Reply, Done, here now",
+        ]
+
+
+async def test_enter_goes_to_the_branch_of_a_line(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+    async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Roses."), Reply(text="Violets.")])) as engine:
+        task = await say(engine)
+        reply = engine.parts.watcher.nodes()[1]
+        await retry(engine, reply.id)
+        store, _ = await engine.open(task.conversation_id)
+        panel = panel_on(store, engine, theme, qtbot)
+        await until(lambda: len(panel.lines) == 3)
+        places = panel.findChild(QListView)
+        assert places is not None and places.currentIndex().row() == 2, "it opens where the conversation stands"
+        QTest.keyClick(places, Qt.Key.Key_Up)
+        QTest.keyClick(places, Qt.Key.Key_Return)
+        await until(lambda: store.holds(reply.id))
+        await until(lambda: [line.is_head for line in panel.lines] == [False, True, False])
+        assert places.currentIndex().row() == 1
