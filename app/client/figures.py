@@ -19,6 +19,16 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def size(count_of_bytes: int) -> str:
+    """In decimal units, as file managers have them."""
+    amount = float(count_of_bytes)
+    for unit in ("bytes", "KB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "bytes" or amount >= 10 else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
+
+
 def money(usage: Usage) -> str:
     """Empty where the price is not known: no number is better than a wrong one."""
     if usage.cost_usd is None:

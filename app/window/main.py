@@ -17,6 +17,7 @@ from app.paths import Paths
 from app.window.control import TaskControl
 from app.window.first_paint import first_paint
 from app.window.models import ModelStore
+from app.window.pasted import PastedPictures
 from app.window.signals import on_signals
 from app.window.state import WindowState
 from app.window.stores.stores import Stores, make_stores
@@ -114,7 +115,8 @@ def build(application: QApplication, stores: Stores, paths: Paths, state: Window
     pulse = Pulse(theme, application)
     unread = UnreadStore(stores.tasks, state, lambda: desk.front_id)
     sidebar = SidebarView(stores, unread, theme, pulse)
-    maker = PageMaker(stores, unread, models, state, theme, application.clipboard())
+    pictures = PastedPictures(paths.attachments / "pasted")
+    maker = PageMaker(stores, unread, models, state, theme, application.clipboard(), pictures)
     pages = PagesView(maker, theme, pulse)
     desk = Desk(pages, maker, theme)
     control, tour = TaskControl(stores.session), TourStore(stores.session, paths.workspaces)

@@ -28,7 +28,8 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct):
-    """The file. `tabs` are conversation ids; `drafts` goes by conversation id, "" is the new conversation's.
+    """The file. `tabs` are conversation ids; `drafts` and the paths `attached` to them go by those, "" is the new
+    conversation's.
 
     `windows` has the geometry, in Qt's form, of each conversation that stands in a window of its own.
     `shortcuts` has the keys of actions whose keys are not those of the table.
@@ -42,6 +43,7 @@ class Kept(msgspec.Struct):
     current: str = ""
     closed: list[str] = []
     drafts: dict[str, str] = {}
+    attached: dict[str, list[str]] = {}
     places: dict[str, Place] = {}
     width: int = 1180
     height: int = 780
@@ -78,6 +80,14 @@ class WindowState(QObject):
             self.kept.drafts[key] = text
         else:
             self.kept.drafts.pop(key, None)
+        self.save_soon()
+
+    def keep_attached(self, key: str, paths: tuple[str, ...]) -> None:
+        """As `keep_draft`, for the files that go with it."""
+        if paths:
+            self.kept.attached[key] = list(paths)
+        else:
+            self.kept.attached.pop(key, None)
         self.save_soon()
 
     def keep_options(self, options: TaskOptions) -> None:

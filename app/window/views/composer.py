@@ -1,14 +1,17 @@
 """Where a person writes: a field that grows, and one button that sends, steers, replies or stops."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QSize, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Signal, SignalInstance
+from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.window.theme.look import ButtonLook, push_button, set_look
 from app.window.theme.theme import Theme
+from app.window.views.attachments_view import AttachmentsView
 from app.window.views.prompt_edit import PromptEdit
+from app.window.widgets.icon_button import IconButton
 
 Mode = Literal["send", "steer", "reply", "stop", "stopping"]
 
@@ -42,10 +45,15 @@ _FACES: dict[Mode, _Face] = {
 
 
 class ComposerView(QFrame):
-    """`extras` stands at the lower left: the choices of a new conversation."""
+    """`extras` stands at the lower left: the choices of the next task.
 
-    submitted = Signal(str)
-    queued = Signal(str)
+    `submitted` and `queued` have the text and the paths of what is attached to it. `brought` has the QMimeData of
+    what is pasted or dropped into the text and is no text.
+    """
+
+    submitted = Signal(str, object)
+    queued = Signal(str, object)
+    brought = Signal(object)
     stop_asked = Signal()
     recall_asked = Signal()
     edited = Signal(str)
@@ -58,12 +66,17 @@ class ComposerView(QFrame):
         self._edit = PromptEdit(self)
         self._edit.setAccessibleName("Message")
         set_look(self._edit, "look", "bare")
+        self.attachments = AttachmentsView(theme)
+        self._clip = IconButton(theme, "paperclip", "Attach files")
         self._button = push_button("Send", "primary")
         self._lay_out(extras)
         self._edit.textChanged.connect(self._on_text_changed)
         self._edit.submitted.connect(self._on_submitted)
         self._edit.queued.connect(self._on_queued)
         self._edit.recalled.connect(self.recall_asked)
+        self._edit.brought.connect(self.brought)
+        self.attachments.changed.connect(self._show_mode)
+        self._clip.clicked.connect(self._on_clip_clicked)
         self._edit.focused.connect(self._on_focused)
         self._button.clicked.connect(self._on_button_clicked)
         theme.changed.connect(self._on_theme_changed)
@@ -73,6 +86,11 @@ class ComposerView(QFrame):
     @property
     def text(self) -> str:
         return self._edit.toPlainText()
+
+    @property
+    def has_words(self) -> bool:
+        """True when there is something to send: a text or a file."""
+        return self._edit.has_words or bool(self.attachments.paths)
 
     @property
     def button(self) -> QPushButton:
@@ -85,7 +103,7 @@ class ComposerView(QFrame):
     @property
     def mode(self) -> Mode:
         """What the button does now."""
-        state, written = self._situation, bool(self.text.strip())
+        state, written = self._situation, self.has_words
         if state.question:
             return "reply"
         if state.active and not written:
@@ -108,9 +126,11 @@ class ComposerView(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_close)
         column.setSpacing(tokens.space_tight)
+        column.addWidget(self.attachments)
         column.addWidget(self._edit)
         row = QHBoxLayout()
-        row.setSpacing(tokens.space_close)
+        row.setSpacing(tokens.space_tight)
+        row.addWidget(self._clip)
         row.addWidget(extras, 1)
         row.addWidget(self._button)
         column.addLayout(row)
@@ -130,12 +150,14 @@ class ComposerView(QFrame):
     def _can_act(self, mode: Mode) -> bool:
         if not self._situation.connected or mode == "stopping":
             return False
-        return mode == "stop" or bool(self.text.strip())
+        return mode == "stop" or self.has_words
 
     def _placeholder(self) -> str:
         state = self._situation
         if state.question:
             return state.question
+        if self.attachments.paths:
+            return "Say what is to be done with it"
         if state.active:
             return "Write to steer the task; Alt+Enter queues it for later"
         return "Go on from here" if state.has_begun else "What is to be done?"
@@ -145,12 +167,17 @@ class ComposerView(QFrame):
         self.edited.emit(self.text)
 
     def _on_submitted(self) -> None:
-        if text := self._take():
-            self.submitted.emit(text)
+        self._send(self.submitted)
 
     def _on_queued(self) -> None:
-        if text := self._take():
-            self.queued.emit(text)
+        self._send(self.queued)
+
+    def _on_clip_clicked(self) -> None:
+        dialog = QFileDialog(self, "Attach files", str(Path.home()))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.filesSelected.connect(self.attachments.add)
+        dialog.open()
+        dialog.finished.connect(dialog.deleteLater)
 
     def _on_button_clicked(self) -> None:
         if self.mode == "stop":
@@ -166,10 +193,11 @@ class ComposerView(QFrame):
         self._button.setIconSize(QSize(self._theme.tokens.icon_small, self._theme.tokens.icon_small))
         self._show_mode()
 
-    def _take(self) -> str:
-        """What was written, and the field empty; nothing while the engine is away, so that no word is lost."""
-        text = self.text.strip()
-        if not text or not self._situation.connected:
-            return ""
+    def _send(self, signal: SignalInstance) -> None:
+        """Tell what was written and empty the field; not while the engine is away, so that no word is lost."""
+        if not self.has_words or not self._situation.connected:
+            return
+        text, paths = self.text.strip(), self.attachments.paths
         self._edit.clear()
-        return text
+        self.attachments.clear()
+        signal.emit(text, paths)

@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QClipboard, QKeySequence, QShortcut
+from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.protocol.asks import Ask
 from app.window.models import ModelStore
+from app.window.pasted import PastedPictures
 from app.window.rows import AskRow
 from app.window.state import Place
 from app.window.stores.conversation import ConversationStore
@@ -15,7 +16,9 @@ from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
 from app.window.views.block_links import ConversationActions
+from app.window.views.brought import holds
 from app.window.views.composer import ComposerView
+from app.window.views.drop_hint import DropHint
 from app.window.views.foot import FootView
 from app.window.views.welcome import WelcomeView
 from app.window.widgets.banner import Banner
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 _NOT_HERE = "That message stands in another branch of this conversation, which cannot be shown yet."
 _INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
+
+_DROP = "Drop files and pictures to attach them"
 
 
 class ConversationView(QWidget):
@@ -37,7 +42,13 @@ class ConversationView(QWidget):
     scrolled = Signal()
 
     def __init__(
-        self, store: ConversationStore, stores: Stores, models: ModelStore, theme: Theme, clipboard: QClipboard
+        self,
+        store: ConversationStore,
+        stores: Stores,
+        models: ModelStore,
+        theme: Theme,
+        clipboard: QClipboard,
+        pictures: PastedPictures,
     ) -> None:
         super().__init__()
         self.store = store
@@ -45,13 +56,15 @@ class ConversationView(QWidget):
         self._theme = theme
         self._wants_ask = False
         self._wanted: Place | None = None
-        self.transcript = TranscriptView(store, theme, ConversationActions(store, clipboard))
+        self.transcript = TranscriptView(store, theme, ConversationActions(store, models, clipboard, self))
         self.welcome = WelcomeView(models, theme)
-        self.foot = FootView(store, stores, models, theme)
+        self.foot = FootView(store, stores, models, theme, pictures)
         self.interrupted = Banner(theme)
         self._find_bar: FindBar | None = None
         self._find_place = QVBoxLayout()
         self._layers = QStackedWidget()
+        self._hint = DropHint(theme, self._layers)
+        self.setAcceptDrops(True)
         self._lay_out()
         self._connect()
         self._show_rows()
@@ -136,6 +149,20 @@ class ConversationView(QWidget):
             self._find_bar.elsewhere_asked.connect(self.go_to)
             self._find_place.addWidget(self._find_bar)
         return self._find_bar
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if holds(event.mimeData()):
+            self._hint.tell(_DROP)
+            event.acceptProposedAction()
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._hint.hide()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._hint.hide()
+        self.foot.take(event.mimeData())
+        self.composer.setFocus()
+        event.acceptProposedAction()
 
     def _lay_out(self) -> None:
         self._layers.addWidget(self.welcome)

@@ -1,14 +1,16 @@
 """What stands under the transcript: what the agent does, what waits for it, and where a person writes."""
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.window.models import ModelStore
+from app.window.pasted import PastedPictures
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.requests import is_working
 from app.window.stores.stores import Stores
 from app.window.stores.task_options import TaskOptions
 from app.window.theme.theme import Theme
+from app.window.views.brought import brought
 from app.window.views.composer import ComposerView, Situation
 from app.window.views.offer import Offer
 from app.window.views.queue_view import QueueView
@@ -17,13 +19,25 @@ from app.window.views.status_line import StatusLine
 
 
 class FootView(QWidget):
-    """`sent` at each message; `options_changed` when a person chose otherwise for the next task."""
+    """`sent` at each message; `options_changed` when a person chose otherwise for the next task.
+
+    `files_changed` has the paths of what is attached to the message that is being written.
+    """
 
     sent = Signal()
+    files_changed = Signal(object)
     options_changed = Signal(object)
 
-    def __init__(self, store: ConversationStore, stores: Stores, models: ModelStore, theme: Theme) -> None:
+    def __init__(
+        self,
+        store: ConversationStore,
+        stores: Stores,
+        models: ModelStore,
+        theme: Theme,
+        pictures: PastedPictures,
+    ) -> None:
         super().__init__()
+        self._pictures = pictures
         self._store = store
         self._stores = stores
         self._models = models
@@ -46,7 +60,7 @@ class FootView(QWidget):
     @property
     def is_blank(self) -> bool:
         """Nothing was written or sent yet."""
-        return self._store.conversation_id is None and not self._has_sent and not self.composer.text.strip()
+        return self._store.conversation_id is None and not self._has_sent and not self.composer.has_words
 
     def choose(self, options: TaskOptions) -> None:
         """Take these for the next task that is started here."""
@@ -69,6 +83,17 @@ class FootView(QWidget):
         connected = self._stores.session.state == "ready"
         self.composer.show_situation(Situation(active, stopping, question, connected, task is not None))
 
+    def take(self, mime: QMimeData) -> None:
+        """Attach what was dropped or pasted."""
+        thing = brought(mime)
+        self.composer.attachments.add(thing.paths)
+        if thing.picture is None:
+            return
+        try:
+            self.composer.attachments.add([self._pictures.keep(thing.picture)])
+        except OSError as error:
+            self._store.requests.failed.emit(f"The picture could not be kept: {error.strerror}.")
+
     def _connect(self) -> None:
         store, composer = self._store, self.composer
         store.taskUpdate.connect(self.show_task)
@@ -80,6 +105,11 @@ class FootView(QWidget):
         store.requests.unsent.connect(self._on_unsent)
         composer.submitted.connect(self._on_submitted)
         composer.queued.connect(store.requests.follow_up)
+        composer.brought.connect(self.take)
+        composer.attachments.changed.connect(self._on_files_changed)
+        composer.attachments.dropped.connect(self._pictures.drop)
+        composer.attachments.refused.connect(store.requests.failed)
+        composer.attachments.folder_brought.connect(self._on_folder_brought)
         composer.stop_asked.connect(store.requests.stop)
         self.queue.left.connect(composer.setFocus)
         self.choices.changed.connect(self._on_choices_changed)
@@ -93,16 +123,27 @@ class FootView(QWidget):
     def _use_choices(self) -> None:
         self._store.requests.options = self.choices.options
 
-    def _on_submitted(self, text: str) -> None:
+    def _on_submitted(self, text: str, paths: tuple[str, ...]) -> None:
         self._has_sent = True
-        self._store.requests.send(text)
+        self._store.requests.send(text, paths)
         self.sent.emit()
 
-    def _on_unsent(self, text: str) -> None:
-        """A text that was not taken comes back, above what was written meanwhile."""
+    def _on_unsent(self, text: str, paths: tuple[str, ...]) -> None:
+        """A text that was not taken comes back with its files, above what was written meanwhile."""
         self._has_sent = False
         written = self.composer.text
         self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
+        self.composer.attachments.restore(paths)
+
+    def _on_files_changed(self) -> None:
+        self.files_changed.emit(self.composer.attachments.paths)
+
+    def _on_folder_brought(self, path: str) -> None:
+        """A folder is where a new conversation works; later it is only named."""
+        if self.choices.has_begun:
+            self.composer.field.insertPlainText(path)
+        else:
+            self.choices.take_folder(path)
 
     def _on_choices_changed(self) -> None:
         self._use_choices()

@@ -4,6 +4,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QClipboard
 
 from app.window.models import ModelStore
+from app.window.pasted import PastedPictures
 from app.window.state import WindowState
 from app.window.stores.stores import Stores
 from app.window.stores.task_options import TaskOptions
@@ -89,11 +90,15 @@ class Page(QObject):
 
     def _connect(self, view: ConversationView) -> None:
         view.draft_changed.connect(self._on_draft_changed)
+        view.foot.files_changed.connect(self._on_files_changed)
         view.store.title_changed.connect(self._on_title_changed)
         view.store.requests.stored.connect(self._on_stored)
 
     def _on_draft_changed(self, text: str) -> None:
         self._maker.state.keep_draft(self.conversation_id, text)
+
+    def _on_files_changed(self, paths: tuple[str, ...]) -> None:
+        self._maker.state.keep_attached(self.conversation_id, paths)
 
     def _on_title_changed(self) -> None:
         self.title = self.view.store.title
@@ -123,6 +128,7 @@ class PageMaker(QObject):
         state: WindowState,
         theme: Theme,
         clipboard: QClipboard,
+        pictures: PastedPictures,
     ) -> None:
         super().__init__()
         self.stores = stores
@@ -131,6 +137,7 @@ class PageMaker(QObject):
         self._models = models
         self._theme = theme
         self._clipboard = clipboard
+        self._pictures = pictures
 
     def make(self, conversation_id: str) -> Page:
         """For "" one that has not begun."""
@@ -138,11 +145,12 @@ class PageMaker(QObject):
 
     def make_view(self, conversation_id: str) -> ConversationView:
         store = self.stores.open(conversation_id or None)
-        view = ConversationView(store, self.stores, self._models, self._theme, self._clipboard)
+        view = ConversationView(store, self.stores, self._models, self._theme, self._clipboard, self._pictures)
         kept = self.state.kept
         if not conversation_id:
             view.foot.choose(kept.options)
         view.composer.set_text(kept.drafts.get(conversation_id, ""))
+        view.composer.attachments.restore(kept.attached.get(conversation_id, []))
         if conversation_id in kept.places:
             view.return_to(kept.places[conversation_id])
         view.scrolled.connect(self.state.save_soon)

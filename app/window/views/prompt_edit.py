@@ -2,20 +2,29 @@
 
 from math import ceil
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
+from app.window.views.brought import holds
+
 _MOST_LINES = 12
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_STEPS: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
 
 class PromptEdit(QPlainTextEdit):
-    """`submitted` at Enter, `queued` at Alt+Enter, `recalled` at Up in an empty field."""
+    """`submitted` at Enter, `queued` at Alt+Enter, `recalled` at Up in an empty field.
+
+    `walked` at Ctrl+Up (-1) and Ctrl+Down (1): to an older message and back. `brought` has the QMimeData of what is
+    pasted or dropped here and is no text.
+    """
 
     submitted = Signal()
     queued = Signal()
     recalled = Signal()
+    walked = Signal(int)
+    brought = Signal(object)
     focused = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -26,13 +35,34 @@ class PromptEdit(QPlainTextEdit):
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
         self._fit()
 
+    @property
+    def has_words(self) -> bool:
+        """True when there is more than blanks. Of a long text only its first lines are looked at."""
+        block = self.document().firstBlock()
+        while block.isValid():
+            if block.text().strip():
+                return True
+            block = block.next()
+        return False
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return holds(source) or super().canInsertFromMimeData(source)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        if holds(source):
+            self.brought.emit(source)
+        else:
+            super().insertFromMimeData(source)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         if event.key() in _ENTER and modifiers == Qt.KeyboardModifier.NoModifier:
             self.submitted.emit()
         elif event.key() in _ENTER and modifiers == Qt.KeyboardModifier.AltModifier:
             self.queued.emit()
-        elif event.key() == Qt.Key.Key_Up and not self.toPlainText():
+        elif event.key() in _STEPS and modifiers == Qt.KeyboardModifier.ControlModifier:
+            self.walked.emit(_STEPS[event.key()])
+        elif event.key() == Qt.Key.Key_Up and self.document().isEmpty():
             self.recalled.emit()
         else:
             super().keyPressEvent(event)

@@ -1,7 +1,7 @@
 """The composer: what its button does, and what its keys do."""
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, SignalInstance
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -11,6 +11,17 @@ from app.window.views.composer import ComposerView, Mode, Situation
 
 _ALT = Qt.KeyboardModifier.AltModifier
 _SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+def texts(signal: SignalInstance) -> list[str]:
+    """What a signal of the composer tells from now on."""
+    heard: list[str] = []
+
+    def hear(text: str) -> None:
+        heard.append(text)
+
+    signal.connect(hear)
+    return heard
 
 
 @pytest.fixture
@@ -45,10 +56,7 @@ def test_the_button_does_what_the_moment_asks_for(
 
 
 def test_enter_sends_and_empties_shift_enter_breaks_alt_enter_queues(composer: ComposerView) -> None:
-    sent: list[str] = []
-    queued: list[str] = []
-    composer.submitted.connect(sent.append)
-    composer.queued.connect(queued.append)
+    sent, queued = texts(composer.submitted), texts(composer.queued)
     QTest.keyClicks(composer.field, "one")
     QTest.keyClick(composer.field, Qt.Key.Key_Return, _SHIFT)
     QTest.keyClicks(composer.field, "two")
@@ -59,8 +67,7 @@ def test_enter_sends_and_empties_shift_enter_breaks_alt_enter_queues(composer: C
 
 
 def test_nothing_is_sent_while_the_engine_is_away_and_the_text_stays(composer: ComposerView) -> None:
-    sent: list[str] = []
-    composer.submitted.connect(sent.append)
+    sent = texts(composer.submitted)
     composer.show_situation(Situation(connected=False))
     QTest.keyClicks(composer.field, "do it")
     QTest.keyClick(composer.field, Qt.Key.Key_Return)
@@ -68,8 +75,7 @@ def test_nothing_is_sent_while_the_engine_is_away_and_the_text_stays(composer: C
 
 
 def test_blanks_alone_are_not_sent(composer: ComposerView) -> None:
-    sent: list[str] = []
-    composer.submitted.connect(sent.append)
+    sent = texts(composer.submitted)
     QTest.keyClicks(composer.field, "   ")
     QTest.keyClick(composer.field, Qt.Key.Key_Return)
     assert sent == []

@@ -1,0 +1,110 @@
+"""The files that go with the next message: a row of chips above the text."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QImageReader
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QWidget
+
+from app.window.theme.theme import Theme
+from app.window.views.chip import AttachmentChip
+
+# What the engine takes; told here before anything is sent.
+_MOST = 20
+_MOST_PICTURE_BYTES = 10 * 1024 * 1024
+
+
+class AttachmentsView(QScrollArea):
+    """Hidden while there are none. `changed` with every change; `dropped` has the path of one taken away by hand.
+
+    `refused` has the words why a file was not taken; `folder_brought` the path of a folder, which is never a chip.
+    """
+
+    changed = Signal()
+    dropped = Signal(str)
+    refused = Signal(str)
+    folder_brought = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._chips: dict[str, AttachmentChip] = {}
+        self._inner = QWidget()
+        self._row = QHBoxLayout(self._inner)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(theme.tokens.space_tight)
+        self._row.addStretch(1)
+        self.setAccessibleName("Attached files")
+        self.setWidget(self._inner)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.hide()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self._chips)
+
+    def add(self, paths: Iterable[str]) -> None:
+        """Attach files; those that cannot be are told."""
+        for path in paths:
+            if Path(path).is_dir():
+                self.folder_brought.emit(path)
+            elif why := self._refusal(path):
+                self.refused.emit(why)
+            elif path not in self._chips:
+                self._put(path)
+        self._show()
+
+    def restore(self, paths: Iterable[str]) -> None:
+        """Those of a message that was not sent: ones that are gone meanwhile stay, and say so."""
+        for path in paths:
+            if path not in self._chips:
+                self._put(path)
+        self._show()
+
+    def clear(self) -> None:
+        for path in self.paths:
+            self._take_away(path)
+        self._show()
+
+    def _refusal(self, path: str) -> str:
+        name = Path(path).name
+        try:
+            size = Path(path).stat().st_size
+        except OSError:
+            return f"{name} could not be attached: it is gone or cannot be read."
+        if len(self._chips) >= _MOST:
+            return f"{name} was not attached: at most {_MOST} files go with one message."
+        if size > _MOST_PICTURE_BYTES and QImageReader(path).canRead():
+            return f"{name} was not attached: a picture may have at most 10 MB."
+        return ""
+
+    def _put(self, path: str) -> None:
+        chip = AttachmentChip(self._theme, path)
+        chip.removed.connect(partial(self._on_removed, path))
+        self._chips[path] = chip
+        self._row.insertWidget(self._row.count() - 1, chip)
+
+    def _take_away(self, path: str) -> None:
+        chip = self._chips.pop(path)
+        self._row.removeWidget(chip)
+        chip.hide()
+        chip.deleteLater()
+
+    def _show(self) -> None:
+        bar = self.horizontalScrollBar().sizeHint().height() if len(self._chips) > 2 else 0
+        self.setFixedHeight(self._inner.sizeHint().height() + bar)
+        self.setVisible(bool(self._chips))
+        self.changed.emit()
+
+    def _on_removed(self, path: str) -> None:
+        place = self.paths.index(path)
+        self._take_away(path)
+        self._show()
+        if self._chips:
+            list(self._chips.values())[min(place, len(self._chips) - 1)].button.setFocus()
+        self.dropped.emit(path)
