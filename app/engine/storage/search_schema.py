@@ -3,7 +3,7 @@
 The index holds no text itself; the view takes it from the nodes' JSON when a row is indexed or a snippet is made.
 """
 
-# Text, tool arguments (their strings) and tool results; 8,000 characters a block and 32,000 a node are searched.
+# Text, tool arguments (their strings), tool results and the names of attached files; 8,000 characters a block and 32,000 a node are searched.
 _VIEW = """
 CREATE VIEW node_texts AS
 SELECT number, replace(replace(conversation_id, '-', ''), '_', '') AS conversation, (
@@ -12,10 +12,12 @@ SELECT number, replace(replace(conversation_id, '-', ''), '_', '') AS conversati
         WHEN 'toolCall' THEN (
             SELECT group_concat(atom, char(10)) FROM json_tree(block.value, '$.arguments') WHERE type = 'text'
         )
+        WHEN 'file' THEN json_extract(block.value, '$.name')
+        WHEN 'image' THEN json_extract(block.value, '$.name')
         ELSE json_extract(block.value, '$.text') END,
         1, 8000), char(10)), 1, 32000)
     FROM json_each(nodes.body, '$.blocks') AS block
-    WHERE json_extract(block.value, '$.type') IN ('text', 'toolCall', 'toolResult')
+    WHERE json_extract(block.value, '$.type') IN ('text', 'toolCall', 'toolResult', 'file', 'image')
 ) AS text
 FROM nodes
 """

@@ -7,7 +7,7 @@ from app.engine.storage import conversations, nodes
 from app.engine.storage.database import Database
 from app.engine.storage.tables import nodes as nodes_table
 from app.engine.storage.write import Write
-from app.protocol.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import SearchHit
 from app.protocol.json import JsonObject
 from tests.support.records import NOW, conversation, node
@@ -158,3 +158,15 @@ async def test_only_the_beginning_of_a_huge_block_is_indexed(database: Database)
     await add(database, {"n1": "start " + "filler " * 100_000 + "finish"})
     assert await found(database, "start") == ["n1"]
     assert await found(database, "finish") == []
+
+
+async def test_attached_files_are_found_by_their_names(database: Database) -> None:
+    file = FileBlock(path="/home/me/zebra-report.csv", name="zebra-report.csv", size=4)
+    picture = ImageBlock(media_type="image/png", path="/home/me/attachments/abc/giraffe.png", name="giraffe.png")
+    for node_id, block in (("f1", file), ("f2", picture)):
+        entry = msgspec.structs.replace(node(node_id), blocks=(TextBlock(text="look"), block))
+        database.journal.put(nodes.save(entry))
+    await database.journal.flush()
+    assert await found(database, "zebra-report.csv") == ["f1"]
+    assert await found(database, "giraffe") == ["f2"]
+    assert await found(database, "look") == ["f2", "f1"]
