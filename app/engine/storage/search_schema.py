@@ -3,7 +3,8 @@
 The index holds no text itself; the view takes it from the nodes' JSON when a row is indexed or a snippet is made.
 """
 
-# Text, tool arguments (their strings), tool results and the names of attached files; 8,000 characters a block and 32,000 a node are searched.
+# Text, tool arguments (their strings), tool results and names of attached files: 8,000 characters of a block, 32,000
+# of a node.
 _VIEW = """
 CREATE VIEW node_texts AS
 SELECT number, replace(replace(conversation_id, '-', ''), '_', '') AS conversation, (
