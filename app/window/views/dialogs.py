@@ -27,15 +27,22 @@ class Dialogs(QObject):
         self._settings: SettingsDialog | None = None
 
     def open_settings(self, page: "PageName" = "general") -> None:
+        self._dialog().open_page(page)
+
+    def open_setting(self, name: str) -> None:
+        """One setting that the engine declares, the keyboard in its field."""
+        self._dialog().open_setting(name)
+
+    def open_providers(self) -> None:
+        self.open_settings("providers")
+
+    def _dialog(self) -> "SettingsDialog":
         from app.window.views.settings.dialog import SettingsDialog
 
         if self._settings is None:
             self._settings = SettingsDialog(self._session, self._theme, self._shortcuts, self._window)
             self._settings.finished.connect(self.settings_closed)
-        self._settings.open_page(page)
-
-    def open_providers(self) -> None:
-        self.open_settings("providers")
+        return self._settings
 
     def open_shortcuts(self) -> None:
         from app.window.views.shortcut_sheet import ShortcutDialog

@@ -61,7 +61,7 @@ class MainWindow(QMainWindow):
         self.connection = ConnectionBanner(stores.session, theme)
         self.shortcuts = Shortcuts(state)
         self.dialogs = Dialogs(stores.session, theme, self.shortcuts, self)
-        self._palette = Palette(stores.conversations, theme, self.shortcuts)
+        self._palette = Palette(stores.conversations, stores.session, theme, self.shortcuts)
         self.commands = Commands(self._slots(), self.shortcuts)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self.setWindowTitle("Errand")
@@ -120,6 +120,7 @@ class MainWindow(QMainWindow):
             "find": self._on_find,
             "find_next": self._on_find_next,
             "find_previous": self._on_find_previous,
+            "tree": self._on_tree,
             "close_tab": self.desk.close_front,
             "reopen_tab": self.desk.reopen,
             "next_tab": partial(self.desk.step, 1),
@@ -178,6 +179,7 @@ class MainWindow(QMainWindow):
         self._maker.tour_asked.connect(self._tour.play)
         self.dialogs.settings_closed.connect(self._maker.look_for_models)
         self._palette.conversation_chosen.connect(self._on_opened)
+        self._palette.setting_chosen.connect(self.dialogs.open_setting)
         self._palette.action_chosen.connect(self._on_action_chosen)
         self.desk.front_changed.connect(self._on_front_changed)
         self.desk.main_asked.connect(self._on_main_asked)
@@ -225,6 +227,9 @@ class MainWindow(QMainWindow):
 
     def _on_find(self) -> None:
         self.desk.front.open_find()
+
+    def _on_tree(self) -> None:
+        self.desk.front.tree.toggle()
 
     def _on_find_next(self) -> None:
         self.desk.front.find_next(forward=True)

@@ -1,47 +1,79 @@
-"""The palette: every action and conversation, found by typing."""
+"""The palette: every action, conversation and setting, found by typing."""
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
+from app.protocol.conversations import Conversation
+from app.protocol.settings import Setting
 from app.window.shortcuts import Shortcuts
 from app.window.stores.conversations import ConversationsStore
+from app.window.stores.declared import DeclaredStore
+from app.window.stores.session import Session
+from app.window.stores.titles import TitleStore
 from app.window.theme.theme import Theme
 from app.window.views.actions import ACTIONS, Action
 from app.window.views.picker import Choice, PickerDialog
 
 _MOST_CONVERSATIONS = 200
-_TITLE = "Find an action or a conversation"
+_TITLE = "Find an action, a conversation or a setting"
 
 
 class Palette(QObject):
-    """`action_chosen` gives an action's name, `conversation_chosen` an id."""
+    """`action_chosen` gives an action's name, `conversation_chosen` an id, `setting_chosen` a setting's name.
+
+    What the list has not loaded is asked for while one types.
+    """
 
     action_chosen = Signal(str)
     conversation_chosen = Signal(str)
+    setting_chosen = Signal(str)
 
-    def __init__(self, conversations: ConversationsStore, theme: Theme, shortcuts: Shortcuts) -> None:
+    def __init__(self, conversations: ConversationsStore, session: Session, theme: Theme, shortcuts: Shortcuts) -> None:
         super().__init__()
         self._conversations = conversations
+        self._titles = TitleStore(session)
+        self._declared = DeclaredStore(session)
+        self._picker: PickerDialog | None = None
         self._theme = theme
+        self._titles.found.connect(self._on_titles_found)
+        self._declared.found.connect(self._on_settings_found)
         self._shortcuts = shortcuts
 
     def open_over(self, window: QWidget) -> None:
         actions = [self._choice(action) for action in ACTIONS if action.in_palette]
         picker = PickerDialog(self._theme, _TITLE, (*actions, *self._chats()), window)
         picker.chosen.connect(self._on_chosen)
+        picker.typed.connect(self._titles.search)
+        picker.finished.connect(self._on_closed)
+        self._picker = picker
         picker.open_over(window)
+        self._declared.load()
 
     def _chats(self) -> list[Choice]:
         store = self._conversations
         shown = map(store.at, range(min(store.count(), _MOST_CONVERSATIONS)))
-        return [Choice(f"open {conversation.id}", conversation.title, "conversation") for conversation in shown]
+        return [_chat(conversation) for conversation in shown]
 
     def _choice(self, action: Action) -> Choice:
         return Choice(f"do {action.name}", action.text, self._shortcuts.shown(action.name))
 
     def _on_chosen(self, key: str) -> None:
         kind, _, name = key.partition(" ")
-        if kind == "open":
-            self.conversation_chosen.emit(name)
-        else:
-            self.action_chosen.emit(name)
+        {"open": self.conversation_chosen, "set": self.setting_chosen, "do": self.action_chosen}[kind].emit(name)
+
+    def _on_titles_found(self, conversations: tuple[Conversation, ...]) -> None:
+        if self._picker is not None:
+            self._picker.add(tuple(map(_chat, conversations)))
+
+    def _on_settings_found(self, settings: tuple[Setting, ...]) -> None:
+        if self._picker is not None:
+            self._picker.add(tuple(Choice(f"set {known.name}", known.title, "setting") for known in settings))
+
+    def _on_closed(self) -> None:
+        self._picker = None
+
+
+def _chat(conversation: Conversation) -> Choice:
+    return Choice(
+        f"open {conversation.id}", conversation.title, "archived" if conversation.archived else "conversation"
+    )

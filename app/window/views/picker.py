@@ -27,6 +27,7 @@ class PickerDialog(QDialog):
     """Every typed word must occur in an entry. Enter takes the marked one, Esc leaves."""
 
     chosen = Signal(str)
+    typed = Signal(str)
 
     def __init__(self, theme: Theme, title: str, choices: tuple[Choice, ...], parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
@@ -53,10 +54,21 @@ class PickerDialog(QDialog):
         column.addWidget(self._list)
         column.addWidget(self._nothing)
         self._field.textChanged.connect(self._on_text_changed)
+        self._field.textChanged.connect(self.typed)
         self._field.returnPressed.connect(self._on_return)
         self._field.installEventFilter(self)
         self._list.clicked.connect(self._on_clicked)
         self._on_text_changed("")
+
+    def add(self, choices: tuple[Choice, ...]) -> None:
+        """More to pick from, found meanwhile; what is marked stays so."""
+        known = {choice.key for choice in self._choices}
+        new = tuple(choice for choice in choices if choice.key not in known)
+        if new:
+            marked = self._list.currentIndex().row()
+            self._choices = (*self._choices, *new)
+            self._show()
+            self._mark(max(0, marked))
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -98,12 +110,15 @@ class PickerDialog(QDialog):
         self._list.setCurrentIndex(self._model.index(row, 0))
 
     def _on_text_changed(self, text: str) -> None:
-        words = text.lower().split()
+        self._show()
+        self._mark(0)
+
+    def _show(self) -> None:
+        words = self._field.text().lower().split()
         found = [choice for choice in self._choices if all(word in choice.text.lower() for word in words)]
         self._model.clear()
         for choice in found[:_MOST_SHOWN]:
             self._model.appendRow(_item(choice))
-        self._mark(0)
         self._list.setVisible(bool(found))
         self._nothing.setVisible(not found)
 

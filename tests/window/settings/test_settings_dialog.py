@@ -217,3 +217,12 @@ async def test_the_keyboard_alone_goes_from_page_to_page(settings: Settings) -> 
     QTest.keyClick(names, Qt.Key.Key_Down)
     await settings.see("Models and keys")
     await until(lambda: any(isinstance(button, QPushButton) for button in settings.buttons().values()))
+
+
+async def test_a_setting_is_gone_to_by_its_name_the_keyboard_in_its_field(
+    settings: Settings, engine: EngineServer
+) -> None:
+    wanted = next(setting for setting in reversed(engine.services.settings.all()) if setting.kind == "integer")
+    settings.dialog.open_setting(wanted.name)
+    await until(lambda: wanted.title in settings.fields())
+    await until(lambda: settings.dialog.focusWidget() is settings.fields()[wanted.title])

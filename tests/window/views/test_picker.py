@@ -55,3 +55,14 @@ def test_escape_leaves_without_a_choice(picker: PickerDialog) -> None:
     picker.chosen.connect(chosen.append)
     QTest.keyClick(field_of(picker), Qt.Key.Key_Escape)
     assert (chosen, picker.isVisible()) == ([], False)
+
+
+def test_what_is_found_meanwhile_is_added_once_and_the_mark_stays(picker: PickerDialog) -> None:
+    chosen: list[str] = []
+    picker.chosen.connect(chosen.append)
+    QTest.keyClicks(field_of(picker), "tab")
+    QTest.keyClick(field_of(picker), Qt.Key.Key_Down)
+    picker.add((Choice("d", "A tab of last year"), Choice("b", "Close tab")))
+    assert picker.shown == ("Close tab", "Reopen closed tab", "A tab of last year")
+    QTest.keyClick(field_of(picker), Qt.Key.Key_Return)
+    assert chosen == ["c"]

@@ -20,6 +20,7 @@ class DeclaredPage(SettingsPage):
     def __init__(self, theme: Theme, calls: Calls) -> None:
         super().__init__(theme, "General", "How tasks run. A change holds for the tasks that start after it.")
         self._calls = calls
+        self._wanted = ""
         self._fields: dict[str, SettingField] = {}
         self._one_by_one = asyncio.Lock()  # the engine may take two changes that are under way in either order
         self._search = SearchField(theme, "Search settings")
@@ -32,6 +33,16 @@ class DeclaredPage(SettingsPage):
     def load(self) -> None:
         self._calls.spawn(self._load(), self.tell_failure)
 
+    def go_to(self, name: str) -> None:
+        """Bring a setting into view and the keyboard into it, now or as soon as it is there."""
+        self._search.clear()
+        self._on_searched("")
+        field = self._fields.get(name)
+        self._wanted = name if field is None else ""
+        if field is not None:
+            self.bring_into_view(field)
+            field.take_focus()
+
     async def _load(self) -> None:
         self._show((await self._calls.call(SETTINGS_GET, SettingsGetParams())).settings)
 
@@ -42,6 +53,8 @@ class DeclaredPage(SettingsPage):
                 self._add(setting)
             else:
                 field.show_setting(setting)
+        if self._wanted:
+            self.go_to(self._wanted)
 
     def _add(self, setting: Setting) -> None:
         field = SettingField(self.theme, setting)

@@ -40,8 +40,9 @@ class SettingsDialog(QDialog):
         self.resize(_WIDTH, _HEIGHT)
         self._names = QListWidget()
         self._stack = QStackedWidget()
+        self._declared = DeclaredPage(theme, calls)
         self._pages: tuple[SettingsPage, ...] = (
-            DeclaredPage(theme, calls),
+            self._declared,
             ProvidersPage(theme, calls),
             GrantsPage(theme, calls),
             AppearancePage(theme),
@@ -66,6 +67,11 @@ class SettingsDialog(QDialog):
         self.show()
         self.raise_()
         self.activateWindow()
+
+    def open_setting(self, name: str) -> None:
+        """Show a declared setting, the keyboard in its field."""
+        self.open_page("general")
+        self._declared.go_to(name)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -1,6 +1,6 @@
 """A page of the settings: a heading, a line of what it is for, and rows that scroll."""
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.window.theme.look import set_look
@@ -28,7 +28,7 @@ class SettingsPage(QWidget):
         self.rows.setSpacing(tokens.space_normal)
         self.rows.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_far)
         self.rows.setAlignment(Qt.AlignmentFlag.AlignTop)
-        scroll = QScrollArea()
+        self._scroll = scroll = QScrollArea()
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidgetResizable(True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -43,6 +43,10 @@ class SettingsPage(QWidget):
 
     def load(self) -> None:
         """Ask the engine for what is shown; a page that needs nothing of it leaves this."""
+
+    def bring_into_view(self, row: QWidget) -> None:
+        """Once its place is known: rows that just came have none yet."""
+        QTimer.singleShot(0, row, lambda: self._scroll.ensureWidgetVisible(row))
 
     def tell_failure(self, text: str) -> None:
         self.banner.tell(text, "failed")

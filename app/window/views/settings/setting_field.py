@@ -1,6 +1,6 @@
 """One declared setting: its title, what it does, a control for its kind, and what is wrong with a value."""
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.protocol.json import JsonValue
@@ -34,6 +34,7 @@ class SettingField(QWidget):
             control.setAccessibleDescription(setting.help.replace("`", ""))
             if control is not own:
                 control.hide()
+        self._own = own
         self._reset = IconButton(theme, "undo-2", f"Back to the default of {setting.title}")
         policy = self._reset.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
@@ -66,6 +67,9 @@ class SettingField(QWidget):
         self._reset.setVisible(setting.value != setting.default)
         self._reset.setToolTip(f"Back to the default ({text_of(setting.default) or 'empty'})")
         self._tell("")
+
+    def take_focus(self) -> None:
+        self._own.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def tell_problem(self, text: str) -> None:
         """Say beside the field why the value was refused; what was typed stays."""
