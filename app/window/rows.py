@@ -88,15 +88,15 @@ class AskRow:
 class EndRow:
     """The end of a task: complete with its summary, stopped, failed or at a limit.
 
-    `remarks` say what was cut, ended or not read. `last_id` is the node it ends with; `retry_id` the reply that is
-    written anew by a retry, None where none can be.
+    `remarks` say what was cut, ended or not read. `retry_id` is the reply that is written anew by a retry, `fork_id`
+    the node that another branch can begin at; None where there is none.
     """
 
     key: str
     task: Task
     remarks: tuple[str, ...] = ()
-    last_id: str = ""
     retry_id: str | None = None
+    fork_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

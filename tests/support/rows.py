@@ -78,8 +78,11 @@ class KeptBranches:
     def fork(self, node_id: str) -> None:
         self.asked.append(("fork", node_id))
 
-    def retry(self, node_id: str) -> None:
-        self.asked.append(("retry", node_id))
+    def models(self) -> tuple[str, ...]:
+        return ("one/model", "another/model")
+
+    def retry(self, node_id: str, model: str | None = None) -> None:
+        self.asked.append(("retry", f"{node_id} {model or ''}".strip()))
 
     def edit(self, node_id: str) -> None:
         self.asked.append(("edit", node_id))

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QContextMenuEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.menu import Copyable, show_menu
@@ -39,6 +39,9 @@ class Block(QWidget):
         """The whole message that the row belongs to, for copying; empty if it has no text."""
         return ""
 
+    def fill_menu(self, menu: QMenu) -> None:
+        """Add what can be done with it besides copying."""
+
     def set_open(self, is_open: bool) -> None:
         """Open or closed in place; for the blocks that can be."""
 
@@ -63,7 +66,11 @@ class Block(QWidget):
         under = self.childAt(event.pos())
         view = under.parentWidget() if under is not None else None
         link = view.anchorAt(under.mapFrom(self, event.pos())) if under and isinstance(view, TextView) else ""
-        show_menu(self, event.globalPos(), Copyable(link, self.markdown()), self.intents, self.menu_opening.emit)
+        show_menu(self, event.globalPos(), Copyable(link, self.markdown()), self.intents, self._on_menu_opening)
+
+    def _on_menu_opening(self, menu: QMenu) -> None:
+        self.fill_menu(menu)
+        self.menu_opening.emit(menu)
 
 
 def _refresh(widget: QWidget) -> None:

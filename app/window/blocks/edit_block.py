@@ -1,15 +1,14 @@
 """A person's message while it is edited in its place: Enter sends it anew, Esc leaves it as it was."""
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
+from app.window.blocks.edit_field import EditField
 from app.window.rows import EditRow, Row
 from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
-from app.window.views.prompt_edit import PromptEdit
 from app.window.widgets.card import Card
 from app.window.widgets.text_label import TextLabel
 
@@ -23,7 +22,7 @@ class EditBlock(Block):
         super().__init__(theme, actions, parent)
         tokens = theme.tokens
         self._row: EditRow | None = None
-        self._field = _EditField()
+        self._field = EditField()
         self._field.setFont(theme.font(tokens.size_base))
         self._field.setAccessibleName("Edit your message")
         set_look(self._field, "look", "bare")
@@ -43,9 +42,8 @@ class EditBlock(Block):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(card)
         self._field.textChanged.connect(self._on_text_changed)
-        self._field.document().documentLayout().documentSizeChanged.connect(self._on_size_changed)
+        self._field.grown.connect(self._on_grown)
         self._field.submitted.connect(self._on_sent)
-        self._field.queued.connect(self._on_sent)
         self._field.cancelled.connect(self._on_cancelled)
         self._send.clicked.connect(self._on_sent)
         cancel.clicked.connect(self._on_cancelled)
@@ -61,6 +59,10 @@ class EditBlock(Block):
     def markdown(self) -> str:
         return self._field.toPlainText()
 
+    def height_for(self, width: int) -> int:
+        self._field.fit(width - 2 * self.theme.tokens.space_wide)
+        return super().height_for(width)
+
     def take_focus(self) -> None:
         self._field.setFocus(Qt.FocusReason.OtherFocusReason)
 
@@ -74,7 +76,7 @@ class EditBlock(Block):
             self.intents.branches.keep_draft(self._row.node.id, self._field.toPlainText())
             self._show_send()
 
-    def _on_size_changed(self) -> None:
+    def _on_grown(self) -> None:
         if self._row is not None:
             self.resized.emit()
 
@@ -87,24 +89,3 @@ class EditBlock(Block):
         if self._row is not None:
             self.intents.branches.keep_draft(self._row.node.id, self._row.text)
             self.intents.branches.end_edit()
-
-
-class _EditField(PromptEdit):
-    """`cancelled` at Esc, which stops the task everywhere else."""
-
-    cancelled = Signal()
-
-    def event(self, event: QEvent) -> bool:
-        is_escape = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
-        if is_escape and event.type() == QEvent.Type.ShortcutOverride:
-            event.accept()
-            return True
-        return super().event(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.cancelled.emit()
-        elif event.key() == Qt.Key.Key_Up:
-            QPlainTextEdit.keyPressEvent(self, event)  # an empty field here brings nothing back
-        else:
-            super().keyPressEvent(event)

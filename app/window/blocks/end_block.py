@@ -16,7 +16,7 @@ from app.window.blocks.markdown import markdown_document, plain_document
 from app.window.blocks.paint import rounded
 from app.window.blocks.text_view import TextView
 from app.window.rows import EndRow, Row
-from app.window.theme.look import set_look
+from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.widgets.icon_button import IconButton
 
@@ -48,7 +48,7 @@ class EndBlock(Block):
         head.addWidget(self._icon)
         head.addWidget(self._words, 1)
         head.addWidget(self._account, 0, Qt.AlignmentFlag.AlignRight)
-        self._retry = self._button("refresh-cw", "Retry", self._on_retry_clicked)
+        self._retry = self._button("refresh-cw", "Have it done again", self._on_retry_clicked)
         self._fork = self._button("git-branch", "Fork here", self._on_fork_clicked)
         head.addWidget(self._retry)
         head.addWidget(self._fork)
@@ -59,6 +59,9 @@ class EndBlock(Block):
         column.addWidget(self._text)
         self._remarks = TextView(theme, "What was ended with it", self)
         column.addWidget(self._remarks)
+        self._again = push_button("Retry")
+        self._again.clicked.connect(self._on_retry_clicked)
+        column.addWidget(self._again, 0, Qt.AlignmentFlag.AlignLeft)
 
     def set_row(self, row: Row) -> None:
         assert isinstance(row, EndRow)
@@ -79,8 +82,10 @@ class EndBlock(Block):
             self._text.show_document(document)
         self._remarks.setVisible(bool(row.remarks))
         self._remarks.show_document(plain_document(plain(" ".join(row.remarks)), self.theme, colour="muted"))
-        self._retry.setVisible(row.retry_id is not None)
-        self._fork.setVisible(bool(row.last_id))
+        is_good = ending.state == "done"
+        self._retry.setVisible(row.retry_id is not None and is_good)
+        self._again.setVisible(row.retry_id is not None and not is_good)
+        self._fork.setVisible(row.fork_id is not None)
         self.setAccessibleName(ending.words)
         self.update()
 
@@ -102,8 +107,8 @@ class EndBlock(Block):
             self.intents.branches.retry(self._row.retry_id)
 
     def _on_fork_clicked(self) -> None:
-        if self._row is not None:
-            self.intents.branches.fork(self._row.last_id)
+        if self._row is not None and self._row.fork_id is not None:
+            self.intents.branches.fork(self._row.fork_id)
 
 
 def ending_words(task: Task) -> str:

@@ -46,6 +46,7 @@ class OpenEndBlock(Block):
             button = push_button("Go back to it" if len(row.child_ids) == 1 else f"Branch {number}")
             button.clicked.connect(partial(self.intents.branches.switch, node_id))
             self._ways.addWidget(button)
+            button.show()  # else Qt does it later, and the height is measured without it
 
     def _clear(self) -> None:
         while (item := self._ways.takeAt(0)) is not None:

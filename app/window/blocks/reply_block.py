@@ -1,6 +1,6 @@
 """A piece of an agent's text: bare on the page, or a code card if the piece is a fence."""
 
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
 
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
@@ -8,6 +8,8 @@ from app.window.blocks.code_card import CodeCard
 from app.window.blocks.fence import fence_of
 from app.window.blocks.markdown import markdown_document
 from app.window.blocks.menu import message_markdown
+from app.window.blocks.message_menu import add_message_entries
+from app.window.blocks.table_view import TableView, has_table
 from app.window.blocks.text_view import TextView
 from app.window.rows import Row, TextRow
 from app.window.theme.look import set_look
@@ -23,6 +25,7 @@ class ReplyBlock(Block):
         set_look(self._step, "tone", "muted")
         self._prose = TextView(theme, "Reply", self)
         self._prose.link.connect(actions.open_link)
+        self._table: TableView | None = None
         self._code: CodeCard | None = None
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -37,17 +40,34 @@ class ReplyBlock(Block):
         if row.step:
             self._step.setText(f"Step {row.step}")
         fence = fence_of(row.markdown)
-        self._prose.setVisible(fence is None)
+        document = None if fence is not None else markdown_document(row.markdown, self.theme)
+        is_table = document is not None and has_table(document)
+        self._prose.setVisible(document is not None and not is_table)
+        if self._table is not None:
+            self._table.setVisible(is_table)
         if fence is not None:
             self._card().show_fence(fence, is_finished=not row.streaming)
             self._card().setVisible(True)
             return
         if self._code is not None:
             self._code.setVisible(False)
-        self._prose.show_document(markdown_document(row.markdown, self.theme))
+        if document is not None:
+            (self._table_view() if is_table else self._prose).show_document(document)
 
     def markdown(self) -> str:
         return message_markdown(self._row.node) if self._row else ""
+
+    def fill_menu(self, menu: QMenu) -> None:
+        if self._row is not None:
+            add_message_entries(menu, self._row.node, self.intents.branches)
+
+    def _table_view(self) -> TableView:
+        """Made for the first table."""
+        if self._table is None:
+            self._table = TableView(self.theme, self)
+            self._table.link.connect(self.intents.open_link)
+            self._column.addWidget(self._table)
+        return self._table
 
     def _card(self) -> CodeCard:
         """Made for the first fence: most blocks never show one."""

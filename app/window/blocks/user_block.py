@@ -4,12 +4,13 @@ import re
 
 from PySide6.QtCore import QPoint, QRect, QSize
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextOption
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.blocks.markdown import plain_document
 from app.window.blocks.menu import message_markdown
+from app.window.blocks.message_menu import add_message_entries
 from app.window.blocks.paint import rounded
 from app.window.blocks.quiet_bar import QuietBar
 from app.window.blocks.text_view import TextView
@@ -55,6 +56,10 @@ class UserBlock(Block):
 
     def markdown(self) -> str:
         return message_markdown(self._row.node) if self._row else ""
+
+    def fill_menu(self, menu: QMenu) -> None:
+        if self._row is not None:
+            add_message_entries(menu, self._row.node, self.intents.branches)
 
     def height_for(self, width: int) -> int:
         return self._arrange(width)

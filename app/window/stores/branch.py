@@ -183,8 +183,9 @@ class Branch:
         end = self._end(node)
         if end is not None and node_id in end.folded:
             rows = [row for row in rows if not isinstance(row, NoticeRow)]
-        if end is not None and end.row.last_id == node_id:
-            rows = [*rows, end.row]
+        if end is not None and end.last_id == node_id:
+            is_tip = node_id == self._order[-1]
+            rows = [*rows, replace(end.row, fork_id=None if is_tip else node_id)]
         return [*self._with_fork(node, rows), *self._open_end(node)]
 
     @property

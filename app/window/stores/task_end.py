@@ -16,9 +16,10 @@ _STOPPED = "Stopped "
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """`folded` are the nodes whose remarks the badge says already."""
+    """`folded` are the nodes whose remarks the badge says already; `last_id` is the one that it stands below."""
 
     row: EndRow
+    last_id: str
     folded: Collection[str]
 
 
@@ -34,11 +35,10 @@ def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> TaskEnd:
     row = EndRow(
         f"{task.id}/end",
         _without_echo(task, last),
-        remarks=tuple(remark for remark in (_of_reply(broken, task), _of_closing(closing, task)) if remark),
-        last_id=nodes[-1].id,
+        remarks=tuple(remark for remark in (_of_closing(closing, task), _of_reply(broken, task)) if remark),
         retry_id=anew.id if anew is not None else None,
     )
-    return TaskEnd(row, {node.id for node in (closing, broken) if node is not None})
+    return TaskEnd(row, nodes[-1].id, {node.id for node in (closing, broken) if node is not None})
 
 
 def _without_echo(task: Task, last: Node | None) -> Task:

@@ -2,12 +2,14 @@
 
 from app.protocol.blocks import FileBlock, ImageBlock
 from app.protocol.conversations import Node
+from app.window.models import ModelStore
 from app.window.stores.conversation import ConversationStore
 
 
 class BranchLinks:
-    def __init__(self, store: ConversationStore) -> None:
+    def __init__(self, store: ConversationStore, models: ModelStore) -> None:
         self._store = store
+        self._models = models
 
     def locked(self) -> str:
         return self._store.branches.locked
@@ -18,8 +20,11 @@ class BranchLinks:
     def fork(self, node_id: str) -> None:
         self._store.branches.fork(node_id)
 
-    def retry(self, node_id: str) -> None:
-        self._store.branches.retry(node_id)
+    def models(self) -> tuple[str, ...]:
+        return self._models.ready
+
+    def retry(self, node_id: str, model: str | None = None) -> None:
+        self._store.branches.retry(node_id, model)
 
     def edit(self, node_id: str) -> None:
         self._store.edit(node_id)

@@ -102,7 +102,7 @@ async def test_who_comes_while_a_reply_streams_sees_its_text_so_far_and_a_stop_k
         assert "Notice" not in second.kinds
         end = second.rows[-1]
         assert isinstance(end, EndRow) and end.task.stop_reason == "manual_stop"
-        assert end.remarks == ("The last reply was cut short; what had come is kept.", "By the window.")
+        assert end.remarks == ("By the window.", "The last reply was cut short; what had come is kept.")
         said = "".join(texts_of(second))
         assert LONG.startswith(said) and len(said) > 300
 

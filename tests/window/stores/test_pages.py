@@ -157,7 +157,7 @@ async def test_an_engine_whose_record_is_another_one_is_read_anew(tmp_path: Path
             cable.target = engine.endpoint()
             await until(lambda: len(mirror.rows) == 8)
             assert requests_of(mirror) == ["Request 0.", "Request 1."]
-            assert [how for how, _, _ in mirror.changes] == ["reset", "removed"]
+            assert [how for how, _, _ in mirror.changes] == ["reset", "removed", "changed"]
             assert stores.session.state == "ready"
             await context.__aexit__(None, None, None)
 
