@@ -55,6 +55,8 @@ class TreeStore(QObject):
     def open(self) -> None:
         """Read the tree and follow it from now on."""
         self._is_open = True
+        if self._store.conversation_id is None:
+            self.changed.emit()  # nothing is there to be read before its first task is started
         self._load()
 
     def close(self) -> None:

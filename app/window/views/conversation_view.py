@@ -20,6 +20,7 @@ from app.window.views.brought import holds
 from app.window.views.composer import ComposerView
 from app.window.views.drop_hint import DropHint
 from app.window.views.foot import FootView
+from app.window.views.tree_split import TreeSplit
 from app.window.views.welcome import WelcomeView
 from app.window.widgets.banner import Banner
 
@@ -63,6 +64,8 @@ class ConversationView(QWidget):
         self._find_bar: FindBar | None = None
         self._find_place = QVBoxLayout()
         self._layers = QStackedWidget()
+        self._content = QWidget()
+        self.tree = TreeSplit(self._content, store, stores.session, theme)
         self._hint = DropHint(theme, self._layers)
         self.setAcceptDrops(True)
         self._lay_out()
@@ -82,7 +85,7 @@ class ConversationView(QWidget):
 
     def focus_panes(self) -> tuple[QWidget, ...]:
         """Where F6 stops."""
-        return (self.transcript, self.composer.field)
+        return (self.transcript, self.composer.field, *self.tree.panes)
 
     @property
     def has_place(self) -> bool:
@@ -172,16 +175,20 @@ class ConversationView(QWidget):
         centred.addStretch(1)
         centred.addWidget(self.foot, 1000)
         centred.addStretch(1)
-        column = QVBoxLayout(self)
+        column = QVBoxLayout(self._content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(self._find_place)
         column.addWidget(self._layers, 1)
         column.addWidget(self.interrupted)
         column.addLayout(centred)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(self.tree)
 
     def _connect(self) -> None:
         store = self.store
+        self.tree.left.connect(self.composer.setFocus)
         for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)

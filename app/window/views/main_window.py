@@ -121,6 +121,7 @@ class MainWindow(QMainWindow):
             "find_next": self._on_find_next,
             "find_previous": self._on_find_previous,
             "tree": self._on_tree,
+            "tree": self._on_tree,
             "close_tab": self.desk.close_front,
             "reopen_tab": self.desk.reopen,
             "next_tab": partial(self.desk.step, 1),
@@ -227,6 +228,9 @@ class MainWindow(QMainWindow):
 
     def _on_find(self) -> None:
         self.desk.front.open_find()
+
+    def _on_tree(self) -> None:
+        self.desk.front.tree.toggle()
 
     def _on_tree(self) -> None:
         self.desk.front.tree.toggle()
