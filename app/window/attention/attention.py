@@ -40,7 +40,7 @@ class Attention(QObject):
         self._window = window
         self._stores = stores
         self._theme = theme
-        self._quick = quick
+        self.quick = quick
         self._control = TaskControl(stores.session)
         self._quitting = QuitStore(stores, self)
         self._quit_dialog: QuitDialog | None = None
@@ -68,7 +68,7 @@ class Attention(QObject):
     def on_rung(self, wish: Wish) -> None:
         """A second start of Errand wants something."""
         if wish.what == "quick":
-            self._quick.open()
+            self.quick.open()
         elif wish.conversation_id:
             self._on_opened(wish.conversation_id, wish.activation)
         else:
@@ -89,7 +89,7 @@ class Attention(QObject):
         tray.menu.opened.connect(self._on_opened)
         tray.menu.stop_asked.connect(self._control.stop)
         tray.menu.new_asked.connect(self._on_new_asked)
-        tray.menu.quick_asked.connect(self._quick.open)
+        tray.menu.quick_asked.connect(self.quick.open)
         tray.menu.quit_asked.connect(self._on_quit_asked)
         return tray
 

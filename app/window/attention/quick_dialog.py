@@ -29,6 +29,7 @@ class QuickDialog(QDialog):
         self._theme = theme
         self._is_starting = False
         self._icon = QLabel()
+        self._icon.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         self._field = PromptEdit(self)
         self._field.setAccessibleName("What is to be done?")
         self._field.setPlaceholderText("What is to be done?")
@@ -64,7 +65,7 @@ class QuickDialog(QDialog):
     def open_on(self, screen: QScreen) -> None:
         place = screen.availableGeometry()
         self.setFixedWidth(min(self._theme.tokens.column * 4 // 5, place.width()))
-        self.adjustSize()
+        self._fit()
         self.move(place.center().x() - self.width() // 2, place.top() + place.height() // 3)
         self.show()
         self.raise_()
@@ -79,6 +80,7 @@ class QuickDialog(QDialog):
         title = line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE]}…"
         self._tell(f"Started: {title}", "done")
         self._open.show()
+        self._fit()
 
     def tell_failed(self, words: str) -> None:
         """What was written stays."""
@@ -105,7 +107,7 @@ class QuickDialog(QDialog):
         foot.setSpacing(tokens.space_wide)
         foot.addWidget(self._where, 1)
         foot.addWidget(self._keys)
-        column = QVBoxLayout(self)
+        column = self._column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_wide, tokens.space_wide, tokens.space_wide, tokens.space_normal)
         column.setSpacing(tokens.space_close)
         for row in (top, news, foot):
@@ -118,15 +120,22 @@ class QuickDialog(QDialog):
         self._news.setAccessibleName(text)
         self._news.show()
         self._open.hide()
-        self.adjustSize()
+        self._fit()
 
     def _hide_news(self) -> None:
         self._news.hide()
         self._open.hide()
 
+    def _fit(self) -> None:
+        """As high as its texts at this width; Qt's own sizing would lag one turn of the loop behind."""
+        column = self._column
+        column.activate()
+        wraps = column.hasHeightForWidth()
+        self.setFixedHeight(column.totalHeightForWidth(self.width()) if wraps else column.totalSizeHint().height())
+
     def _on_text_changed(self) -> None:
         self.edited.emit(self._field.toPlainText())
-        self.adjustSize()
+        self._fit()
 
     def _on_submitted(self) -> None:
         text = self._field.toPlainText().strip()

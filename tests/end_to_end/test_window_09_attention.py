@@ -1,0 +1,202 @@
+"""Behaviours 110 to 118: what reaches a person who looks elsewhere, second starts, quick tasks, and the way out."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.paths import Paths
+from app.window.attention.attending import attending
+from app.window.attention.attention import Attention
+from app.window.attention.doorbell import ring
+from app.window.attention.quit_dialog import QuitDialog
+from app.window.state import WindowState
+from app.window.stores.task_options import TaskOptions
+from tests.support.errand import Errand
+from tests.support.model_server import ModelServer, Reply
+from tests.support.notification_server import NotificationServer
+from tests.support.open_window import OpenWindow, open_window
+from tests.support.processes import is_alive, until
+from tests.support.session_bus import session_bus
+from tests.support.task_replies import DONE, shell
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in tuple(os.environ):
+        if name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+
+
+@pytest.fixture
+async def model(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[ModelServer]:
+    def answer(turn: int) -> Reply:
+        return shell("touch made") if turn == 0 else DONE
+
+    async with ModelServer(answer=lambda request: answer(request.turn)) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+@pytest.fixture
+async def desktop(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[NotificationServer]:
+    async with session_bus() as address:
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
+        server = await NotificationServer.start(address)
+        yield server
+        await server.leave()
+
+
+@pytest.fixture
+async def person(qapp: QApplication, own_errand: Errand, model: ModelServer) -> AsyncGenerator[OpenWindow]:
+    async with open_window(qapp, own_errand.home) as opened:
+        await opened.until(lambda: opened.stores.session.state == "ready")
+        yield opened
+
+
+@pytest.fixture
+async def attention(person: OpenWindow, own_errand: Errand, desktop: NotificationServer) -> AsyncGenerator[Attention]:
+    state, door = WindowState(own_errand.home / "quick.json"), Paths(own_errand.home).window_door
+    async with attending(person.application, person.window, person.stores, person.theme, state, door) as attention:
+        yield attention
+
+
+async def begin(person: OpenWindow, folder: Path, prompt: str) -> None:
+    """Start a task whose command waits for an answer."""
+    person.front.foot.choose(TaskOptions(workspace=str(folder)))
+    person.type(prompt)
+    person.enter()
+    await person.until(lambda: bool(person.stores.asks.waiting()))
+
+
+def dialog(person: OpenWindow) -> QuitDialog:
+    return next(widget for widget in person.window.findChildren(QuitDialog) if widget.isVisible())
+
+
+async def test_110_an_approval_is_given_from_its_notification_and_the_end_is_told(
+    person: OpenWindow, attention: Attention, desktop: NotificationServer, workspace: Path
+) -> None:
+    person.window.hide()
+    await begin(person, workspace, "make it")
+    conversation_id = person.window.pages.front_id
+    await person.until(lambda: "Approval needed: make it" in desktop.titles)
+    desktop.press(desktop.of("Approval needed: make it"), "allow")
+    await person.until((workspace / "made").exists)
+    await person.until(lambda: desktop.titles == ["Done: make it"])
+    assert desktop.told[0].body.startswith("touch made")
+    assert not person.window.isVisible()
+    desktop.press(desktop.of("Done: make it"), "open")
+    await person.until(person.window.isVisible)
+    assert person.window.pages.front_id == conversation_id
+    await person.until(lambda: desktop.shown == {})
+
+
+async def test_111_what_is_answered_in_the_window_is_taken_back(
+    person: OpenWindow, attention: Attention, desktop: NotificationServer, workspace: Path
+) -> None:
+    person.front.foot.choose(TaskOptions(workspace=str(workspace)))
+    person.type("make it")
+    person.enter()
+    await person.until(lambda: bool(person.window.pages.front_id))
+    conversation_id = person.window.pages.front_id
+    person.window.on_action("new_task")
+    await person.until(lambda: desktop.titles == ["Approval needed: make it"])
+    assert person.window.windowTitle() == "(1) Errand"
+    person.window.desk.open(conversation_id)
+    await person.until(lambda: desktop.titles == [])
+    assert person.window.windowTitle() == "(1) Errand — make it"
+    await person.press("Allow once")
+    await person.until(lambda: person.window.windowTitle() == "Errand — make it")
+
+
+async def test_112_with_nothing_at_work_quit_asks_nothing(person: OpenWindow, attention: Attention) -> None:
+    left: list[bool] = []
+    person.window.closed.connect(lambda: left.append(True))
+    person.window.on_action("quit")
+    assert left == [True]
+
+
+async def test_113_quit_stops_all_tasks_and_ends_the_engine_when_that_is_chosen(
+    person: OpenWindow, attention: Attention, own_errand: Errand, workspace: Path
+) -> None:
+    await begin(person, workspace, "make it")
+    engine, left = own_errand.engine_pid(), asyncio.Event()
+    person.window.closed.connect(left.set)
+    person.window.on_action("quit")
+    person.window.on_action("quit")
+    await person.press("Stop them and quit the engine", dialog(person))
+    await person.until(left.is_set)
+    await until(lambda: not is_alive(engine))
+    assert not (own_errand.home / "run" / "engine.json").exists()
+    again = await own_errand.run("tasks", "--json")
+    assert [task["status"] for task in again.lines] == ["cancelled"]
+
+
+async def test_114_quit_can_leave_the_tasks_at_work_and_can_be_taken_back(
+    person: OpenWindow, attention: Attention, own_errand: Errand, workspace: Path
+) -> None:
+    await begin(person, workspace, "make it")
+    left: list[bool] = []
+    person.window.closed.connect(lambda: left.append(True))
+    person.window.on_action("quit")
+    await person.press("Cancel", dialog(person))
+    assert left == []
+    person.window.on_action("quit")
+    await person.press("Keep working in the background", dialog(person))
+    assert left == [True]
+    assert is_alive(own_errand.engine_pid())
+    assert len(person.stores.asks.waiting()) == 1
+
+
+async def test_115_where_there_is_no_tray_a_closed_window_is_gone(person: OpenWindow, attention: Attention) -> None:
+    assert attention.tray is None
+    left: list[bool] = []
+    person.window.closed.connect(lambda: left.append(True))
+    person.window.close()
+    assert left == [True]
+
+
+async def test_116_with_a_tray_a_closed_window_hides_and_comes_back(
+    person: OpenWindow, attention: Attention, own_errand: Errand
+) -> None:
+    person.window.has_tray = True
+    left: list[bool] = []
+    person.window.closed.connect(lambda: left.append(True))
+    person.window.close()
+    assert (left, person.window.isVisible()) == ([], False)
+    door = Paths(own_errand.home).window_door
+    assert await asyncio.to_thread(ring, door, "show")
+    await person.until(person.window.isVisible)
+    person.window.has_tray = False
+
+
+async def test_117_a_quick_task_is_started_in_the_background_and_opened_from_there(
+    person: OpenWindow, attention: Attention, own_errand: Errand
+) -> None:
+    door = Paths(own_errand.home).window_door
+    assert await asyncio.to_thread(ring, door, "quick")
+    quick = attention.quick.dialog
+    assert quick is not None
+    await person.until(quick.field.hasFocus)
+    QTest.keyClicks(quick.field, "half a thought")
+    QTest.keyClick(quick.field, Qt.Key.Key_Escape)
+    assert not quick.isVisible()
+    person.window.on_action("quick")
+    await person.until(quick.field.hasFocus)
+    assert quick.field.toPlainText() == "half a thought"
+    QTest.keyClicks(quick.field, "count the files")  # over what was marked
+    QTest.keyClick(quick.field, Qt.Key.Key_Return)
+    QTest.keyClick(quick.field, Qt.Key.Key_Return)
+    await person.until(lambda: quick.news == "Started: count the files")
+    assert len(person.window.pages.open_ids) == 0
+    assert [task.prompt for task in person.stores.tasks.running()] == ["count the files"]
+    await person.press("Open", quick)
+    await person.until(lambda: len(person.window.pages.open_ids) == 1)
+    assert not quick.isVisible()
