@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -232,7 +233,7 @@ class TaskRun:
         if self._processes:
             remarks.append(f"Ended: {', '.join(self._processes.values())}.")
         if self.task.queue and end.status != "interrupted":  # a resumed task reads on
-            remarks.append(f"Not read any more: {', '.join(f'“{entry.text}”' for entry in self.task.queue)}.")
+            remarks.append(f"Not read any more: {', '.join(map(_quoted, self.task.queue))}.")
         return remarks
 
     def _summary(self) -> str:
@@ -240,3 +241,8 @@ class TaskRun:
             return self._completion.completed
         replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
         return next(replies, "")
+
+
+def _quoted(entry: Queued) -> str:
+    """Its words, or what was attached where there are none."""
+    return f"“{entry.text.strip() or ', '.join(Path(path).name for path in entry.attachments)}”"
