@@ -1,10 +1,19 @@
 """Code or a program's output in monospace: scrolls sideways, and downwards only where a height is given."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QTextBlockFormat, QTextCharFormat, QTextCursor, QTextDocument, QWheelEvent
+from PySide6.QtGui import (
+    QColor,
+    QResizeEvent,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QWidget
 
 from app.window.blocks.highlight import Kind, Run, runs
+from app.window.blocks.output_links import linked
 from app.window.blocks.text_view import TextView
 from app.window.theme.theme import Theme
 
@@ -13,14 +22,26 @@ _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
 
 
 class CodeView(TextView):
-    """`most_lines` limits the height; what is longer scrolls in place and starts at its end if `follows`."""
+    """`most_lines` limits the height; what is longer scrolls in place and starts at its end if `follows`.
+
+    With `has_links` addresses and paths can be clicked.
+    """
 
     def __init__(
-        self, theme: Theme, name: str, parent: QWidget | None = None, *, most_lines: int = 0, follows: bool = False
+        self,
+        theme: Theme,
+        name: str,
+        parent: QWidget | None = None,
+        *,
+        most_lines: int = 0,
+        follows: bool = False,
+        has_links: bool = False,
     ) -> None:
         super().__init__(theme, name, parent, wraps=False)
         self._most_lines = most_lines
         self._follows = follows
+        self._has_links = has_links
+        self._wants_end = follows
         self._code = ""
         self._language: str | None = ""
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
@@ -38,8 +59,8 @@ class CodeView(TextView):
         else:
             self.show_document(self._document(runs(code, language) if is_finished else (Run(code, "text"),)))
         self._code, self._language = code, wanted
-        if self._follows:
-            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+        self._wants_end = self._follows
+        self._go_to_end()
 
     def heightForWidth(self, width: int) -> int:
         """Of the lines: nothing wraps. The horizontal bar needs its place too."""
@@ -51,7 +72,16 @@ class CodeView(TextView):
         return lines * self.line_height() + bar
 
     def line_height(self) -> int:
-        return round(self.theme.tokens.size_base * _LINE)
+        return round(self.theme.tokens.size_reading * _LINE)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Only now it is known what the end is."""
+        super().resizeEvent(event)
+        self._go_to_end()
+
+    def _go_to_end(self) -> None:
+        if self._wants_end:
+            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Sideways is its own; downwards too where it scrolls and is not at its end."""
@@ -65,13 +95,14 @@ class CodeView(TextView):
         if is_end or (bar is self.verticalScrollBar() and not self._most_lines):
             event.ignore()
             return
+        self._wants_end = False
         bar.setValue(bar.value() - down // (1 if event.pixelDelta().y() else 2))
         event.accept()
 
     def _document(self, pieces: tuple[Run, ...]) -> QTextDocument:
         document = QTextDocument()
         document.setUndoRedoEnabled(False)
-        document.setDefaultFont(self.theme.font(self.theme.tokens.size_base, mono=True))
+        document.setDefaultFont(self.theme.reading_font(mono=True))
         option = document.defaultTextOption()
         option.setWrapMode(self.wordWrapMode())
         document.setDefaultTextOption(option)
@@ -80,8 +111,20 @@ class CodeView(TextView):
         line.setLineHeight(self.line_height(), _FIXED)
         cursor.setBlockFormat(line)
         for piece in pieces:
-            cursor.insertText(piece.text, self._look(piece.kind))
+            self._insert(cursor, piece)
         return document
+
+    def _insert(self, cursor: QTextCursor, run: Run) -> None:
+        look = self._look(run.kind)
+        if not self._has_links:
+            cursor.insertText(run.text, look)
+            return
+        link = QTextCharFormat(look)
+        link.setAnchor(True)
+        link.setForeground(QColor(self.theme.colour("link")))
+        for piece in linked(run.text):
+            link.setAnchorHref(piece.link)
+            cursor.insertText(piece.text, link if piece.link else look)
 
     def _look(self, kind: Kind) -> QTextCharFormat:
         look = QTextCharFormat()

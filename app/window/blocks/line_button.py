@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from app.window.blocks.paint import colour, focus_ring, rounded
@@ -27,7 +27,7 @@ def found_pieces(count: int) -> list[Piece]:
 
 
 class LineButton(QAbstractButton):
-    """Click, Space and Enter open and close. Its accessible name is what the line says."""
+    """Click, Space and Enter open and close, Right opens, Left closes. Its accessible name is what the line says."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,6 +54,14 @@ class LineButton(QAbstractButton):
     def sizeHint(self) -> QSize:
         tokens = self._theme.tokens
         return QSize(tokens.space_far, tokens.size_base + 2 * tokens.space_close)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = event.key()
+        turns = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if turns or (key == Qt.Key.Key_Right and not self.isChecked()) or (key == Qt.Key.Key_Left and self.isChecked()):
+            self.click()
+        elif key not in (Qt.Key.Key_Left, Qt.Key.Key_Right):  # which Qt takes to go to a button nearby
+            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, tokens = QPainter(self), self._theme.tokens

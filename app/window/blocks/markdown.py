@@ -10,6 +10,7 @@ from PySide6.QtGui import (
     QTextDocument,
     QTextFormat,
     QTextFrameFormat,
+    QTextImageFormat,
     QTextLength,
     QTextTable,
     QTextTableCellFormat,
@@ -31,7 +32,7 @@ def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QT
     document = QTextDocument()
     document.setUndoRedoEnabled(False)
     document.setDocumentMargin(0)
-    document.setDefaultFont(theme.font(theme.tokens.size_base))
+    document.setDefaultFont(theme.reading_font())
     document.setIndentWidth(theme.tokens.space_far)
     document.setMarkdown(markdown, _FEATURES)
     _Dress(document, theme, muted).put_on()
@@ -43,10 +44,10 @@ def plain_document(text: str, theme: Theme, *, colour: str = "text") -> QTextDoc
     document = QTextDocument()
     document.setUndoRedoEnabled(False)
     document.setDocumentMargin(0)
-    document.setDefaultFont(theme.font(theme.tokens.size_base))
+    document.setDefaultFont(theme.reading_font())
     cursor = QTextCursor(document)
     line = QTextBlockFormat()
-    line.setLineHeight(theme.tokens.size_base * _LINE, _FIXED)
+    line.setLineHeight(theme.tokens.size_reading * _LINE, _FIXED)
     cursor.setBlockFormat(line)
     look = QTextCharFormat()
     look.setForeground(QColor(theme.colour(colour)))
@@ -63,12 +64,13 @@ class _Dress:
         self._tokens = theme.tokens
         self._is_muted = muted
         self._cursor = QTextCursor(document)
-        self._mono = theme.font(self._tokens.size_base, mono=True)
+        self._mono = theme.reading_font(mono=True)
 
     def put_on(self) -> None:
         block = self._document.begin()
         while block.isValid():
             self._dress_block(block)
+            self._name_pictures(block)
             self._dress_letters(block)
             block = block.next()
         for frame in self._document.rootFrame().childFrames():
@@ -85,7 +87,7 @@ class _Dress:
         level = look.headingLevel()
         if level:
             look.setTopMargin(0 if block.position() == 0 else tokens.space_normal)
-        size = self._heading_size(level) if level else tokens.size_base
+        size = self._heading_size(level) if level else tokens.size_reading
         look.setLineHeight(round(size * _LINE), _FIXED)
         if look.hasProperty(QTextFormat.Property.BlockCodeFence) or look.nonBreakableLines():
             look.setBackground(QColor(tokens.code))
@@ -108,6 +110,24 @@ class _Dress:
             self._cursor.setPosition(position)
             self._cursor.setPosition(position + length, QTextCursor.MoveMode.KeepAnchor)
             self._cursor.setCharFormat(look)
+
+    def _name_pictures(self, block: QTextBlock) -> None:
+        """Nothing is fetched that a text names: a link with the address stands where the picture would."""
+        pictures: list[tuple[int, int, QTextImageFormat]] = []
+        iterator = block.begin()
+        while not iterator.atEnd():
+            fragment = iterator.fragment()
+            if fragment.charFormat().isImageFormat():
+                pictures.append((fragment.position(), fragment.length(), fragment.charFormat().toImageFormat()))
+            iterator += 1
+        for position, length, picture in reversed(pictures):
+            name = picture.stringProperty(QTextFormat.Property.ImageAltText) or "a picture"
+            look = QTextCharFormat()
+            look.setAnchor(True)
+            look.setAnchorHref(picture.name())
+            self._cursor.setPosition(position)
+            self._cursor.setPosition(position + length, QTextCursor.MoveMode.KeepAnchor)
+            self._cursor.insertText(f"Load {name} ({picture.name()})" * length, look)
 
     def _dress_look(self, look: QTextCharFormat, level: int, is_quote: bool) -> bool:
         """Whether it was changed: plain text has the palette's colour already, which keeps streaming cheap."""
@@ -149,7 +169,8 @@ class _Dress:
 
     def _heading_size(self, level: int) -> int:
         tokens = self._tokens
-        return {1: tokens.size_heading, 2: tokens.size_large}.get(level, tokens.size_base)
+        above = {1: tokens.size_heading, 2: tokens.size_large}.get(level, tokens.size_base) - tokens.size_base
+        return tokens.size_reading + above
 
     def _is_in_table(self, block: QTextBlock) -> bool:
         self._cursor.setPosition(block.position())
