@@ -1,0 +1,121 @@
+"""Behaviours 110 to 112: in the window with a real engine a message is edited, a reply tried again, a branch kept."""
+
+import os
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.window.blocks.edit_field import EditField
+from app.window.rows import EndRow, ForkRow, TextRow, UserRow
+from tests.support.errand import Errand
+from tests.support.model_server import ModelServer, Reply
+from tests.support.open_window import OpenWindow, open_window
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in tuple(os.environ):
+        if name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+
+
+def speak_to(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+
+
+def said(person: OpenWindow) -> list[str]:
+    """What people and the agent said, and the switches between."""
+    words: list[str] = []
+    for row in person.rows:
+        match row:
+            case UserRow(text=text) | TextRow(markdown=text):
+                words.append(text)
+            case ForkRow(number=number, count=count):
+                words.append(f"{number}/{count}")
+            case _:
+                pass
+    return words
+
+
+async def until_said(person: OpenWindow, *words: str) -> None:
+    await person.until(lambda: said(person) == [*words] and isinstance(person.rows[-1], EndRow))
+
+
+def field_of(person: OpenWindow) -> EditField | None:
+    """The field that has the keyboard, if it is one in which a message is edited."""
+    widget = person.window.focusWidget()
+    return widget if isinstance(widget, EditField) else None
+
+
+async def test_110_up_edits_the_last_message_and_the_switch_goes_between_its_versions(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A poem."), Reply(text="An ode.")]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.until(lambda: person.stores.session.state == "ready")
+            person.type("write a poem")
+            person.enter()
+            await until_said(person, "write a poem", "A poem.")
+            QTest.keyClick(person.front.composer.field, Qt.Key.Key_Up)
+            await person.until(lambda: field_of(person) is not None)
+            field = field_of(person)
+            assert field is not None and field.toPlainText() == "write a poem"
+            field.selectAll()
+            QTest.keyClicks(field, "write an ode")
+            QTest.keyClick(field, Qt.Key.Key_Return)
+            await until_said(person, "write an ode", "2/2", "An ode.")
+            assert person.window.focusWidget() is person.front.composer.field
+            await person.press("Previous version")
+            await until_said(person, "write a poem", "1/2", "A poem.")
+            await person.press("Next version")
+            await until_said(person, "write an ode", "2/2", "An ode.")
+            await person.press("Previous version")
+            await until_said(person, "write a poem", "1/2", "A poem.")
+        async with open_window(qapp, own_errand.home) as again:
+            await until_said(again, "write a poem", "1/2", "A poem.")
+
+
+async def test_111_a_reply_that_broke_off_is_tried_again_beside_it(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long poem", stall_after=2), Reply(text="A poem.")]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.until(lambda: person.stores.session.state == "ready")
+            person.type("write a poem")
+            person.enter()
+            await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
+            await person.press("Stop", person.front.composer)
+            await person.press("Retry", person.front.transcript)
+            await until_said(person, "write a poem", "2/2", "A poem.")
+            await person.press("Previous version")
+            await person.until(lambda: "1/2" in said(person) and isinstance(person.rows[-1], EndRow))
+            assert "A poem." not in said(person)
+
+
+async def test_112_esc_in_the_edited_message_leaves_it_and_stops_no_task(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long poem", stall_after=2)]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.until(lambda: person.stores.session.state == "ready")
+            person.type("write a poem")
+            person.enter()
+            await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
+            await person.press("Edit message")
+            await person.until(lambda: field_of(person) is not None)
+            field = field_of(person)
+            assert field is not None
+            QTest.keyClick(field, Qt.Key.Key_Escape)
+            await person.until(lambda: field_of(person) is None)
+            assert any(isinstance(row, UserRow) for row in person.rows)
+            task = person.front.store.task
+            assert task is not None and not task.stopping and task.ended_at is None
+            QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Escape)
+            await person.until(lambda: isinstance(person.rows[-1], EndRow))
