@@ -82,7 +82,7 @@ class Attention(QObject):
         """Only this test is honest: without it a window that hides could not be brought back."""
         if not QSystemTrayIcon.isSystemTrayAvailable():
             return None
-        tray = Tray(self._stores, self._theme)
+        tray = Tray(self._stores)
         self._window.has_tray = True
         tray.window_asked.connect(self.bring_to_front)
         tray.menu.window_asked.connect(self.bring_to_front)

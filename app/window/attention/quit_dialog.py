@@ -27,7 +27,7 @@ class QuitDialog(QDialog):
         self.setWindowTitle("Quit Errand")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         tokens = theme.tokens
-        self.setFixedWidth(tokens.column * 3 // 4)
+        self.setMinimumWidth(tokens.column * 7 // 8)
         self._heading = TextLabel(theme, size=tokens.size_large, bold=True, wrap=True)
         self._text = TextLabel(theme, wrap=True, tone="muted")
         self._lines = [_Line(theme) for _ in range(_MOST_LINES)]
@@ -38,6 +38,7 @@ class QuitDialog(QDialog):
         for part in (self._heading, self._text, *self._lines, self._more):
             column.addWidget(part)
         column.addSpacing(tokens.space_normal)
+        column.addStretch()
         column.addLayout(self._make_buttons(tokens.space_close))
         quitting.changed.connect(self._show)
         quitting.done.connect(self.accept)

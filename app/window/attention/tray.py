@@ -7,7 +7,6 @@ from app.client.figures import count
 from app.window.attention.tray_icon import tray_icon
 from app.window.attention.tray_menu import TrayMenu
 from app.window.stores.stores import Stores
-from app.window.theme.theme import Theme
 
 
 class Tray(QObject):
@@ -15,10 +14,9 @@ class Tray(QObject):
 
     window_asked = Signal()
 
-    def __init__(self, stores: Stores, theme: Theme) -> None:
+    def __init__(self, stores: Stores) -> None:
         super().__init__()
         self._stores = stores
-        self._theme = theme
         self._waiting = -1
         self.menu = TrayMenu(stores)
         self.icon = QSystemTrayIcon(self)
@@ -26,7 +24,6 @@ class Tray(QObject):
         self.icon.activated.connect(self._on_activated)
         stores.asks.changed.connect(self._on_changed)
         stores.tasks.taskUpdate.connect(self._on_changed)
-        theme.changed.connect(self._on_theme_changed)
         self._on_changed()
         self.icon.show()
 
@@ -43,10 +40,7 @@ class Tray(QObject):
         self.icon.setToolTip(_words(waiting, running))
         if waiting != self._waiting:
             self._waiting = waiting
-            self.icon.setIcon(tray_icon(waiting, self._theme.tokens))
-
-    def _on_theme_changed(self) -> None:
-        self.icon.setIcon(tray_icon(self._waiting, self._theme.tokens))
+            self.icon.setIcon(tray_icon(waiting))
 
 
 def _words(waiting: int, running: int) -> str:

@@ -4,7 +4,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPixmap
 
 from app.window.theme.icons import app_icon
-from app.window.theme.tokens import Tokens
+from app.window.theme.tokens import DARK
 
 _SIDES = (16, 22, 24, 32, 48, 64)
 _BADGE = 0.62
@@ -12,18 +12,19 @@ _BADGE = 0.62
 _MOST = 9
 
 
-def tray_icon(waiting: int, tokens: Tokens) -> QIcon:
+def tray_icon(waiting: int) -> QIcon:
+    """In one amber for all themes: a tray has its own ground, which nobody tells us."""
     plain = app_icon()
     if not waiting:
         return plain
     text = str(waiting) if waiting <= _MOST else f"{_MOST}+"
     icon = QIcon()
     for side in _SIDES:
-        icon.addPixmap(_with_badge(plain.pixmap(side, side), side, text, tokens))
+        icon.addPixmap(_with_badge(plain.pixmap(side, side), side, text))
     return icon
 
 
-def _with_badge(plain: QPixmap, side: int, text: str, tokens: Tokens) -> QPixmap:
+def _with_badge(plain: QPixmap, side: int, text: str) -> QPixmap:
     picture = QPixmap(side, side)
     picture.fill(Qt.GlobalColor.transparent)
     height = round(side * _BADGE)
@@ -36,9 +37,9 @@ def _with_badge(plain: QPixmap, side: int, text: str, tokens: Tokens) -> QPixmap
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.drawPixmap(0, 0, side, side, plain)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(QColor(tokens.waiting))
+    painter.setBrush(QColor(DARK.waiting))
     painter.drawRoundedRect(place, height / 2, height / 2)
-    painter.setPen(QColor(tokens.page))
+    painter.setPen(QColor(DARK.page))
     painter.setFont(font)
     painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
     painter.end()

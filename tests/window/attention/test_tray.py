@@ -12,8 +12,6 @@ from app.window.attention.tray import Tray
 from app.window.attention.tray_icon import tray_icon
 from app.window.attention.tray_menu import TrayMenu
 from app.window.stores.stores import Stores
-from app.window.theme.theme import Theme
-from app.window.theme.tokens import DARK, LIGHT, Tokens
 from tests.support.news import ask, at_work, ended
 from tests.support.until import until
 
@@ -65,16 +63,15 @@ async def test_a_stop_is_not_offered_twice_and_a_hundred_tasks_do_not_fill_the_s
     assert not find(newest, "Stopping").isEnabled()
 
 
-@pytest.mark.parametrize("tokens", [LIGHT, DARK])
 @pytest.mark.parametrize("waiting", [1, 9, 120])
-def test_the_icon_wears_the_number_in_each_size(qapp: QApplication, tokens: Tokens, waiting: int) -> None:
-    plain, badged = tray_icon(0, tokens), tray_icon(waiting, tokens)
+def test_the_icon_wears_the_number_in_each_size(qapp: QApplication, waiting: int) -> None:
+    plain, badged = tray_icon(0), tray_icon(waiting)
     for side in (16, 22, 48):
         assert badged.pixmap(side, side).toImage() != plain.pixmap(side, side).toImage()
 
 
-async def test_the_icon_says_how_much_waits_and_runs(qapp: QApplication, stores: Stores, theme: Theme) -> None:
-    tray = Tray(stores, theme)
+async def test_the_icon_says_how_much_waits_and_runs(qapp: QApplication, stores: Stores) -> None:
+    tray = Tray(stores)
     assert tray.icon.toolTip() == "Errand"
     stores.apply(AskUpdate(ask=ask()))
     stores.apply(TaskUpdate(task=at_work()))
@@ -82,10 +79,8 @@ async def test_the_icon_says_how_much_waits_and_runs(qapp: QApplication, stores:
     tray.close()
 
 
-async def test_a_balloon_is_shown_once_and_its_click_opens_the_newest(
-    qapp: QApplication, stores: Stores, theme: Theme
-) -> None:
-    tray = Tray(stores, theme)
+async def test_a_balloon_is_shown_once_and_its_click_opens_the_newest(qapp: QApplication, stores: Stores) -> None:
+    tray = Tray(stores)
     balloons = Balloons(tray.icon)
     acted: list[str] = []
 
