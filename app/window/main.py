@@ -82,7 +82,7 @@ def dressed(application: QApplication, paths: Paths) -> tuple[WindowState, Theme
     """What is kept, the look, and stores without a line yet."""
     state = WindowState(paths.home / "window.json")
     theme = Theme()
-    theme.set_mode(state.kept.theme)
+    wear(theme, state)
     theme.apply(application)
     return state, theme, make_stores(lambda: connect(paths, "errand window"))
 
@@ -107,6 +107,14 @@ async def _show_window(
             await closed.wait()
     await stores.session.close()
     state.flush()
+
+
+def wear(theme: Theme, state: WindowState) -> None:
+    """Have the look that was kept."""
+    kept = state.kept
+    theme.set_mode(kept.theme)
+    theme.set_motion(kept.motion)
+    theme.set_reading(kept.reading_family, kept.reading_size)
 
 
 def build(application: QApplication, stores: Stores, paths: Paths, state: WindowState, theme: Theme) -> MainWindow:

@@ -49,7 +49,11 @@ class Kept(msgspec.Struct):
     height: int = 780
     maximized: bool = False
     sidebar_width: int = 280
+    sidebar_hidden: bool = False
     theme: ThemeMode = "system"
+    motion: bool | None = None
+    reading_family: str = ""
+    reading_size: int = 13
     options: TaskOptions = TaskOptions()
     unread: list[str] = []
     seen_at: datetime = datetime.fromtimestamp(0, UTC)

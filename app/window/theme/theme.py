@@ -1,5 +1,6 @@
 """The theme in force: which tokens, and the fonts and icons made from them."""
 
+from dataclasses import replace
 from typing import Literal
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -29,7 +30,10 @@ class Theme(QObject):
         super().__init__(parent)
         self.tokens: Tokens = LIGHT
         self.mode: Mode = "system"
-        self.motion = True
+        self.wanted_motion: bool | None = None
+        self._system_moves = True
+        self._reading_family = ""
+        self._reading_size = LIGHT.size_reading
         self._application: QApplication | None = None
         self._icons: dict[tuple[str, str], QIcon] = {}
 
@@ -37,7 +41,7 @@ class Theme(QObject):
         """Dress the application, now and whenever the system's colours change."""
         application.setStyle("Fusion")
         application.setFont(self.font(self.tokens.size_base))
-        self.motion = application.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) > 0
+        self._system_moves = application.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) > 0
         self._application = application
         application.setWindowIcon(app_icon())
         application.styleHints().setColorScheme(_SCHEMES[self.mode])
@@ -55,10 +59,32 @@ class Theme(QObject):
         else:
             self._use(DARK if mode == "dark" else LIGHT)
 
-    def set_motion(self, motion: bool) -> None:
+    @property
+    def motion(self) -> bool:
         """Whether anything may move."""
-        self.motion = motion
+        return self._system_moves if self.wanted_motion is None else self.wanted_motion
+
+    def set_motion(self, wanted: bool | None) -> None:
+        """None leaves it to the system."""
+        self.wanted_motion = wanted
         self.changed.emit()
+
+    def set_reading(self, family: str, size: int) -> None:
+        """The font of the transcript: "" is the system's; `size` in pixels."""
+        if (family, size) != (self._reading_family, self._reading_size):
+            self._reading_family, self._reading_size = family, size
+            self._use(self.tokens)
+
+    @property
+    def reading_family(self) -> str:
+        return self._reading_family
+
+    def reading_font(self, size: int = 0, *, mono: bool = False) -> QFont:
+        """The transcript's font, in its own size unless another is given."""
+        font = self.font(size or self.tokens.size_reading, mono=mono)
+        if self._reading_family and not mono:
+            font.setFamilies([self._reading_family, *font.families()])
+        return font
 
     def icon(self, name: str, colour: str = "text") -> QIcon:
         """The icon of that file name, tinted with the token `colour`; drawn once."""
@@ -98,6 +124,6 @@ class Theme(QObject):
         return self.mode == "dark"
 
     def _use(self, tokens: Tokens) -> None:
-        self.tokens = tokens
+        self.tokens = replace(tokens, size_reading=self._reading_size)
         self._icons.clear()
         self.changed.emit()

@@ -9,7 +9,7 @@ class Tokens:
 
     `page` is the transcript's ground, `panel` that of side bars, `raised` that of cards, inputs and menus. `hit` is the
     ground of words that a search found, `hit_now` of the one it stands at. Of the states, the plain name is for text,
-    `_mark` for dots and icons, `_soft` for a ground.
+    `_mark` for dots and icons, `_soft` for a ground. `size_reading` is the transcript's, which a person chooses.
     """
 
     dark: bool
@@ -54,6 +54,7 @@ class Tokens:
     size_small: int = 12
     size_base: int = 13
     size_large: int = 15
+    size_reading: int = 13
     size_heading: int = 18
     size_title: int = 24
     space_tight: int = 4

@@ -6,6 +6,7 @@ from app.window.rows import (
     AskRow,
     EditRow,
     EndRow,
+    FileRow,
     ForkRow,
     ImageRow,
     NoticeRow,
@@ -28,6 +29,8 @@ def gap(above: Row | None, row: Row, tokens: Tokens) -> int:
     match above, row:
         case None, _:
             return 0
+        case (UserRow() | ImageRow() | FileRow(), ImageRow() | FileRow()):
+            return tokens.space_close
         case (UserRow() | EditRow(), ForkRow()):
             return tokens.space_tight
         case (ForkRow(is_user=False), _):
@@ -49,7 +52,7 @@ def estimate(row: Row, width: int, tokens: Tokens) -> int:
             return tokens.space_far + 2 * tokens.space_normal + _text(row.text, width * 4 // 5, tokens)
         case TextRow():
             return tokens.space_normal + _text(row.markdown, width, tokens)
-        case ToolRow() | ThinkingRow() | NoticeRow():
+        case ToolRow() | ThinkingRow() | NoticeRow() | FileRow():
             return tokens.space_far + tokens.space_normal
         case ForkRow():
             return tokens.space_far + tokens.space_normal
@@ -64,6 +67,6 @@ def estimate(row: Row, width: int, tokens: Tokens) -> int:
 
 
 def _text(text: str, width: int, tokens: Tokens) -> int:
-    columns = max(1, int(width / (tokens.size_base * _CHARACTER)))
+    columns = max(1, int(width / (tokens.size_reading * _CHARACTER)))
     lines = len(text) // columns + text.count("\n") + 1
-    return int(lines * tokens.size_base * _LINE)
+    return int(lines * tokens.size_reading * _LINE)

@@ -121,7 +121,6 @@ class MainWindow(QMainWindow):
             "find_next": self._on_find_next,
             "find_previous": self._on_find_previous,
             "tree": self._on_tree,
-            "tree": self._on_tree,
             "close_tab": self.desk.close_front,
             "reopen_tab": self.desk.reopen,
             "next_tab": partial(self.desk.step, 1),
@@ -132,6 +131,7 @@ class MainWindow(QMainWindow):
             "all_tabs": self.pages.open_list,
             "own_window": self.desk.move_front,
             "next_pane": self._on_next_pane,
+            "sidebar": self._on_turn_sidebar,
             "tour": self._tour.play,
             "settings": self.dialogs.open_settings,
             "theme": self._on_change_theme,
@@ -157,6 +157,7 @@ class MainWindow(QMainWindow):
         kept = self._state.kept
         self.resize(kept.width, kept.height)
         self._splitter.setSizes([kept.sidebar_width, kept.width - kept.sidebar_width])
+        self.sidebar.setHidden(kept.sidebar_hidden)
         if kept.maximized:
             self.setWindowState(Qt.WindowState.WindowMaximized)
 
@@ -232,9 +233,6 @@ class MainWindow(QMainWindow):
     def _on_tree(self) -> None:
         self.desk.front.tree.toggle()
 
-    def _on_tree(self) -> None:
-        self.desk.front.tree.toggle()
-
     def _on_find_next(self) -> None:
         self.desk.front.find_next(forward=True)
 
@@ -245,8 +243,15 @@ class MainWindow(QMainWindow):
         self._palette.open_over(self.desk.front_window or self)
 
     def _on_search(self) -> None:
+        if self.sidebar.isHidden():
+            self._on_turn_sidebar()
         self.sidebar.search.setFocus()
         self.sidebar.search.selectAll()
+
+    def _on_turn_sidebar(self) -> None:
+        self._state.kept.sidebar_hidden = not self._state.kept.sidebar_hidden
+        self.sidebar.setHidden(self._state.kept.sidebar_hidden)
+        self._state.save_soon()
 
     def _on_next_pane(self) -> None:
         frame = (*self.sidebar.focus_panes(), self.pages.tabs) if self.desk.front_window is None else ()
@@ -263,14 +268,16 @@ class MainWindow(QMainWindow):
         self.close()
 
     def _on_theme_changed(self) -> None:
-        if self._state.kept.theme != self._theme.mode:
-            self._state.kept.theme = self._theme.mode
-            self._state.save_soon()
+        kept, theme = self._state.kept, self._theme
+        kept.theme, kept.motion = theme.mode, theme.wanted_motion
+        kept.reading_family, kept.reading_size = theme.reading_family, theme.tokens.size_reading
+        self._state.save_soon()
 
     def _keep_sizes(self) -> None:
         kept = self._state.kept
         kept.maximized = self.isMaximized()
         if not kept.maximized:
             kept.width, kept.height = self.width(), self.height()
-        kept.sidebar_width = self._splitter.sizes()[0]
+        if self.sidebar.isVisible():
+            kept.sidebar_width = self._splitter.sizes()[0]
         self._state.flush()

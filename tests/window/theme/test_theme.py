@@ -20,11 +20,11 @@ ICONS = Path(str(files("resources") / "icons"))
 def test_a_chosen_mode_changes_tokens_palette_and_sheet_at_once(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
     with qtbot.waitSignal(theme.changed):
         theme.set_mode("dark")
-    assert theme.tokens is DARK
+    assert theme.tokens == DARK
     assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(DARK.page)
     assert DARK.raised in qapp.styleSheet()
     theme.set_mode("light")
-    assert theme.tokens is LIGHT
+    assert theme.tokens == LIGHT
     assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(LIGHT.page)
 
 
@@ -83,5 +83,22 @@ def test_a_mode_chosen_before_the_application_is_dressed_holds(qapp: QApplicatio
     theme = Theme()
     theme.set_mode("dark")
     theme.apply(qapp)
-    assert theme.tokens is DARK
+    assert theme.tokens == DARK
     assert DARK.raised in qapp.styleSheet()
+
+
+def test_the_transcripts_font_is_a_persons_choice_and_told(theme: Theme) -> None:
+    told: list[int] = []
+    theme.changed.connect(lambda: told.append(theme.tokens.size_reading))
+    theme.set_reading("Some Serif", 17)
+    assert (told, theme.reading_font().families()[0], theme.reading_font().pixelSize()) == ([17], "Some Serif", 17)
+    theme.set_mode("dark")
+    assert (theme.tokens.dark, theme.tokens.size_reading) == (True, 17)
+
+
+def test_motion_is_the_systems_until_a_person_says_otherwise(theme: Theme) -> None:
+    system = theme.motion
+    theme.set_motion(False)
+    assert not theme.motion
+    theme.set_motion(None)
+    assert theme.motion == system

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from app.client.connection import Connection
 from app.client.errors import LaunchError
 from app.paths import Paths
-from app.window.main import build
+from app.window.main import build, wear
 from app.window.state import WindowState
 from app.window.stores.stores import make_stores
 from app.window.theme.theme import Theme
@@ -105,3 +105,21 @@ async def test_windows_are_there_again_with_their_size_after_a_restart(
     second.close()
     await stores.session.close()
     second.deleteLater()
+
+
+async def test_the_sidebar_is_hidden_and_searching_brings_it_back(window: MainWindow, state: WindowState) -> None:
+    window.on_action("sidebar")
+    assert (window.sidebar.isVisible(), state.kept.sidebar_hidden) == (False, True)
+    window.on_action("search")
+    assert (window.sidebar.isVisible(), state.kept.sidebar_hidden) == (True, False)
+
+
+async def test_the_look_that_was_chosen_is_kept(window: MainWindow, state: WindowState, theme: Theme) -> None:
+    theme.set_reading("Some Serif", 17)
+    theme.set_motion(False)
+    theme.set_mode("dark")
+    kept = state.kept
+    assert (kept.theme, kept.motion, kept.reading_family, kept.reading_size) == ("dark", False, "Some Serif", 17)
+    again = Theme()
+    wear(again, state)
+    assert (again.mode, again.motion, again.reading_family) == ("dark", False, "Some Serif")

@@ -1,10 +1,12 @@
-"""How the window looks: light, dark, or as the system says; and whether anything may move."""
+"""How the window looks: its colours, the transcript's font, and whether anything may move."""
 
 from functools import partial
 
-from PySide6.QtWidgets import QButtonGroup, QCheckBox, QRadioButton
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QButtonGroup, QFormLayout, QRadioButton
 
 from app.window.theme.theme import Mode, Theme
+from app.window.views.settings.choice_box import ChoiceBox
 from app.window.views.settings.page import SettingsPage, hairline
 from app.window.widgets.text_label import TextLabel
 
@@ -13,6 +15,12 @@ _MODES: tuple[tuple[Mode, str], ...] = (
     ("light", "Light"),
     ("dark", "Dark"),
 )
+_MOTIONS: tuple[tuple[bool | None, str], ...] = (
+    (None, "As the system says"),
+    (False, "Nothing moves"),
+)
+_SYSTEM_FONT = "The system's font"
+_SIZES = tuple(range(11, 23))
 
 
 class AppearancePage(SettingsPage):
@@ -20,22 +28,55 @@ class AppearancePage(SettingsPage):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Appearance", "A change shows at once.")
-        self.rows.addWidget(TextLabel(theme, "Colours", bold=True))
-        self._group = QButtonGroup(self)
-        for mode, text in _MODES:
-            button = QRadioButton(text)
-            button.setAccessibleName(f"Colours: {text}")
-            button.setChecked(mode == theme.mode)
-            button.clicked.connect(partial(self._on_mode, mode))
-            self._group.addButton(button)
-            self.rows.addWidget(button)
+        self._add_colours()
         self.rows.addWidget(hairline())
-        self.rows.addWidget(TextLabel(theme, "Motion", bold=True))
-        self._motion = QCheckBox("Working states pulse")
-        self._motion.setAccessibleName("Working states pulse")
-        self._motion.setChecked(theme.motion)
-        self._motion.clicked.connect(theme.set_motion)
-        self.rows.addWidget(self._motion)
+        self._add_font()
+        self.rows.addWidget(hairline())
+        self._add_motion()
+
+    def _add_colours(self) -> None:
+        self.rows.addWidget(TextLabel(self.theme, "Colours", bold=True))
+        group = QButtonGroup(self)
+        for mode, text in _MODES:
+            button = self._add_button(group, "Colours", text, chosen=mode == self.theme.mode)
+            button.clicked.connect(partial(self._on_mode, mode))
+
+    def _add_font(self) -> None:
+        theme = self.theme
+        self.rows.addWidget(TextLabel(theme, "Text of conversations", bold=True))
+        self._family = ChoiceBox((_SYSTEM_FONT, *QFontDatabase.families()))
+        self._family.setAccessibleName("Font")
+        self._family.setCurrentText(theme.reading_family or _SYSTEM_FONT)
+        self._size = ChoiceBox(tuple(f"{size} px" for size in _SIZES))
+        self._size.setAccessibleName("Size")
+        self._size.setCurrentText(f"{theme.tokens.size_reading} px")
+        form = QFormLayout()
+        form.setHorizontalSpacing(theme.tokens.space_wide)
+        form.setVerticalSpacing(theme.tokens.space_close)
+        form.addRow(TextLabel(theme, "Font"), self._family)
+        form.addRow(TextLabel(theme, "Size"), self._size)
+        self.rows.addLayout(form)
+        self._family.activated.connect(self._on_font)
+        self._size.activated.connect(self._on_font)
+
+    def _add_motion(self) -> None:
+        self.rows.addWidget(TextLabel(self.theme, "Motion", bold=True))
+        group = QButtonGroup(self)
+        for wanted, text in _MOTIONS:
+            button = self._add_button(group, "Motion", text, chosen=wanted == self.theme.wanted_motion)
+            button.clicked.connect(partial(self.theme.set_motion, wanted))
+
+    def _add_button(self, group: QButtonGroup, kind: str, text: str, *, chosen: bool) -> QRadioButton:
+        button = QRadioButton(text)
+        button.setAccessibleName(f"{kind}: {text}")
+        button.setChecked(chosen)
+        group.addButton(button)
+        self.rows.addWidget(button)
+        return button
 
     def _on_mode(self, mode: Mode) -> None:
         self.theme.set_mode(mode)
+
+    def _on_font(self) -> None:
+        family = self._family.currentText() if self._family.currentIndex() else ""
+        self.theme.set_reading(family, _SIZES[self._size.currentIndex()])
