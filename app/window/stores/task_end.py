@@ -12,6 +12,7 @@ from app.window.rows import EndRow
 
 _CUT = "The last reply was cut short; what had come is kept."
 _STOPPED = "Stopped "
+_CLOSING = ("stopped", "limit", "error", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,14 @@ class TaskEnd:
     folded: Collection[str]
 
 
-def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> TaskEnd:
-    """Of an ended task and those of its nodes that are loaded; `is_whole` says that these are all."""
-    closing = nodes[-1] if nodes[-1].role == "system" else None
+def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> TaskEnd | None:
+    """Of an ended task and those of its nodes that are loaded; `is_whole` says that none is above them.
+
+    None where the branch leaves the task before its end: that stands in another branch.
+    """
+    closing = nodes[-1] if any(notice.kind in _CLOSING for notice in _notices(nodes[-1])) else None
+    if closing is None and not _is_last(task, nodes[-1]):
+        return None
     replies = [node for node in nodes if node.role == "assistant"]
     last = replies[-1] if replies else None
     broken = last if last is not None and last.status in ("cut", "failed") else None
@@ -39,6 +45,15 @@ def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> TaskEnd:
         retry_id=anew.id if anew is not None else None,
     )
     return TaskEnd(row, nodes[-1].id, {node.id for node in (closing, broken) if node is not None})
+
+
+def _is_last(task: Task, node: Node) -> bool:
+    """All other ends than a good one have a remark of the engine."""
+    return task.stop_reason in ("completed", None) and node.role != "user" and node.turn >= task.step_count
+
+
+def _notices(node: Node) -> list[NoticeBlock]:
+    return [block for block in node.blocks if isinstance(block, NoticeBlock)]
 
 
 def _without_echo(task: Task, last: Node | None) -> Task:
@@ -57,8 +72,7 @@ def _of_reply(broken: Node | None, task: Task) -> str:
 
 def _of_closing(closing: Node | None, task: Task) -> str:
     """Who stopped it, what was ended with it and what was not read; the error itself is the badge's own text."""
-    notices = [block.text for block in closing.blocks if isinstance(block, NoticeBlock)] if closing is not None else []
-    text = " ".join(notices)
+    text = " ".join(notice.text for notice in _notices(closing)) if closing is not None else ""
     if task.error:
         text = text.removeprefix(task.error).strip()
     if task.stop_reason == "manual_stop" and text.startswith(_STOPPED):

@@ -7,7 +7,7 @@ from app.protocol.tasks import Task
 from app.window.rows import EditRow, EndRow, ForkRow, OpenEndRow, TextRow, UserRow
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.task_options import TaskOptions
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
 from tests.support.store_engine import Mirror, StoreEngine, store_engine
 
@@ -73,7 +73,7 @@ class Talk:
 async def begin(stack: AsyncExitStack, home: Path, *replies: Reply) -> Talk:
     engine = await stack.enter_async_context(store_engine(home, ModelServer(replies=list(replies))))
     engine.parts.services.settings.set("default_api_base", engine.parts.model.url)
-    task = await engine.parts.start("write a poem")
+    task = await engine.parts.start("write a poem", approve="all")
     store, mirror = await engine.open(task.conversation_id)
     store.requests.options = TaskOptions("openai_compatible/test-model")
     await mirror.until("End")
@@ -105,6 +105,7 @@ async def test_a_reply_tried_again_stands_beside_the_old_one(tmp_path: Path) -> 
         assert talk.end.retry_id is not None
         talk.store.branches.retry(talk.end.retry_id)
         await talk.until_said("write a poem", "2/2", "Two.")
+        assert talk.mirror.kinds == ["User", "Fork", "Text", "End"], "the end of the first try is not on this branch"
         assert not talk.fork.is_user
         assert talk.end.retry_id is not None
         talk.store.branches.retry(talk.end.retry_id)
@@ -182,3 +183,18 @@ async def test_an_edit_that_is_refused_keeps_what_was_typed(tmp_path: Path) -> N
         assert talk.store.drafts.get(message) == "write an ode"
         talk.store.end_edit()
         assert talk.said == ["write a poem", "One."]
+
+
+async def test_a_fork_in_the_midst_of_a_task_does_not_show_how_the_task_ended(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        call = Call("shell", {"command": "true"})
+        talk = await begin(stack, tmp_path, Reply(text="First.", calls=(call,)), Reply(text="Second."))
+        first = next(row.node.id for row in talk.mirror.rows if isinstance(row, TextRow))
+        talk.store.branches.fork(first)
+        await talk.until_said("write a poem", "First.", "1 below")
+        assert talk.mirror.kinds == ["User", "Text", "Tool", "OpenEnd"]
+        below = talk.mirror.rows[-1]
+        assert isinstance(below, OpenEndRow)
+        talk.store.branches.switch(below.child_ids[0])
+        await talk.until_said("write a poem", "First.", "Second.")
+        assert talk.mirror.kinds[-1] == "End"
