@@ -21,10 +21,12 @@ def count(number: int, noun: str) -> str:
 
 def size(count_of_bytes: int) -> str:
     """In decimal units, as file managers have them."""
-    amount = float(count_of_bytes)
-    for unit in ("bytes", "KB", "MB"):
+    if count_of_bytes < 1000:
+        return count(count_of_bytes, "byte")
+    amount = count_of_bytes / 1000
+    for unit in ("KB", "MB"):
         if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "bytes" or amount >= 10 else f"{amount:.1f} {unit}"
+            return f"{amount:.0f} {unit}" if amount >= 10 else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} GB"
 

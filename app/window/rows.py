@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.protocol.asks import Ask
-from app.protocol.blocks import ImageBlock, NoticeBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import FileBlock, ImageBlock, NoticeBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.tasks import Task
 
@@ -61,6 +61,15 @@ class ImageRow:
     key: str
     node: Node
     image: ImageBlock
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A file that came with a message: named, not shown."""
+
+    key: str
+    node: Node
+    file: FileBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,5 +143,16 @@ class OpenEndRow:
 
 
 Row: TypeAlias = (
-    UserRow | TextRow | ThinkingRow | ToolRow | ImageRow | NoticeRow | AskRow | EndRow | EditRow | ForkRow | OpenEndRow
+    UserRow
+    | TextRow
+    | ThinkingRow
+    | ToolRow
+    | ImageRow
+    | FileRow
+    | NoticeRow
+    | AskRow
+    | EndRow
+    | EditRow
+    | ForkRow
+    | OpenEndRow
 )

@@ -4,6 +4,7 @@ from app.window.blocks.ask_block import AskBlock
 from app.window.blocks.block import BlockType
 from app.window.blocks.edit_block import EditBlock
 from app.window.blocks.end_block import EndBlock
+from app.window.blocks.file_block import FileBlock
 from app.window.blocks.fork_block import ForkBlock
 from app.window.blocks.image_block import ImageBlock
 from app.window.blocks.notice_block import NoticeBlock
@@ -16,6 +17,7 @@ from app.window.rows import (
     AskRow,
     EditRow,
     EndRow,
+    FileRow,
     ForkRow,
     ImageRow,
     NoticeRow,
@@ -33,6 +35,7 @@ BLOCKS: tuple[tuple[type[Row], BlockType], ...] = (
     (ThinkingRow, ThinkingBlock),
     (ToolRow, ToolBlock),
     (ImageRow, ImageBlock),
+    (FileRow, FileBlock),
     (NoticeRow, NoticeBlock),
     (AskRow, AskBlock),
     (EndRow, EndBlock),

@@ -11,6 +11,7 @@ from app.window.rows import (
     AskRow,
     EditRow,
     EndRow,
+    FileRow,
     ForkRow,
     ImageRow,
     NoticeRow,
@@ -34,8 +35,8 @@ def row_markdown(row: Row, *, is_open: bool) -> str:
             return "\n".join(("Thought", *_quoted(text))) if is_open else "Thought"
         case ToolRow():
             return _call(row) if is_open else line_words(row)
-        case ImageRow():
-            return "(a picture)"
+        case ImageRow() | FileRow():
+            return _attached(row)
         case NoticeRow(notice=notice):
             return plain(notice.text).strip()
         case AskRow(ask=ask):
@@ -55,6 +56,10 @@ def fenced(code: str, language: str = "") -> str:
     while mark in code:
         mark += "`"
     return f"{mark}{language}\n{code.rstrip()}\n{mark}"
+
+
+def _attached(row: ImageRow | FileRow) -> str:
+    return plain(row.file.path) if isinstance(row, FileRow) else "(a picture)"
 
 
 def _call(row: ToolRow) -> str:

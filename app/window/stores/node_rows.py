@@ -4,9 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.protocol.asks import Ask
-from app.protocol.blocks import ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import (
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from app.protocol.conversations import Node
-from app.window.rows import AskRow, ImageRow, NoticeRow, Row, TextRow, ThinkingRow, ToolRow, UserRow
+from app.window.rows import AskRow, FileRow, ImageRow, NoticeRow, Row, TextRow, ThinkingRow, ToolRow, UserRow
 from app.window.stores.draft import key, text_rows
 from app.window.stores.markdown import split
 
@@ -34,7 +42,9 @@ def node_rows(node: Node, belongings: Belongings) -> list[Row]:
 def _user_rows(node: Node) -> list[Row]:
     text = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
     words: list[Row] = [UserRow(key(node, 0), node, text)] if text else []
-    return [*words, *_image_rows(node, node.blocks)]
+    files = [block for block in node.blocks if isinstance(block, FileBlock)]
+    named = [FileRow(f"{node.id}/file/{number}", node, file) for number, file in enumerate(files)]
+    return [*words, *_image_rows(node, node.blocks), *named]
 
 
 def _plain_rows(node: Node) -> list[Row]:

@@ -10,6 +10,7 @@ from app.window.rows import (
     AskRow,
     EditRow,
     EndRow,
+    FileRow,
     ForkRow,
     ImageRow,
     NoticeRow,
@@ -42,7 +43,7 @@ def row_text(row: Row) -> str:
             return "\n".join(text for text in (said, " ".join(remarks)) if text)
         case AskRow(ask=ask):
             return plain(ask.text)
-        case ImageRow() | EditRow() | ForkRow() | OpenEndRow():
+        case ImageRow() | FileRow() | EditRow() | ForkRow() | OpenEndRow():
             return ""
         case _:
             assert_never(row)

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QImageReader
+from PySide6.QtGui import QImageReader, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QWidget
 
 from app.window.theme.theme import Theme
@@ -71,6 +71,10 @@ class AttachmentsView(QScrollArea):
             self._take_away(path)
         self._show()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
     def _refusal(self, path: str) -> str:
         name = Path(path).name
         try:
@@ -96,10 +100,15 @@ class AttachmentsView(QScrollArea):
         chip.deleteLater()
 
     def _show(self) -> None:
-        bar = self.horizontalScrollBar().sizeHint().height() if len(self._chips) > 2 else 0
-        self.setFixedHeight(self._inner.sizeHint().height() + bar)
         self.setVisible(bool(self._chips))
+        self._fit()
         self.changed.emit()
+
+    def _fit(self) -> None:
+        """As high as a chip, and the bar where they are too many for the width."""
+        wanted = self._inner.sizeHint()
+        bar = self.horizontalScrollBar().sizeHint().height() if wanted.width() > self.width() else 0
+        self.setFixedHeight(wanted.height() + bar)
 
     def _on_removed(self, path: str) -> None:
         place = self.paths.index(path)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.window.models import ModelStore
 from app.window.pasted import PastedPictures
+from app.window.rows import FileRow, ImageRow
 from app.window.theme.theme import Theme
 from app.window.views.chip import AttachmentChip
 from app.window.views.drop_hint import DropHint
@@ -67,6 +68,9 @@ async def test_a_picture_and_a_file_that_are_dropped_go_with_the_message(person:
     await person.finish()
     sent = str(person.server.requests[-1].body["messages"])
     assert "What is this?" in sent and str(notes) in sent and "data:image/png;base64," in sent
+    rows = [person.view.store.row(index) for index in range(person.view.store.count())]
+    assert [row.image.name for row in rows if isinstance(row, ImageRow)] == ["shot.png"]
+    assert [row.file.name for row in rows if isinstance(row, FileRow)] == ["notes.txt"]
 
 
 async def test_a_pasted_picture_is_a_file_of_its_owner_alone_and_gone_when_it_is_taken_away(person: Desk) -> None:
