@@ -21,7 +21,7 @@ class TreeLine:
 
     `number` of `count` is the place in a fork, 0 where there is none. `turns` are the replies that are folded in,
     `tasks` those that worked here first. `is_side` is true where it leaves the line to the left of it, `goes_on` where
-    its own line goes on below, and `goes_on_in_front` where that is the branch in front.
+    its own line goes on below, and `goes_on_in_front` where the branch in front does.
     """
 
     node_id: str
@@ -96,9 +96,12 @@ class _Lines:
         trunk = max(children, key=self._newest.__getitem__)
         straight, count = max(depth, 0), len(children) if len(children) > 1 else 0
         starts = [_Start(trunk, straight, lanes[:straight], children.index(trunk) + 1 if count else 0, count, False)]
-        beside = (*lanes[:straight], trunk in self._front)
-        sides = [(number, child) for number, child in enumerate(children, 1) if child != trunk]
-        starts.extend(_Start(child, straight + 1, beside, number, count, True) for number, child in reversed(sides))
+        goes_past = trunk in self._front
+        for number in range(len(children), 0, -1):
+            child = children[number - 1]
+            if child != trunk:
+                starts.append(_Start(child, straight + 1, (*lanes[:straight], goes_past), number, count, True))
+                goes_past = goes_past or child in self._front
         return starts
 
     def _segment(self, first: str) -> list[str]:
@@ -112,7 +115,6 @@ class _Lines:
 
     def _line(self, start: _Start, segment: list[str], below: list[_Start], *, is_first: bool) -> TreeLine:
         node = self._nodes[start.node_id]
-        trunk = below[0].node_id if below else None
         return TreeLine(
             node_id=node.id,
             role=node.role,
@@ -128,8 +130,8 @@ class _Lines:
             is_first=is_first,
             is_in_front=node.id in self._front,
             is_head=self._head_id in segment,
-            goes_on=trunk is not None,
-            goes_on_in_front=trunk in self._front,
+            goes_on=bool(below),
+            goes_on_in_front=any(one.node_id in self._front for one in below),
         )
 
 

@@ -60,12 +60,15 @@ class TreeDelegate(QStyledItemDelegate):
         lanes = line.lanes[line.depth - shown :]
         middle = place.top() + tokens.space_tight + self._high(tokens.size_base) / 2
         top = middle if line.is_first else float(place.top())
+        own = self._lane(place, shown)
+        turn = (self._lane(place, shown - 1), own, top, middle)
+        if line.is_side and not line.is_in_front:
+            self._paint_turn(painter, *turn, in_front=False)
         for step, in_front in enumerate(lanes):
             self._stroke(painter, in_front, QPointF(self._lane(place, step), top), place.bottom() + 1.0)
-        own = self._lane(place, shown)
-        if line.is_side:
-            self._paint_turn(painter, self._lane(place, shown - 1), own, top, middle, in_front=line.is_in_front)
-        elif not line.is_first:
+        if line.is_side and line.is_in_front:  # what is in front is painted over what is not
+            self._paint_turn(painter, *turn, in_front=True)
+        if not (line.is_side or line.is_first):
             self._stroke(painter, line.is_in_front, QPointF(own, top), middle)
         if line.goes_on:
             self._stroke(painter, line.goes_on_in_front, QPointF(own, middle), place.bottom() + 1.0)
