@@ -19,7 +19,7 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def size(count_of_bytes: int) -> str:
+def file_size(count_of_bytes: int) -> str:
     """In decimal units, as file managers have them."""
     if count_of_bytes < 1000:
         return count(count_of_bytes, "byte")

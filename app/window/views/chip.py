@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QImageReader, QKeyEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel
 
-from app.client.figures import size
+from app.client.figures import file_size
 from app.window.theme.theme import Theme
 from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.icon_button import IconButton
@@ -75,6 +75,6 @@ def _thumbnail(path: str, side: int) -> QPixmap | None:
 
 def _size_of(path: str) -> str:
     try:
-        return size(Path(path).stat().st_size)
+        return file_size(Path(path).stat().st_size)
     except OSError:
         return "gone"
