@@ -21,6 +21,7 @@ from app.window.stores.queue import QueueStore
 from app.window.stores.requests import Requests, is_working
 from app.window.stores.row_list import RowList
 from app.window.stores.session import Session
+from app.window.stores.sought import Sought
 from app.window.stores.tasks import TaskStore
 
 NEW_TITLE = "New conversation"
@@ -68,11 +69,12 @@ class ConversationStore(QObject):
         self._rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
         self._is_loaded = conversation_id is None
         self._is_loading_older = False
-        self._sought: tuple[str, int] | None = None
+        self._sought: Sought | None = None
         self._is_held = False
         self.requests.stored.connect(self._on_stored)
         asks.changed.connect(self._on_asks_changed)
         self.requests.failed.connect(self.failed)
+        self.requests.failed.connect(self._on_refused)
         self.branches.resent.connect(self._on_resent)
 
     @property
@@ -126,9 +128,12 @@ class ConversationStore(QObject):
         """The node that a row belongs to and the row's number among the node's: what `seek` takes."""
         return self._rows.place_of(index)
 
-    def seek(self, node_id: str, number: int = 0) -> None:
-        """Load what is needed to show a row of this node: `reached` tells where it is, `missed` that there is none."""
-        self._sought = (node_id, number)
+    def seek(self, node_id: str, number: int = 0, *, switches: bool = False) -> None:
+        """Load what is needed to show a row of this node: `reached` tells where it is, `missed` that there is none.
+
+        With `switches` the agent goes to the branch that the node is on, where that is another one.
+        """
+        self._sought = Sought(node_id, number, switches)
         self._go_on_seeking()
 
     def edit(self, node_id: str) -> None:
@@ -224,17 +229,24 @@ class ConversationStore(QObject):
                 self._rows.put(node_id, self._branch.rows(node_id))
 
     def _go_on_seeking(self) -> None:
-        if self._sought is None or not self._is_loaded or self._is_held:
+        sought = self._sought
+        if sought is None or sought.is_switching or not self._is_loaded or self._is_held:
             return
-        node_id, number = self._sought
-        if self._branch.holds(node_id):
+        if self._branch.holds(sought.node_id):
             self._sought = None
-            self.reached.emit(self._rows.index_of(self._branch.shown_at(node_id), number))
+            self.reached.emit(self._rows.index_of(self._branch.shown_at(sought.node_id), sought.number))
         elif self.has_older:
             self.load_older()
+        elif sought.switches and not self.branches.locked:
+            self._sought = Sought(sought.node_id, sought.number, switches=False, is_switching=True)
+            self.branches.switch(sought.node_id)
         else:
             self._sought = None
             self.missed.emit()
+
+    def _on_refused(self) -> None:
+        if self._sought is not None and self._sought.is_switching:
+            self._sought = None
 
     def _on_older_failed(self, why: str) -> None:
         self._sought = None
@@ -273,6 +285,8 @@ class ConversationStore(QObject):
             self._is_loaded = True
             self.reset.emit()
             self.loaded.emit()
+        if self._sought is not None:
+            self._sought = self._sought.arrived()
         self._go_on_seeking()
 
     async def _load_older(self, conversation_id: str) -> None:

@@ -27,7 +27,7 @@ from app.window.widgets.banner import Banner
 if TYPE_CHECKING:
     from app.window.views.find_bar import FindBar
 
-_NOT_HERE = "That message stands in another branch of this conversation, which cannot be shown yet."
+_NOT_HERE = "That message stands in another branch. It can be shown when the agent is done here."
 _INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
 
 _DROP = "Drop files and pictures to attach them"
@@ -99,9 +99,9 @@ class ConversationView(QWidget):
         return Place(*self.store.place_of(place[0]), place[1]) if place is not None else None
 
     def go_to(self, node_id: str) -> None:
-        """Show a node, loading what is needed; it is told if that cannot be."""
+        """Show a node, in whatever branch it stands, loading what is needed; it is told if that cannot be."""
         self._wanted = None
-        self.store.seek(node_id)
+        self.store.seek(node_id, switches=True)
 
     def return_to(self, place: Place) -> None:
         """As `go_to`, but a place that is no more is no news."""

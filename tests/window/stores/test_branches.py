@@ -198,3 +198,23 @@ async def test_a_fork_in_the_midst_of_a_task_does_not_show_how_the_task_ended(tm
         talk.store.branches.switch(below.child_ids[0])
         await talk.until_said("write a poem", "First.", "Second.")
         assert talk.mirror.kinds[-1] == "End"
+
+
+async def test_a_message_in_another_branch_is_gone_to_but_a_remembered_place_is_not(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        talk = await begin(stack, tmp_path, ONE, TWO)
+        old = talk.message
+        talk.store.branches.resend(old, "write an ode", ())
+        await talk.until_said("write an ode", "2/2", "Two.")
+        reached: list[int] = []
+        missed: list[bool] = []
+        talk.store.reached.connect(reached.append)
+        talk.store.missed.connect(lambda: missed.append(True))
+        talk.store.seek(old)
+        assert missed == [True] and not talk.store.is_seeking
+        talk.store.seek(old, switches=True)
+        await until(lambda: reached == [0])
+        await talk.until_said("write a poem", "1/2", "One.")
+        talk.store.seek("no such node", switches=True)
+        await until(lambda: bool(talk.trouble))
+        assert not talk.store.is_seeking
