@@ -8,6 +8,7 @@ from PySide6.QtGui import (
     QTextCharFormat,
     QTextCursor,
     QTextDocument,
+    QTextOption,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QWidget
@@ -62,9 +63,16 @@ class CodeView(TextView):
         self._wants_end = self._follows
         self._go_to_end()
 
+    def set_wraps(self, wraps: bool) -> None:
+        """Whether long lines are broken, or go on to the right."""
+        mode = QTextOption.WrapMode
+        self.setWordWrapMode(mode.WrapAtWordBoundaryOrAnywhere if wraps else mode.NoWrap)
+
     def heightForWidth(self, width: int) -> int:
-        """Of the lines: nothing wraps. The horizontal bar needs its place too."""
+        """Of the lines, where nothing wraps. The horizontal bar needs its place too."""
         document = self.document()
+        if self.wordWrapMode() != QTextOption.WrapMode.NoWrap:
+            return super().heightForWidth(width)
         lines = document.blockCount()
         if self._most_lines:
             lines = min(lines, self._most_lines)

@@ -26,12 +26,17 @@ class ReplyBlock(Block):
         self._prose = TextView(theme, "Reply", self)
         self._prose.link.connect(actions.open_link)
         self._table: TableView | None = None
+        self._wraps = False
         self._code: CodeCard | None = None
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(theme.tokens.space_tight)
         self._column.addWidget(self._step)
         self._column.addWidget(self._prose)
+
+    def set_open(self, is_open: bool) -> None:
+        """Long lines of code are broken: what a person can open in a text."""
+        self._wraps = is_open
 
     def set_row(self, row: Row) -> None:
         assert isinstance(row, TextRow)
@@ -46,7 +51,7 @@ class ReplyBlock(Block):
         if self._table is not None:
             self._table.setVisible(is_table)
         if fence is not None:
-            self._card().show_fence(fence, is_finished=not row.streaming)
+            self._card().show_fence(fence, is_finished=not row.streaming, wraps=self._wraps)
             self._card().setVisible(True)
             return
         if self._code is not None:
@@ -73,5 +78,11 @@ class ReplyBlock(Block):
         """Made for the first fence: most blocks never show one."""
         if self._code is None:
             self._code = CodeCard(self.theme, self.intents, self)
+            self._code.wrap_changed.connect(self._on_wrap_changed)
             self._column.addWidget(self._code)
         return self._code
+
+    def _on_wrap_changed(self, wraps: bool) -> None:
+        self._wraps = wraps
+        self.opened.emit(wraps)
+        self.resized.emit()

@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from app.client.characters import output_text, plain
+from app.protocol.asks import Ask
 from app.window.blocks.ask_card import outcome
 from app.window.blocks.end_block import ending_words
 from app.window.blocks.tool_block import line_words
@@ -32,15 +33,15 @@ def row_markdown(row: Row, *, is_open: bool) -> str:
         case TextRow(markdown=markdown):
             return markdown.strip("\n")
         case ThinkingRow(text=text):
-            return "\n".join(("Thought", *_quoted(text))) if is_open else "Thought"
+            return _thought(text, is_open)
         case ToolRow():
-            return _call(row) if is_open else line_words(row)
+            return _call(row, is_open)
         case ImageRow() | FileRow():
             return _attached(row)
         case NoticeRow(notice=notice):
             return plain(notice.text).strip()
         case AskRow(ask=ask):
-            return plain(ask.text) if ask.status == "waiting" else f"{plain(ask.text)}\n{outcome(ask)}"
+            return _ask(ask)
         case EndRow(task=task, remarks=remarks):
             said = task.summary or task.error
             return "\n\n".join(text for text in (ending_words(task), said, " ".join(remarks)) if text)
@@ -62,7 +63,17 @@ def _attached(row: ImageRow | FileRow) -> str:
     return plain(row.file.path) if isinstance(row, FileRow) else "(a picture)"
 
 
-def _call(row: ToolRow) -> str:
+def _ask(ask: Ask) -> str:
+    return plain(ask.text) if ask.status == "waiting" else f"{plain(ask.text)}\n{outcome(ask)}"
+
+
+def _thought(text: str, is_open: bool) -> str:
+    return "\n".join(("Thought", *_quoted(text))) if is_open else "Thought"
+
+
+def _call(row: ToolRow, is_open: bool) -> str:
+    if not is_open:
+        return line_words(row)
     diff = diff_of(row)
     output = output_text(row.result.text if row.result else row.output)
     body = fenced(diff, "diff") if diff else fenced(output) if output.strip() else ""

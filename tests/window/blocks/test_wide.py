@@ -83,3 +83,19 @@ def test_a_card_is_opened_and_closed_by_the_keyboard_alone(show: MakeBlock) -> N
         QTest.keyClick(line, key)
         states.append(line.isChecked())
     assert states == [True, True, False, True, False]
+
+
+def test_long_lines_of_code_are_broken_when_wanted(show: MakeBlock) -> None:
+    code = "```text\n" + "word " * 60 + "\nend\n```"
+    block = show(reply(code))
+    view = part(block, CodeView, "Code, text")
+    before = block.height_for(WIDTH)
+    assert view.horizontalScrollBar().maximum() > 0
+    part(block, QToolButton, "Wrap long lines").click()
+    block.resize(WIDTH, block.height_for(WIDTH))
+    assert view.horizontalScrollBar().maximum() == 0
+    assert block.height() > before + 2 * view.line_height()
+    block.set_open(False)
+    block.set_row(reply("```\nshort\n```"))
+    assert [button for button in block.findChildren(QToolButton) if button.accessibleName().startswith("Wrap")]
+    assert not [b for b in block.findChildren(QToolButton) if b.isVisible() and b.accessibleName().startswith("Wrap")]
