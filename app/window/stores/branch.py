@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from app.protocol.agents import Agent
-from app.protocol.asks import Ask
 from app.protocol.blocks import ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Fork, Node
 from app.protocol.events import TextDelta, ToolOutput
 from app.protocol.tasks import Task
-from app.window.rows import AskRow, EditRow, ForkRow, NoticeRow, OpenEndRow, Row, UserRow
+from app.window.rows import EditRow, ForkRow, NoticeRow, OpenEndRow, Row, UserRow
+from app.window.stores.ask_places import AskPlaces
 from app.window.stores.draft import Draft
 from app.window.stores.forks import Forks
 from app.window.stores.node_rows import Belongings, node_rows
@@ -36,10 +36,7 @@ class Branch:
         self._tasks: dict[str, Task] = {}
         self._of_task: dict[str, list[str]] = {}
         self._forks = Forks()
-        self._asks: dict[str, Ask] = {}
-        self._asks_at: dict[str, list[str]] = {}
-        self._others: dict[str, tuple[Ask, ...]] = {}
-        self._lost: set[str] = set()  # asks whose node is not loaded
+        self.asks = AskPlaces(self._order, self._nodes)
         self._edited: str | None = None
 
     @property
@@ -84,7 +81,7 @@ class Branch:
         for node in (*kept, *page):
             self._append(node)
         self._drafts = {node_id: draft for node_id, draft in self._drafts.items() if self._is_streaming(node_id)}
-        self._place_asks()
+        self.asks.place_all()
 
     def prepend(self, page: Sequence[Node], has_older: bool, forks: Iterable[Fork]) -> Sequence[str]:
         """Put an older page above. Returns its nodes' ids, then those of others that it touches."""
@@ -98,14 +95,14 @@ class Branch:
         self._of_task.clear()
         for node in (*page, *later):
             self._append(node)
-        self._place_asks()
+        self.asks.place_all()
         return [*(node.id for node in page), *unowned, *(each for each in ends if each not in unowned)]
 
     def put(self, node: Node) -> Sequence[str]:
         """Add a node at the end, or finish a streaming one; nothing if it belongs to another branch."""
         if node.id in self._nodes:
             self._take(node)
-            self._place_lost(node)
+            self.asks.place_lost(node)
             return self._touched(node)
         if self._order and node.parent_id != self._order[-1]:
             return self._beside(node)
@@ -113,7 +110,7 @@ class Branch:
         before = self._order[-1:]
         ended = self._end_of(node)
         self._append(node)
-        self._place_lost(node)
+        self.asks.place_lost(node)
         return [*dict.fromkeys((*ended, *before)), *self._touched(node)]
 
     def put_task(self, task: Task) -> Sequence[str]:
@@ -139,21 +136,6 @@ class Branch:
         """What a person said last, as far as it is loaded."""
         return next((node_id for node_id in reversed(self._order) if self._nodes[node_id].role == "user"), None)
 
-    def put_ask(self, ask: Ask) -> Sequence[str]:
-        known = self._asks.get(ask.id)
-        if known is not None and ask.status == "waiting":
-            return ()  # read before it was settled, or said again
-        self._asks[ask.id] = ask
-        place = self._place(ask)
-        return [place] if place else []
-
-    def put_others(self, ask_id: str, others: tuple[Ask, ...]) -> Sequence[str]:
-        """What waits for just the same as this ask."""
-        if self._others.get(ask_id, ()) == others:
-            return ()
-        self._others[ask_id] = others
-        return [node_id for node_id, ask_ids in self._asks_at.items() if ask_id in ask_ids]
-
     def add_text(self, delta: TextDelta) -> Sequence[str]:
         draft = self._drafts.get(delta.node_id)
         if draft is None:
@@ -171,13 +153,11 @@ class Branch:
 
     def rows(self, node_id: str) -> list[Row]:
         node = self._nodes[node_id]
-        asks = [self._asks[ask_id] for ask_id in self._asks_at.get(node_id, ())]
-        asks.sort(key=lambda ask: (ask.created_at, ask.id))
         draft = self._drafts.get(node_id)
         if draft is not None:
             return draft.rows()
-        belongings = Belongings(self._results.get(node_id, {}), self._outputs.get(node_id, {}), asks)
-        rows = [self._with_others(row) for row in node_rows(node, belongings)]
+        belongings = Belongings(self._results.get(node_id, {}), self._outputs.get(node_id, {}), self.asks.at(node_id))
+        rows = [self.asks.with_others(row) for row in node_rows(node, belongings)]
         if node_id == self._edited:
             rows = [_edited(row) for row in rows]
         end = self._end(node)
@@ -282,49 +262,12 @@ class Branch:
         ]
         return [*(owner for owner in owners if owner), node.id]
 
-    def _with_others(self, row: Row) -> Row:
-        if not isinstance(row, AskRow) or row.ask.status != "waiting":
-            return row
-        return replace(row, others=self._others.get(row.ask.id, ()))
-
     def _is_owned(self, node: Node) -> bool:
         calls = [block.call_id for block in node.blocks if isinstance(block, ToolResultBlock)]
         return all((node.task_id, call_id) in self._owners for call_id in calls)
 
     def _is_streaming(self, node_id: str) -> bool:
         return node_id in self._nodes and self._nodes[node_id].status == "streaming"
-
-    def _place_asks(self) -> None:
-        self._asks_at.clear()
-        self._lost.clear()
-        for ask in self._asks.values():
-            self._place(ask)
-
-    def _place_lost(self, node: Node) -> None:
-        """After a loss of the line asks are replayed before the nodes that they belong to."""
-        for ask_id in tuple(self._lost):
-            if self._asks[ask_id].task_id == node.task_id:
-                self._place(self._asks[ask_id])
-
-    def _place(self, ask: Ask) -> str | None:
-        """The node after which it was raised: for a call the reply that has it."""
-        for node_id in self._candidates(ask):
-            node = self._nodes[node_id]
-            if node.task_id == ask.task_id and node.created_at <= ask.created_at and self._can_raise(node, ask):
-                placed = self._asks_at.setdefault(node_id, [])
-                if ask.id not in placed:
-                    placed.append(ask.id)
-                self._lost.discard(ask.id)
-                return node_id
-        self._lost.add(ask.id)
-        return None
-
-    def _candidates(self, ask: Ask) -> Iterable[str]:
-        known = next((node_id for node_id, asks in self._asks_at.items() if ask.id in asks), None)
-        return reversed(self._order) if known is None else (known,)
-
-    def _can_raise(self, node: Node, ask: Ask) -> bool:
-        return ask.kind == "limit" or (node.role == "assistant" and node.status != "streaming")
 
 
 def _edited(row: Row) -> Row:

@@ -184,13 +184,13 @@ class ConversationStore(QObject):
         self.taskMessage.emit(node)
 
     def put_ask(self, ask: Ask) -> None:
-        self._touch(self._branch.put_ask(ask))
+        self._touch(self._branch.asks.put(ask))
 
     def _on_asks_changed(self) -> None:
         """Equal ones may have come or gone anywhere."""
         for ask in self.waiting:
             others = tuple(other for other in self._asks.equal_to(ask) if other.id != ask.id)
-            self._touch(self._branch.put_others(ask.id, others))
+            self._touch(self._branch.asks.put_others(ask.id, others))
 
     def put_agent(self, update: AgentUpdate) -> None:
         """A head that moved to a node that is not here, or back, shows another branch."""
@@ -272,7 +272,7 @@ class ConversationStore(QObject):
             self._tasks.put(task)
             self._branch.put_task(task)
         for ask in snapshot.asks:
-            self._branch.put_ask(ask)
+            self._branch.asks.put(ask)
         self.branches.agent = snapshot.agents[-1] if snapshot.agents else None
         self._branch.show(snapshot.nodes, snapshot.has_more_nodes, snapshot.forks)
 

@@ -44,7 +44,7 @@ class Past:
     async def _load_asks(self, task_ids: tuple[str, ...]) -> None:
         result = await self._session.call(ASK_LIST, AskListParams(waiting=False, task_ids=task_ids))
         for ask in result.asks:
-            self._branch.put_ask(ask)
+            self._branch.asks.put(ask)
         self._with_asks.update(task_ids)
 
 
