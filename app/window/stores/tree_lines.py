@@ -91,16 +91,16 @@ class _Lines:
     def _next(self, node_id: str, depth: int, lanes: tuple[bool, ...]) -> list[_Start]:
         """What follows a node, the last one to be drawn first: side branches, oldest first, then what goes on."""
         children = self._children.get(node_id, [])
-        if not children:
-            return []
+        if len(children) < 2:
+            return [_Start(child, max(depth, 0), lanes, 0, 0, False) for child in children]
         trunk = max(children, key=self._newest.__getitem__)
-        straight, count = max(depth, 0), len(children) if len(children) > 1 else 0
-        starts = [_Start(trunk, straight, lanes[:straight], children.index(trunk) + 1 if count else 0, count, False)]
+        straight, count = max(depth, 0), len(children)
+        starts = [_Start(trunk, straight, lanes, children.index(trunk) + 1, count, False)]
         goes_past = trunk in self._front
         for number in range(len(children), 0, -1):
             child = children[number - 1]
             if child != trunk:
-                starts.append(_Start(child, straight + 1, (*lanes[:straight], goes_past), number, count, True))
+                starts.append(_Start(child, straight + 1, (*lanes, goes_past), number, count, True))
                 goes_past = goes_past or child in self._front
         return starts
 
@@ -124,7 +124,7 @@ class _Lines:
             lanes=start.lanes,
             number=start.number,
             count=start.count,
-            turns=sum(1 for one in segment if self._nodes[one].role == "assistant"),
+            turns=len(segment) - (node.role == "user"),
             tasks=tuple(self._tasks[one] for one in segment if one in self._tasks),
             is_side=start.is_side,
             is_first=is_first,
