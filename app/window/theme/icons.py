@@ -4,14 +4,12 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QRectF, Qt
-from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtCore import QByteArray, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QIcon, QIconEngine, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
 _FOLDER = Path(str(files("resources") / "icons"))
 _APP_ICONS = Path(str(files("resources") / "app_icon"))
-_PIXELS = (16, 20, 24, 32, 40, 48, 64)
-"""16 and 20 at scales 1, 1.5, 2 and 3, and what empty places show."""
 
 
 def app_icon() -> QIcon:
@@ -24,21 +22,42 @@ def app_icon() -> QIcon:
 
 def draw(name: str, colour: str, disabled: str) -> QIcon:
     """The icon `name`, in `colour` and, where its button is disabled, in `disabled`."""
-    icon = QIcon()
-    for mode, tint in ((QIcon.Mode.Normal, colour), (QIcon.Mode.Disabled, disabled)):
-        renderer = QSvgRenderer(QByteArray(_outline(name).replace("currentColor", tint).encode()))
-        for pixels in _PIXELS:
-            icon.addPixmap(_picture(renderer, pixels), mode)
-    return icon
+    return QIcon(_Outline(name, colour, disabled))
 
 
-def _picture(renderer: QSvgRenderer, pixels: int) -> QPixmap:
-    picture = QPixmap(pixels, pixels)
-    picture.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(picture)
-    renderer.render(painter, QRectF(0, 0, pixels, pixels))
-    painter.end()
-    return picture
+class _Outline(QIconEngine):
+    """Draws a size when it is asked for, and keeps it: to draw all of all icons took a tenth of the first paint."""
+
+    def __init__(self, name: str, colour: str, disabled: str) -> None:
+        super().__init__()
+        self._look = (name, colour, disabled)
+        self._drawn: dict[tuple[int, int, bool], QPixmap] = {}
+
+    def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
+        key = (size.width(), size.height(), mode == QIcon.Mode.Disabled)
+        if key not in self._drawn:
+            self._drawn[key] = self._picture(size, mode)
+        return self._drawn[key]
+
+    def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
+        self._renderer(mode).render(painter, QRectF(rect))
+
+    def clone(self) -> QIconEngine:
+        return _Outline(*self._look)
+
+    def _picture(self, size: QSize, mode: QIcon.Mode) -> QPixmap:
+        picture = QPixmap(size)
+        picture.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(picture)
+        side = min(size.width(), size.height())
+        self._renderer(mode).render(painter, QRectF((size.width() - side) / 2, (size.height() - side) / 2, side, side))
+        painter.end()
+        return picture
+
+    def _renderer(self, mode: QIcon.Mode) -> QSvgRenderer:
+        name, colour, disabled = self._look
+        tint = disabled if mode == QIcon.Mode.Disabled else colour
+        return QSvgRenderer(QByteArray(_outline(name).replace("currentColor", tint).encode()))
 
 
 @cache
