@@ -97,3 +97,25 @@ async def test_going_to_another_branch_shows_it_there_and_to_the_same_one_only_s
         await until(lambda: len(reached) == 2)
         assert store.place_of(reached[1])[0] == tree.lines[1].node_id
         assert store.branches.agent == agent
+
+
+async def test_while_the_agent_works_no_other_branch_is_gone_to_and_that_is_told(tmp_path: Path) -> None:
+    replies = [Reply(text="One."), Reply(text="Two."), shell("sleep 60")]
+    async with store_engine(tmp_path, ModelServer(replies=replies)) as engine:
+        first = await say(engine, "first")
+        reply = engine.parts.watcher.nodes()[1]
+        await retry(engine, reply.id)
+        started = await engine.parts.start("work", conversation_id=first.conversation_id)
+        await engine.parts.watcher.task(started.id, lambda task: task.status == "tool_executing")
+        store, _ = await engine.open(first.conversation_id)
+        told: list[str] = []
+        store.failed.connect(told.append)
+        tree = TreeStore(store, engine.stores.session)
+        tree.open()
+        await until(lambda: said(tree) == ["first", "One.", "Two.", "work <"])
+        tree.go(reply.id)
+        assert told and "at work" in told[0]
+        await engine.parts.services.runner.stop(started.id, "the test")
+        await until(lambda: not store.branches.locked)
+        tree.go(reply.id)
+        await until(lambda: said(tree) == ["first", "One. <", "Two.", "work"])

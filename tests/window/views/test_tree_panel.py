@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QListView
+from PySide6.QtWidgets import QListView, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
@@ -12,6 +12,7 @@ from app.window.stores.conversation import ConversationStore
 from app.window.stores.tree import TreeStore
 from app.window.theme.theme import Theme
 from app.window.views.tree_panel import TreePanelView
+from app.window.views.tree_split import TreeSplit
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 from tests.support.until import until
@@ -75,3 +76,38 @@ async def test_enter_goes_to_the_branch_of_a_line(tmp_path: Path, theme: Theme, 
         await until(lambda: store.holds(reply.id))
         await until(lambda: [line.is_head for line in panel.lines] == [False, True, False])
         assert places.currentIndex().row() == 1
+
+
+async def test_the_tree_opens_beside_a_conversation_with_the_keyboard_and_closes_again(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    replies = [Reply(text=text) for text in ("Roses.", "Violets.", "Lilies.")]
+    async with store_engine(tmp_path, ModelServer(replies=replies)) as engine:
+        task = await say(engine)
+        await retry(engine, engine.parts.watcher.nodes()[1].id)
+        store, _ = await engine.open(task.conversation_id)
+        split = TreeSplit(QWidget(), store, engine.stores.session, theme)
+        qtbot.addWidget(split)
+        split.resize(900, 400)
+        split.show()
+        left: list[bool] = []
+        split.left.connect(lambda: left.append(True))
+        assert split.panes == ()
+        split.toggle()
+        (panel,) = split.panes
+        assert isinstance(panel, TreePanelView)
+        await until(lambda: len(panel.lines) == 3)
+        assert isinstance(split.focusWidget(), QListView)
+        split.toggle()
+        assert (split.panes, left) == ((), [True])
+        await retry(engine, engine.parts.watcher.nodes()[1].id)
+        split.toggle()
+        await until(lambda: len(panel.lines) == 4)
+
+
+async def test_before_the_first_task_the_tree_says_how_branches_come_to_be(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        panel = panel_on(engine.stores.open(None), engine, theme, qtbot)
+        assert "This conversation has one branch" in panel.note
