@@ -1,0 +1,18 @@
+"""What waits for an agent, through the dispatcher: its methods are served, and refusals are told in words."""
+
+from tests.support.engine_server import EngineServer
+from tests.support.raw_client import error_of, raw_client
+
+
+async def test_a_text_that_was_read_is_refused_as_a_conflict(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        changed = await client.ask("task/change_queued", 1, taskId="t", queuedId="q", text="other", place=0)
+        removed = await client.ask("task/remove_queued", 2, taskId="t", queuedId="q")
+    assert [error_of(answer)[1:] for answer in (changed, removed)] == [("conflict", "The agent has read it.")] * 2
+
+
+async def test_a_kind_or_a_field_that_there_is_not_is_refused(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        kind = await client.ask("task/change_queued", 1, taskId="t", queuedId="q", kind="later")
+        field = await client.ask("task/steer", 2, taskId="t", text="x", files=["/etc/passwd"])
+    assert [error_of(answer)[1] for answer in (kind, field)] == ["invalid_params"] * 2
