@@ -81,3 +81,21 @@ async def test_an_engine_ends_also_while_the_end_of_a_task_cannot_be_saved(tmp_p
     async with engine_parts(tmp_path, ModelServer()) as engine:
         task = await engine.services.database.tasks.get(started.id)
         assert task is not None and task.status == "interrupted"
+
+
+async def test_words_that_could_not_be_saved_are_refused_and_not_read(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    replies = [Reply(calls=UPDATE.calls, gate=gate), Reply(text="Done.")]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        started = await engine.start()
+        await engine.model.request(0)
+        with full_disk(engine.services.paths.database):
+            with pytest.raises(StorageError, match="disk is full"):
+                await engine.say(started.id, "rather that")
+            with pytest.raises(StorageError):
+                await engine.services.log.flush()
+        assert [entry.text for entry in (await engine.say(started.id, "or this")).queue] == ["or this"]
+        gate.set()
+        assert (await engine.watcher.end(started.id)).summary == "Done."
+        assert "rather that" not in str(engine.model.requests[1].messages)
+        assert "or this" in str(engine.model.requests[1].messages)
