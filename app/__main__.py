@@ -1,5 +1,6 @@
 """`errand` and `python -m app`: the engine, the window, and for everything else the command line."""
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -60,6 +61,8 @@ def _window(arguments: list[str]) -> int:
 
 def _open(paths: "Paths", lock: "FileLock | None", *, quick: bool) -> int:
     """Qt needs libraries of the system, and says which one is missing."""
+    if not quick:
+        gc.disable()  # a hundred collections of what stays anyway, 20 ms; the first paint enables it
     try:
         from app.window.main import main as window
     except ImportError as error:

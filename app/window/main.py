@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import sys
 from collections.abc import Coroutine
@@ -96,6 +97,8 @@ async def _show_window(
     window.closed.connect(closed.set)
     window.show()
     await first_paint(window)
+    gc.freeze()
+    gc.enable()
     _log.info("The window is painted")
     window.desk.restore()
     if not stores.session.has_line:
