@@ -41,6 +41,19 @@ class UnreadStore(QObject):
             self._state.save_soon()
             self.changed.emit()
 
+    def dismiss(self, task_id: str) -> None:
+        """The person has seen that this one ended."""
+        if task_id in self._state.kept.unread:
+            self._state.kept.unread = [known for known in self._state.kept.unread if known != task_id]
+            self._state.save_soon()
+            self.changed.emit()
+
+    def dismiss_all(self) -> None:
+        if self._state.kept.unread:
+            self._state.kept.unread = []
+            self._state.save_soon()
+            self.changed.emit()
+
     def _on_task_update(self, task: Task) -> None:
         kept = self._state.kept
         if task.ended_at is None or task.id in self._settled:

@@ -1,147 +1,164 @@
-"""What waits for the person and what runs, of all conversations, on top of the sidebar."""
+"""What waits for the person, what has finished and what runs, of all conversations, on top of the sidebar."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.client.characters import plain
 from app.protocol.asks import Ask
 from app.protocol.tasks import Task
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.unread import UnreadStore
 from app.window.views.activity import activity_of
-from app.window.views.inbox_row import InboxRow
+from app.window.views.inbox_row import InboxEntry, InboxRow
+from app.window.views.inbox_section import InboxSection
 from app.window.widgets.pulse import Pulse
-from app.window.widgets.state_dot import State, state_of
-from app.window.widgets.text_label import TextLabel
+from app.window.widgets.state_dot import state_of
 
-_MOST_ROWS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    key: str
-    conversation_id: str
-    state: State
-    title: str
-    detail: str
-    task_id: str = ""
-    stopping: bool = False
+_PAUSE_MS = 33
+"""Two frames: fifty tasks at work change a thousand times a second."""
 
 
 class InboxView(QWidget):
-    """Rows are kept while their entry lives, so that the focus stays where it is when another one comes."""
+    """Up and Down go between the entries, Enter goes there; an ask is shown and settled in its place.
+
+    `resized` when it has become higher or lower, `reached` with the entry that has the keyboard now.
+    """
 
     opened = Signal(str)
     stop_asked = Signal(str)
+    resized = Signal()
+    reached = Signal(QWidget)
 
     def __init__(self, stores: Stores, unread: UnreadStore, theme: Theme, pulse: Pulse) -> None:
         super().__init__()
         self._stores = stores
         self._unread = unread
-        self._waiting = _Section("Waiting for you", self._make_row(theme, pulse, can_stop=False), theme)
-        self._running = _Section("Running", self._make_row(theme, pulse, can_stop=True), theme)
+        self._theme = theme
+        self._pulse = pulse
+        self._waiting = InboxSection("Waiting for you", self._make_row, theme)
+        self._finished = InboxSection("Finished", self._make_row, theme, "Clear")
+        self._running = InboxSection("Running", self._make_row, theme)
+        self._sections = (self._waiting, self._finished, self._running)
+        self._pause = QTimer(self)
+        self._pause.setSingleShot(True)
+        self._pause.setInterval(_PAUSE_MS)
+        self._pause.timeout.connect(self._show)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_close)
-        column.addWidget(self._waiting)
-        column.addWidget(self._running)
-        stores.asks.changed.connect(self._on_changed)
-        stores.tasks.taskUpdate.connect(self._on_changed)
-        stores.conversations.reset.connect(self._on_changed)
-        stores.conversations.changed.connect(self._on_changed)
-        unread.changed.connect(self._on_changed)
-        self._on_changed()
+        for section in self._sections:
+            column.addWidget(section)
+            section.resized.connect(self._lay_out_now)
+        self._connect()
+        self._show()
+
+    @property
+    def rows(self) -> tuple[InboxRow, ...]:
+        """From above."""
+        return tuple(row for section in self._sections for row in section.rows)
 
     @property
     def lines(self) -> tuple[str, ...]:
         """What stands there, for people who cannot see it and for tests."""
-        return (*self._waiting.lines, *self._running.lines)
+        return tuple(row.text for row in self.rows)
+
+    def _connect(self) -> None:
+        stores = self._stores
+        for signal in (
+            stores.asks.changed,
+            stores.tasks.taskUpdate,
+            stores.conversations.reset,
+            stores.conversations.changed,
+            self._unread.changed,
+        ):
+            signal.connect(self._on_changed)
+        self._finished.clear_asked.connect(self._unread.dismiss_all)
 
     def _on_changed(self) -> None:
-        waiting = [self._of_ask(ask) for ask in self._stores.asks.waiting()]
-        waiting += [self._of_finished(task) for task in self._unread.finished()]
-        asking = {entry.task_id for entry in waiting}
-        running = [self._of_running(task) for task in self._stores.tasks.running() if task.id not in asking]
-        self._waiting.show_entries(waiting)
-        self._running.show_entries(running)
+        if not self._pause.isActive():
+            self._pause.start()
+
+    def _show(self) -> None:
+        groups = self._stores.asks.groups()
+        asking = {ask.task_id for group in groups for ask in group}
+        running = [task for task in self._stores.tasks.running() if task.id not in asking]
+        self._waiting.show_entries([self._of_asks(group) for group in groups])
+        self._finished.show_entries([self._of_finished(task) for task in self._unread.finished()])
+        self._running.show_entries([self._of_running(task) for task in running])
         self._lay_out_now()
 
     def _lay_out_now(self) -> None:
         """Qt would hand a new height up one level for each turn of the loop: a gap stood below for some frames."""
-        for place in (self._waiting, self._running, self, self.parentWidget()):
-            layout = place.layout() if place is not None else None  # pyright: ignore[reportUnnecessaryComparison] -- no parent while it is made
+        for place in (*self.rows, *self._sections, self):
+            layout = place.layout()
             if layout is not None:
                 layout.activate()
+        self.resized.emit()
 
-    def _of_ask(self, ask: Ask) -> _Entry:
-        title = self._title(ask.conversation_id, ask.text)
-        return _Entry(ask.id, ask.conversation_id, "waiting", title, ask.text, ask.task_id)
+    def _of_asks(self, asks: tuple[Ask, ...]) -> InboxEntry:
+        first = asks[0]
+        detail = plain(first.text)
+        title = self._title(first.conversation_id, detail) if len(asks) == 1 else f"{len(asks)} × {detail}"
+        return InboxEntry(first.id, first.conversation_id, "waiting", title, detail, first.task_id, asks)
 
-    def _of_finished(self, task: Task) -> _Entry:
+    def _of_finished(self, task: Task) -> InboxEntry:
         detail = task.summary or task.error or activity_of(task)
         title = self._title(task.conversation_id, task.prompt)
-        return _Entry(task.id, task.conversation_id, state_of(task), title, detail, task.id)
+        button = ("x", "Dismiss")
+        return InboxEntry(task.id, task.conversation_id, state_of(task), title, detail, task.id, button=button)
 
-    def _of_running(self, task: Task) -> _Entry:
-        title = self._title(task.conversation_id, task.prompt)
-        detail = activity_of(task)
-        return _Entry(task.id, task.conversation_id, state_of(task), title, detail, task.id, task.stopping)
+    def _of_running(self, task: Task) -> InboxEntry:
+        title, detail = self._title(task.conversation_id, task.prompt), activity_of(task)
+        button, enabled = ("square", "Stop"), not task.stopping
+        return InboxEntry(
+            task.id, task.conversation_id, state_of(task), title, detail, task.id, button=button, enabled=enabled
+        )
 
     def _title(self, conversation_id: str, otherwise: str) -> str:
         known = self._stores.conversations.get(conversation_id)
         return known.title if known else otherwise
 
-    def _make_row(self, theme: Theme, pulse: Pulse, *, can_stop: bool) -> "Callable[[_Entry], InboxRow]":
-        def make(entry: _Entry) -> InboxRow:
-            row = InboxRow(theme, pulse, can_stop=can_stop)
-            row.opened.connect(lambda: self.opened.emit(entry.conversation_id))
-            row.stopped.connect(lambda: self.stop_asked.emit(entry.task_id))
-            return row
+    def _make_row(self, entry: InboxEntry) -> InboxRow:
+        row = InboxRow(entry, self._theme, self._pulse)
+        row.opened.connect(partial(self._on_opened, row))
+        row.ended.connect(partial(self._on_ended, row))
+        row.decided.connect(partial(self._on_decided, row))
+        row.answered.connect(partial(self._on_answered, row))
+        row.unfolded.connect(partial(self._on_unfolded, row))
+        row.moved.connect(partial(self._on_moved, row))
+        return row
 
-        return make
+    def _on_opened(self, row: InboxRow) -> None:
+        self.opened.emit(row.entry.conversation_id)
 
+    def _on_ended(self, row: InboxRow) -> None:
+        """A task at work is stopped, one that has ended is put away."""
+        task = self._stores.tasks.get(row.entry.task_id)
+        if task is None or task.ended_at is not None:
+            self._unread.dismiss(row.entry.task_id)
+        else:
+            self.stop_asked.emit(row.entry.task_id)
 
-class _Section(QWidget):
-    """A heading and its rows; nothing at all while there are none."""
+    def _on_decided(self, row: InboxRow, allow: bool) -> None:
+        self._stores.asks.answer_all(row.entry.key, allow=allow)
 
-    def __init__(self, title: str, make_row: Callable[[_Entry], InboxRow], theme: Theme) -> None:
-        super().__init__()
-        self._title = title
-        self._make_row = make_row
-        self._rows: dict[str, InboxRow] = {}
-        self._heading = TextLabel(theme, title, size=theme.tokens.size_small, tone="muted", bold=True)
-        tokens = theme.tokens
-        self._heading.setContentsMargins(tokens.space_close, tokens.space_close, 0, tokens.space_tight)
-        self._more = TextLabel(theme, size=tokens.size_small, tone="muted")
-        self._more.setContentsMargins(tokens.space_close, 0, 0, 0)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
-        self._column.addWidget(self._heading)
-        self._column.addWidget(self._more)
+    def _on_answered(self, row: InboxRow, text: str) -> None:
+        self._stores.asks.answer(row.entry.key, text=text)
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return tuple(row.text for row in self._rows.values())
+    def _on_moved(self, row: InboxRow, by: int) -> None:
+        rows = self.rows
+        place = rows.index(row) + by if row in rows else 0
+        if 0 <= place < len(rows):
+            rows[place].setFocus(Qt.FocusReason.TabFocusReason)
+            self.reached.emit(rows[place])
 
-    def show_entries(self, entries: list[_Entry]) -> None:
-        shown = entries[:_MOST_ROWS]
-        for key in self._rows.keys() - {entry.key for entry in shown}:
-            row = self._rows.pop(key)
-            self._column.removeWidget(row)
-            row.hide()  # what pulses in it stops
-            row.deleteLater()
-        for place, entry in enumerate(shown, start=1):
-            row = self._rows.get(entry.key)
-            if row is None:
-                row = self._rows[entry.key] = self._make_row(entry)
-            if self._column.indexOf(row) != place:
-                self._column.insertWidget(place, row)
-            row.show_entry(entry.state, entry.title, entry.detail, stopping=entry.stopping)
-        self._heading.setText(f"{self._title} ({len(entries)})")
-        self._more.setText(f"and {len(entries) - len(shown)} more")
-        self._more.setVisible(len(entries) > len(shown))
-        self.setVisible(bool(entries))
+    def _on_unfolded(self, row: InboxRow) -> None:
+        """One at a time: the others close."""
+        for other in self.rows:
+            if other is not row:
+                other.fold()
+        self._lay_out_now()
+        self.reached.emit(row)

@@ -13,6 +13,7 @@ from app.window.views.conversation_list import ConversationListView
 from app.window.views.inbox import InboxView
 from app.window.views.search_results import SearchResultsView
 from app.window.views.undo_banner import UndoBanner
+from app.window.widgets.fitting_scroll import FittingScroll
 from app.window.widgets.pulse import Pulse
 from app.window.widgets.search_field import SearchField
 from app.window.widgets.text_label import TextLabel
@@ -51,6 +52,7 @@ class SidebarView(QFrame):
         self._nothing = TextLabel(theme, "Your conversations will be listed here.", tone="muted", wrap=True)
         self._nothing.setMargin(theme.tokens.space_close)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._inbox_place = FittingScroll(self.inbox, theme.tokens.column // 6)
         self._home = QWidget()
         self._layers = QStackedWidget()
         self._lay_out()
@@ -60,14 +62,14 @@ class SidebarView(QFrame):
 
     def focus_panes(self) -> tuple[QWidget, ...]:
         """Where F6 stops."""
-        return (self.search, self.list)
+        return (self.search, *self.inbox.rows[:1], self.list)
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         below = QVBoxLayout(self._home)
         below.setContentsMargins(0, 0, 0, 0)
         below.setSpacing(tokens.space_close)
-        below.addWidget(self.inbox)
+        below.addWidget(self._inbox_place)
         below.addWidget(self._nothing, 1)
         below.addWidget(self.list, 1)
         below.addWidget(self._archived, 0, Qt.AlignmentFlag.AlignLeft)
@@ -91,6 +93,8 @@ class SidebarView(QFrame):
         self.new.clicked.connect(self.new_asked)
         self.inbox.opened.connect(self.opened)
         self.inbox.stop_asked.connect(self.stop_asked)
+        self.inbox.resized.connect(self._inbox_place.fit)
+        self.inbox.reached.connect(self._on_entry_reached)
         for place in (self.list, self.archive):
             place.opened.connect(self.opened)
             place.opened_behind.connect(self.opened_behind)
@@ -141,6 +145,9 @@ class SidebarView(QFrame):
 
     def _on_results_left(self) -> None:
         self.search.setFocus(Qt.FocusReason.BacktabFocusReason)
+
+    def _on_entry_reached(self, entry: QWidget) -> None:
+        self._inbox_place.ensureWidgetVisible(entry, 0, 0)
 
     def _on_archive_asked(self) -> None:
         self._layers.setCurrentWidget(self.archive)
