@@ -34,7 +34,8 @@ class Kept(msgspec.Struct):
     `windows` has the geometry, in Qt's form, of each conversation that stands in a window of its own.
     `shortcuts` has the keys of actions whose keys are not those of the table.
     `options` are those of the next new conversation. `places` has no conversation that stands at its end. `seen_at` is
-    when the window was last in use: a task that ended later is news at the next start.
+    when the window was last in use: a task that ended later is news at the next start. `quick_key` is true once the
+    desktop has given a key for quick tasks: it is asked for again at each start.
     """
 
     tabs: list[str] = []
@@ -58,6 +59,7 @@ class Kept(msgspec.Struct):
     unread: list[str] = []
     seen_at: datetime = datetime.fromtimestamp(0, UTC)
     told_of_background: bool = False
+    quick_key: bool = False
     shortcuts: dict[str, list[str]] = {}
 
 

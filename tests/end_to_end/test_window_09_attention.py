@@ -1,7 +1,8 @@
-"""Behaviours 110 to 118: what reaches a person who looks elsewhere, second starts, quick tasks, and the way out."""
+"""Behaviours 110 to 119: what reaches a person who looks elsewhere, second starts, quick tasks, and the way out."""
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -17,13 +18,16 @@ from app.window.attention.doorbell import ring
 from app.window.attention.quit_dialog import QuitDialog
 from app.window.state import WindowState
 from app.window.stores.task_options import TaskOptions
-from tests.support.errand import Errand
+from tests.support.errand import Errand, rest
 from tests.support.model_server import ModelServer, Reply
 from tests.support.notification_server import NotificationServer
 from tests.support.open_window import OpenWindow, open_window
 from tests.support.processes import is_alive, until
+from tests.support.screen import screen
 from tests.support.session_bus import session_bus
+from tests.support.shortcut_portal import ShortcutPortal
 from tests.support.task_replies import DONE, shell
+from tests.support.workings import statuses
 
 
 @pytest.fixture(autouse=True)
@@ -200,3 +204,40 @@ async def test_117_a_quick_task_is_started_in_the_background_and_opened_from_the
     await person.press("Open", quick)
     await person.until(lambda: len(person.window.pages.open_ids) == 1)
     assert not quick.isVisible()
+
+
+async def test_118_a_key_for_quick_tasks_is_bound_or_the_way_to_bind_it_is_told(
+    person: OpenWindow, attention: Attention, desktop: NotificationServer
+) -> None:
+    person.window.on_action("quick_key")
+    await person.until(lambda: "errand quick" in person.window.trouble.accessibleName())
+    portal = await ShortcutPortal.start(os.environ["DBUS_SESSION_BUS_ADDRESS"])
+    person.window.on_action("quick_key")
+    await person.until(lambda: "Ctrl+Alt+Space" in person.window.trouble.accessibleName())
+    portal.press("quick")
+    await person.until(lambda: attention.quick.dialog is not None and attention.quick.dialog.isVisible())
+    await portal.leave()
+
+
+async def test_119_a_second_start_brings_the_open_window_to_the_front_and_a_quick_task_needs_no_window(
+    own_errand: Errand, model: ModelServer
+) -> None:
+    async with screen() as shown:
+        keys = {"OPENAI_API_KEY": "sk-test-0123456789", "OPENAI_BASE_URL": model.url}
+        there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", **keys}
+        alone = await own_errand.start("quick", variables=there)
+        await shown.window("Quick task")
+        await shown.type("count the files")
+        await shown.keys("Return")
+        await statuses(own_errand, ["waiting_user"])
+        await shown.keys("Escape")
+        assert (await rest(alone)).code == 0
+        first, second = await own_errand.start("window", variables=there), await own_errand.start(variables=there)
+        done, pending = await asyncio.wait(
+            [asyncio.create_task(rest(first)), asyncio.create_task(rest(second))],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        assert [task.result().code for task in done] == [0]
+        opened = first if first.returncode is None else second
+        opened.send_signal(signal.SIGTERM)
+        assert (await pending.pop()).code == 0

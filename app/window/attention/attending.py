@@ -26,7 +26,7 @@ async def attending(
 ) -> AsyncGenerator[Attention]:
     """Without a `door_file` a second start does not find this window: another one has the door."""
     quick = Quick(application, stores.session, state, theme)
-    attention = Attention(application, window, stores, theme, quick)
+    attention = Attention(application, window, stores, theme, state, quick)
     door = Door(door_file) if door_file is not None else None
     if door is not None:
         door.rung.connect(attention.on_rung)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 
 from app.window.attention.balloons import Balloons
 from app.window.attention.doorbell import Wish
+from app.window.attention.global_key import GlobalKey
 from app.window.attention.notices import NoticeStore
 from app.window.attention.notifications import Notifications
 from app.window.attention.quick import Quick
@@ -19,9 +20,15 @@ from app.window.attention.quitting import QuitStore
 from app.window.attention.title import Title
 from app.window.attention.tray import Tray
 from app.window.control import TaskControl
+from app.window.state import WindowState
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.views.main_window import MainWindow
+
+_NO_KEY = (
+    "The desktop has given no key that works everywhere. In its keyboard settings, bind a key of your choice to the "
+    "command: errand quick"
+)
 
 
 class Attention(QObject):
@@ -33,6 +40,7 @@ class Attention(QObject):
         window: MainWindow,
         stores: Stores,
         theme: Theme,
+        state: WindowState,
         quick: Quick,
     ) -> None:
         super().__init__(window)
@@ -40,16 +48,20 @@ class Attention(QObject):
         self._window = window
         self._stores = stores
         self._theme = theme
+        self._state = state
         self.quick = quick
         self._control = TaskControl(stores.session)
         self._quitting = QuitStore(stores, self)
         self._quit_dialog: QuitDialog | None = None
+        self._key_wanted = False
         self.title = Title(application, window, stores)
         self.notices = NoticeStore(stores, self._in_front, self._is_active)
         self.tray = self._make_tray()
+        self.key = self._make_key()
         self._tell_notices()
         window.quit_asked.connect(self._on_quit_asked)
         window.quick_asked.connect(quick.open)
+        window.quick_key_asked.connect(self._on_key_asked)
         window.desk.front_changed.connect(self.notices.look_again)
         application.focusWindowChanged.connect(self.notices.look_again)
         self._control.failed.connect(window.tell_trouble)
@@ -75,6 +87,7 @@ class Attention(QObject):
             self.bring_to_front(wish.activation)
 
     def close(self) -> None:
+        self.key.close()
         if self.tray is not None:
             self.tray.close()
 
@@ -92,6 +105,16 @@ class Attention(QObject):
         tray.menu.quick_asked.connect(self.quick.open)
         tray.menu.quit_asked.connect(self._on_quit_asked)
         return tray
+
+    def _make_key(self) -> GlobalKey:
+        """The desktop asks the person at the first time: only who wanted the key is asked."""
+        key = GlobalKey(self)
+        key.pressed.connect(self._on_key_pressed)
+        key.bound.connect(self._on_key_bound)
+        key.refused.connect(self._on_key_refused)
+        if self._state.kept.quick_key:
+            self._stores.session.spawn(key.bind())
+        return key
 
     def _tell_notices(self) -> None:
         self.notices.opened.connect(self._on_opened)
@@ -125,6 +148,33 @@ class Attention(QObject):
     def _on_new_asked(self) -> None:
         self._window.desk.new()
         self.bring_to_front()
+
+    def _on_key_asked(self) -> None:
+        self._key_wanted = True
+        self._stores.session.spawn(self.key.bind())
+
+    def _on_key_pressed(self, activation: str) -> None:
+        if activation:
+            os.environ["XDG_ACTIVATION_TOKEN"] = activation
+        self.quick.open()
+
+    def _on_key_bound(self, keys: str) -> None:
+        self._keep_key(True)
+        if self._key_wanted:
+            name = keys or "The key you chose"
+            self._window.trouble.tell(f"{name} opens the field for quick tasks, wherever you are.", "done")
+        self._key_wanted = False
+
+    def _on_key_refused(self) -> None:
+        self._keep_key(False)
+        if self._key_wanted:
+            self._window.trouble.tell(_NO_KEY, "info")
+        self._key_wanted = False
+
+    def _keep_key(self, has_key: bool) -> None:
+        if self._state.kept.quick_key != has_key:
+            self._state.kept.quick_key = has_key
+            self._state.save_soon()
 
     def _on_quit_asked(self) -> None:
         if self._quit_dialog is not None:

@@ -35,6 +35,13 @@ class BusSignal:
     member: str
     body: tuple[object, ...]
 
+    def read(self, kind: type[R]) -> R | None:
+        """The body, if it is of that type."""
+        try:
+            return msgspec.convert(self.body, kind)
+        except msgspec.ValidationError:
+            return None
+
 
 def session_address(environment: Mapping[str, str]) -> str | None:
     """Where the session bus listens; None where there is none."""

@@ -31,6 +31,8 @@ class Quick(QObject):
         self._state = state
         self._theme = theme
         self._conversation_id = ""
+        self._due: TaskStartParams | None = None
+        session.state_changed.connect(self._on_state_changed)
         self.dialog: QuickDialog | None = None
 
     def open(self) -> None:
@@ -59,8 +61,18 @@ class Quick(QObject):
         self._state.keep_draft(_DRAFT, text)
 
     def _on_submitted(self, prompt: str) -> None:
-        params = self._state.kept.options.start(prompt, None)
-        self._session.spawn(self._start(params), self.failed.emit)
+        """Who writes faster than the engine starts need not wait for it."""
+        self._due = self._state.kept.options.start(prompt, None)
+        self._on_state_changed()
+
+    def _on_state_changed(self) -> None:
+        if self._due is None or self._session.state == "connecting":
+            return
+        due, self._due = self._due, None
+        if self._session.has_line:
+            self._session.spawn(self._start(due), self.failed.emit)
+        else:
+            self.failed.emit(self._session.reason)
 
     async def _start(self, params: TaskStartParams) -> None:
         task = (await self._session.call(TASK_START, params)).task
