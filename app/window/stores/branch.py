@@ -132,6 +132,10 @@ class Branch:
         before, self._edited = self._edited, node_id
         return [each for each in (before, node_id) if each is not None and each in self._nodes]
 
+    def last_task(self) -> Task | None:
+        """The task that wrote the end of the branch."""
+        return self._tasks.get(self._nodes[self._order[-1]].task_id or "") if self._order else None
+
     def last_message(self) -> str | None:
         """What a person said last, as far as it is loaded."""
         return next((node_id for node_id in reversed(self._order) if self._nodes[node_id].role == "user"), None)

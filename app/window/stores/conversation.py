@@ -93,8 +93,9 @@ class ConversationStore(QObject):
 
     @property
     def task(self) -> Task | None:
-        """The newest task."""
-        return self.requests.task
+        """The one at work; else the last one of the branch that is shown."""
+        newest = self.requests.task
+        return newest if newest is None or is_working(newest) else self._branch.last_task() or newest
 
     @property
     def waiting(self) -> tuple[Ask, ...]:
@@ -209,7 +210,7 @@ class ConversationStore(QObject):
 
     def _is_written_elsewhere(self, node: Node) -> bool:
         """The agent that is followed writes in another branch: a reply that is retried, or a lost race."""
-        task, agent = self.task, self.branches.agent
+        task, agent = self.requests.task, self.branches.agent
         is_ours = task is not None and task.id == node.task_id and agent is not None and task.agent_id == agent.id
         is_shown = self._branch.holds(node.id) or not self._is_loaded or self._is_held
         return is_ours and task is not None and is_working(task) and not is_shown
@@ -280,6 +281,7 @@ class ConversationStore(QObject):
         sections = [(node_id, self._branch.rows(node_id)) for node_id in self._branch.ids]
         if self._is_loaded and len(self._rows):
             self._rows.replace(sections)
+            self.taskUpdate.emit(self.task)  # another branch has another last task
         else:
             self._rows.fill(sections)
             self._is_loaded = True

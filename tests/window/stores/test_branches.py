@@ -89,8 +89,10 @@ async def test_a_message_sent_in_another_form_stands_beside_the_old_one_and_both
         talk.store.branches.resend(old, "write an ode", ())
         await talk.until_said("write an ode", "2/2", "Two.")
         assert talk.fork.previous_id == old and talk.fork.next_id is None
+        assert talk.task.prompt == "write an ode"
         talk.store.branches.switch(old)
         await talk.until_said("write a poem", "1/2", "One.")
+        assert talk.task.prompt == "write a poem", "the last task of this branch"
         assert talk.fork.next_id is not None
         talk.store.branches.switch(talk.fork.next_id)
         await talk.until_said("write an ode", "2/2", "Two.")
