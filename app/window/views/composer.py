@@ -48,12 +48,14 @@ class ComposerView(QFrame):
     """`extras` stands at the lower left: the choices of the next task.
 
     `submitted` and `queued` have the text and the paths of what is attached to it. `brought` has the QMimeData of
-    what is pasted or dropped into the text and is no text.
+    what is pasted or dropped into the text and is no text; `refused` the words why a text was not taken.
     """
 
     submitted = Signal(str, object)
     queued = Signal(str, object)
     brought = Signal(object)
+    refused = Signal(str)
+    walked = Signal(int)
     stop_asked = Signal()
     recall_asked = Signal()
     edited = Signal(str)
@@ -75,6 +77,8 @@ class ComposerView(QFrame):
         self._edit.queued.connect(self._on_queued)
         self._edit.recalled.connect(self.recall_asked)
         self._edit.brought.connect(self.brought)
+        self._edit.refused.connect(self.refused)
+        self._edit.walked.connect(self.walked)
         self.attachments.changed.connect(self._show_mode)
         self._clip.clicked.connect(self._on_clip_clicked)
         self._edit.focused.connect(self._on_focused)

@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.window.models import ModelStore
 from app.window.pasted import PastedPictures
+from app.window.rows import UserRow
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.requests import is_working
 from app.window.stores.stores import Stores
@@ -13,6 +14,7 @@ from app.window.theme.theme import Theme
 from app.window.views.brought import brought
 from app.window.views.composer import ComposerView, Situation
 from app.window.views.offer import Offer
+from app.window.views.prompt_history import PromptHistory
 from app.window.views.queue_view import QueueView
 from app.window.views.start_choices import StartChoices
 from app.window.views.status_line import StatusLine
@@ -42,6 +44,7 @@ class FootView(QWidget):
         self._stores = stores
         self._models = models
         self._has_sent = False
+        self._history = PromptHistory()
         self.status = StatusLine(theme)
         self.queue = QueueView(store.queue, theme)
         self.choices = StartChoices(theme)
@@ -106,6 +109,8 @@ class FootView(QWidget):
         composer.submitted.connect(self._on_submitted)
         composer.queued.connect(store.requests.follow_up)
         composer.brought.connect(self.take)
+        composer.refused.connect(store.requests.failed)
+        composer.walked.connect(self._on_walked)
         composer.attachments.changed.connect(self._on_files_changed)
         composer.attachments.dropped.connect(self._pictures.drop)
         composer.attachments.refused.connect(store.requests.failed)
@@ -134,6 +139,13 @@ class FootView(QWidget):
         written = self.composer.text
         self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
         self.composer.attachments.restore(paths)
+
+    def _on_walked(self, by: int) -> None:
+        rows = (self._store.row(index) for index in reversed(range(self._store.count())))
+        said = [row.text for row in rows if isinstance(row, UserRow)]
+        text = self._history.step(by, said, self.composer.text)
+        if text is not None:
+            self.composer.set_text(text)
 
     def _on_files_changed(self) -> None:
         self.files_changed.emit(self.composer.attachments.paths)

@@ -1,14 +1,19 @@
 """The text field of the composer: grows with its text, tells Enter from Shift+Enter and Alt+Enter."""
 
+import re
 from math import ceil
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from app.window.views.brought import holds
 
 _MOST_LINES = 12
+# At each key Qt lays the whole line out anew: 40 ms for one of this length (measured).
+_LONGEST_LINE = 50_000
+_LONG_WORD = re.compile(r"\S{2000}")
+_TOO_LONG = "This text has a line of {:,} characters, which is too long to be written here. Attach it as a file."
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _STEPS: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
@@ -17,7 +22,7 @@ class PromptEdit(QPlainTextEdit):
     """`submitted` at Enter, `queued` at Alt+Enter, `recalled` at Up in an empty field.
 
     `walked` at Ctrl+Up (-1) and Ctrl+Down (1): to an older message and back. `brought` has the QMimeData of what is
-    pasted or dropped here and is no text.
+    pasted or dropped here and is no text; `refused` the words why a text was not taken.
     """
 
     submitted = Signal()
@@ -25,6 +30,7 @@ class PromptEdit(QPlainTextEdit):
     recalled = Signal()
     walked = Signal(int)
     brought = Signal(object)
+    refused = Signal(str)
     focused = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -49,9 +55,13 @@ class PromptEdit(QPlainTextEdit):
         return holds(source) or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:
+        longest = max(map(len, source.text().split("\n")))
         if holds(source):
             self.brought.emit(source)
+        elif longest > _LONGEST_LINE:
+            self.refused.emit(_TOO_LONG.format(longest))
         else:
+            self._wrap_for(source.text())
             super().insertFromMimeData(source)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -81,6 +91,15 @@ class PromptEdit(QPlainTextEdit):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(0, self.height())
+
+    def setPlainText(self, text: str) -> None:
+        self._wrap_for(text)
+        super().setPlainText(text)
+
+    def _wrap_for(self, text: str) -> None:
+        """Looking for word boundaries in a word of 50,000 characters takes Qt 0.3 s at each key."""
+        if _LONG_WORD.search(text):
+            self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
 
     def _on_document_size(self) -> None:
         self._fit()

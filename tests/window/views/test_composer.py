@@ -1,7 +1,7 @@
 """The composer: what its button does, and what its keys do."""
 
 import pytest
-from PySide6.QtCore import Qt, SignalInstance
+from PySide6.QtCore import QMimeData, Qt, SignalInstance
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -103,3 +103,14 @@ def test_up_recalls_only_in_an_empty_field(composer: ComposerView) -> None:
     QTest.keyClicks(composer.field, "x")
     QTest.keyClick(composer.field, Qt.Key.Key_Up)
     assert len(asked) == 1
+
+
+def test_a_line_that_would_make_typing_slow_is_refused_and_a_megabyte_of_lines_is_not(composer: ComposerView) -> None:
+    why = texts(composer.refused)
+    mime = QMimeData()
+    mime.setText("x" * 60_000)
+    composer.field.insertFromMimeData(mime)
+    assert composer.text == "" and "60,000 characters" in why[0]
+    mime.setText("a line of words\n" * 65_000)
+    composer.field.insertFromMimeData(mime)
+    assert len(composer.text) == 16 * 65_000 and len(why) == 1
