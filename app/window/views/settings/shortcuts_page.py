@@ -13,7 +13,8 @@ from app.window.widgets.text_label import TextLabel
 
 _TEXT = (
     "Press a button, then the keys. In the message field Enter sends, Shift+Enter breaks the line, Alt+Enter queues "
-    "and Esc stops; these stay."
+    "and Esc stops; these stay. For quick tasks from anywhere, bind a key to the command errand quick in the keyboard "
+    "settings of your desktop; where it lets apps do that, Ctrl+K, “Set a key for quick tasks” does."
 )
 
 
