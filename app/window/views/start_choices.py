@@ -39,6 +39,7 @@ class StartChoices(QWidget):
         self.more_button = push_button("More", "quiet")
         self._words: dict[QPushButton, str] = {}
         row = QHBoxLayout(self)
+        row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it folds instead
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         for button in (self.folder_button, self.model_button, self.more_button):

@@ -94,3 +94,26 @@ async def test_the_window_can_be_as_narrow_as_700_and_tabs_stay_readable(window:
 
 def _is_reached(control: QWidget) -> bool:
     return bool(control.focusPolicy() & Qt.FocusPolicy.TabFocus)
+
+
+async def test_a_draft_and_the_files_with_it_survive_a_restart(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("a line")
+    drafts: list[tuple[str, tuple[str, ...]]] = []
+    for number in range(2):
+        stores, state = make_stores(no_engine), WindowState(tmp_path / "window.json")
+        window = build(qapp, stores, Paths(tmp_path), state, theme)
+        window.show()
+        window.desk.restore()
+        composer = window.pages.front.composer
+        if number == 0:
+            QTest.keyClicks(composer.field, "half a thought")
+            composer.attachments.add([str(notes)])
+        drafts.append((composer.text, composer.attachments.paths))
+        window.close()
+        state.flush()
+        await stores.session.close()
+        window.deleteLater()
+    assert drafts == [("half a thought", (str(notes),))] * 2

@@ -1,0 +1,132 @@
+"""What the next task is started with: chosen in the row and the panel, kept for new conversations, sent along."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox
+from pytestqt.qtbot import QtBot
+
+from app.protocol.agents import Personality
+from app.window.state import WindowState
+from app.window.stores.task_options import TaskOptions
+from app.window.theme.theme import Theme
+from app.window.views.choices_dialog import ChoicesDialog
+from app.window.views.offer import Offer
+from app.window.views.start_choices import StartChoices
+from tests.support.desk import Desk, desk, press
+from tests.support.model_server import Reply
+from tests.support.until import until
+
+PEOPLE = (
+    Personality(id="assistant", name="Assistant", system_prompt="You help."),
+    Personality(id="coder", name="Coder", system_prompt="You write code.", model="m/code", thinking_level="high"),
+)
+OFFER = Offer(("m/plain", "m/code"), "m/plain", PEOPLE)
+
+
+@pytest.fixture
+def choices(qtbot: QtBot, theme: Theme) -> StartChoices:
+    view = StartChoices(theme)
+    view.offer(OFFER)
+    qtbot.addWidget(view)
+    view.resize(700, 40)
+    view.show()
+    return view
+
+
+@pytest.fixture
+async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
+    async with desk(qapp, theme, tmp_path, [Reply(text=f"Reply {number}.") for number in range(8)]) as opened:
+        yield opened
+
+
+def panel(choices: StartChoices) -> ChoicesDialog:
+    QTest.mouseClick(choices.more_button, Qt.MouseButton.LeftButton)
+    dialog = choices.findChild(ChoicesDialog)
+    assert dialog is not None
+    return dialog
+
+
+def take(box: QComboBox, text: str) -> None:
+    """As a person chooses in a box."""
+    box.setCurrentIndex(box.findText(text))
+    box.activated.emit(box.currentIndex())
+
+
+def test_all_is_chosen_in_the_panel_and_what_is_unusual_stands_in_the_row(choices: StartChoices) -> None:
+    dialog = panel(choices)
+    take(dialog.personality, "Coder")
+    take(dialog.mode, "Task")
+    take(dialog.thinking, "Low")
+    QTest.keyClicks(dialog.budget, "1.5")
+    assert choices.options == TaskOptions(
+        mode="task", thinking_level="low", budget_usd=1.5, personality_id="coder", approve="ask"
+    )
+    assert choices.more_button.accessibleName() == "More choices: Coder, Task, thinks: low, $1.5 at most"
+    assert choices.model_button.accessibleName() == "Model: m/code"
+    dialog.close()
+
+
+def test_a_personality_brings_its_own_model_and_thinking(choices: StartChoices) -> None:
+    choices.choose(TaskOptions(model="m/plain", thinking_level="low"))
+    dialog = panel(choices)
+    take(dialog.personality, "Coder")
+    assert choices.options == TaskOptions(personality_id="coder")
+    dialog.close()
+
+
+def test_a_budget_that_is_no_amount_is_marked_and_not_taken(choices: StartChoices) -> None:
+    dialog = panel(choices)
+    QTest.keyClicks(dialog.budget, "2x")
+    assert (dialog.budget.property("state"), choices.options.budget_usd) == ("wrong", 2.0)
+    dialog.budget.clear()
+    assert (dialog.budget.property("state"), choices.options.budget_usd) == ("", None)
+    dialog.close()
+
+
+def test_that_all_is_allowed_is_asked_once_and_then_told_in_amber(choices: StartChoices) -> None:
+    dialog = panel(choices)
+    take(dialog.approvals, "Allow all")
+    assert choices.options.approve == "ask"
+    press(dialog, "Keep asking")
+    assert (choices.options.approve, dialog.approvals.currentText()) == ("ask", "Ask me")
+    take(dialog.approvals, "Allow all")
+    press(dialog, "Allow everything")
+    assert (choices.options.approve, choices.more_button.property("tone")) == ("all", "waiting")
+    dialog.close()
+
+
+def test_a_narrow_row_folds_to_icons_that_keep_their_names(choices: StartChoices) -> None:
+    buttons = (choices.folder_button, choices.model_button, choices.more_button)
+    assert all(button.text() for button in buttons)
+    choices.resize(sum(button.sizeHint().width() for button in buttons) - 1, 40)
+    assert [bool(button.text()) for button in buttons] == [True, True, False]
+    choices.resize(choices.minimumSizeHint())
+    assert not any(button.text() for button in buttons)
+    assert all(button.accessibleName() for button in buttons)
+
+
+def test_choices_are_kept_for_new_conversations_but_never_that_all_is_allowed(tmp_path: Path) -> None:
+    state = WindowState(tmp_path / "window.json")
+    chosen = TaskOptions(mode="chat", approve="all", budget_usd=0.5, personality_id="coder", workspace="/work")
+    state.keep_options(chosen)
+    state.flush()
+    assert WindowState(tmp_path / "window.json").kept.options == replace(chosen, approve="ask")
+
+
+async def test_the_next_task_is_started_as_chosen_and_what_was_chosen_stays(person: Desk) -> None:
+    await person.finish()
+    foot = person.view.foot
+    await until(lambda: len(person.engine.stores.personalities.all) >= 2)
+    chosen = TaskOptions(model="scripted/note", mode="task", budget_usd=3.0, approve="never", personality_id="coder")
+    foot.choose(chosen)
+    before = person.task.id
+    QTest.keyClicks(foot.composer.field, "Go on")
+    QTest.keyClick(foot.composer.field, Qt.Key.Key_Return)
+    await until(lambda: person.task.id != before)
+    assert (person.task.mode, person.task.budget_usd, person.task.approve) == ("task", 3.0, "never")
+    await until(lambda: foot.choices.more_button.accessibleName().startswith("More choices: Deny, Coder, Task"))
