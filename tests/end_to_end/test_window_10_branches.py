@@ -8,7 +8,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.window.blocks.edit_field import EditField
-from app.window.rows import EndRow, ForkRow, TextRow, UserRow
+from app.window.blocks.end_block import EndBlock
+from app.window.rows import EndRow, ForkRow, OpenEndRow, TextRow, UserRow
 from tests.support.errand import Errand
 from tests.support.model_server import ModelServer, Reply
 from tests.support.open_window import OpenWindow, open_window
@@ -51,6 +52,12 @@ def field_of(person: OpenWindow) -> EditField | None:
     return widget if isinstance(widget, EditField) else None
 
 
+def end_of(person: OpenWindow, number: int) -> EndBlock:
+    """The badge of a task's end that is in view, from the top."""
+    ends = [block for block in person.front.transcript.findChildren(EndBlock) if block.isVisible()]
+    return sorted(ends, key=EndBlock.y)[number]
+
+
 async def test_110_up_edits_the_last_message_and_the_switch_goes_between_its_versions(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +90,9 @@ async def test_110_up_edits_the_last_message_and_the_switch_goes_between_its_ver
 async def test_111_a_reply_that_broke_off_is_tried_again_beside_it(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with ModelServer(replies=[Reply(text="A long poem", stall_after=2), Reply(text="A poem.")]) as server:
+    async with ModelServer(
+        replies=[Reply(text="A long poem", stall_after=2), Reply(text="A poem."), Reply(text="More.")]
+    ) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
             await person.until(lambda: person.stores.session.state == "ready")
@@ -96,6 +105,15 @@ async def test_111_a_reply_that_broke_off_is_tried_again_beside_it(
             await person.press("Previous version")
             await person.until(lambda: "1/2" in said(person) and isinstance(person.rows[-1], EndRow))
             assert "A poem." not in said(person)
+            person.type("go on")
+            person.enter()
+            await until_said(person, "write a poem", "1/2", said(person)[2], "go on", "More.")
+            await person.press("Fork here", end_of(person, 0))
+            await person.until(lambda: isinstance(person.rows[-1], OpenEndRow))
+            assert person.window.focusWidget() is person.front.composer.field
+            await person.press("Go back to it")
+            await person.until(lambda: "More." in said(person))
+            assert person.window.focusWidget() is person.front.transcript
 
 
 async def test_112_esc_in_the_edited_message_leaves_it_and_stops_no_task(

@@ -15,12 +15,14 @@ _LOCKED = "The agent is at work here. Stop it or wait until it is done, then try
 
 
 class BranchRequests(QObject):
-    """`agent` is whose head is shown, None until the engine told. `resent` has the message that was sent anew.
+    """`agent` is whose head is shown, None until the engine told. `resent` has the message that was sent anew,
+    `forked` says that what is written next begins a new branch.
 
     One thing at a time: while one is under way another one is not begun. A refusal is told by `requests.failed`.
     """
 
     resent = Signal(str)
+    forked = Signal()
 
     def __init__(self, session: Session, requests: Requests) -> None:
         super().__init__()
@@ -40,7 +42,7 @@ class BranchRequests(QObject):
         self._set_head(node_id, to_leaf=True)
 
     def fork(self, node_id: str) -> None:
-        """Go on from this node: what is written next begins a new branch."""
+        """Go on from this node."""
         self._set_head(node_id, to_leaf=False)
 
     def retry(self, node_id: str, model: str | None = None) -> None:
@@ -76,6 +78,8 @@ class BranchRequests(QObject):
 
     async def _move(self, params: AgentSetHeadParams) -> None:
         await self._session.call(AGENT_SET_HEAD, params)
+        if not params.to_leaf:
+            self.forked.emit()
 
     async def _retry(self, params: TaskRetryParams) -> None:
         await self._session.call(TASK_RETRY, params)

@@ -23,6 +23,9 @@ class Pool:
         return free.pop() if free else kind(self._theme, self._actions, self._parent)
 
     def give(self, block: Block) -> None:
+        focused = block.window().focusWidget()
+        if focused is not None and block.isAncestorOf(focused):  # pyright: ignore[reportUnnecessaryComparison] -- PySide6's stubs leave out that there may be none
+            self._parent.setFocus()  # else Qt would send the keyboard anywhere
         block.hide()
         free = self._free.setdefault(type(block), [])
         if len(free) < _MOST_OF_A_TYPE:

@@ -196,7 +196,8 @@ class ConversationView(QWidget):
         store.loaded.connect(self._on_loaded)
         store.reached.connect(self._on_reached)
         store.edit_begun.connect(self._on_edit_begun)
-        store.edit_ended.connect(self._on_edit_ended)
+        store.edit_ended.connect(self._on_writing_due)
+        store.branches.forked.connect(self._on_writing_due)
         store.missed.connect(self._on_missed)
         self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
         self.welcome.tour_asked.connect(self.tour_asked)
@@ -254,5 +255,5 @@ class ConversationView(QWidget):
     def _on_edit_begun(self, row: int) -> None:
         self.transcript.enter_row(row)
 
-    def _on_edit_ended(self) -> None:
+    def _on_writing_due(self) -> None:
         self.composer.field.setFocus()
