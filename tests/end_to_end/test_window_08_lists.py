@@ -1,11 +1,11 @@
-"""Behaviours 75 to 79: conversations are pinned, archived and found by title; what waits is settled in the list."""
+"""Behaviours 75 and 76: conversations are pinned, archived and found by title; what waits is settled in the list."""
 
 from collections.abc import AsyncGenerator
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLineEdit
 
 from app.window.views.entry import HEADING
 from app.window.views.listing_view import ListingView
@@ -59,3 +59,24 @@ async def test_75_a_conversation_is_pinned_archived_found_by_its_title_and_taken
     await person.until(lambda: shown(archived) == [])
     QTest.keyClick(sidebar.archive, Qt.Key.Key_Escape)
     assert shown(sidebar.list)[:2] == ["[Pinned]", "An unlikely marmalade"]
+
+
+async def test_76_an_approval_and_a_question_are_settled_in_the_inbox_by_keyboard_alone(person: OpenWindow) -> None:
+    await person.press("Play the tour")
+    inbox = person.window.sidebar.inbox
+    await person.until(lambda: sum(bool(row.entry.asks) for row in inbox.rows) == 2)
+    person.window.activateWindow()
+    for kind in ("approval", "question"):
+        row = next(row for row in inbox.rows if row.entry.asks and row.entry.asks[0].kind == kind)
+        row.setFocus(Qt.FocusReason.TabFocusReason)
+        await person.until(lambda: row.detail is not None and row.detail.can_decide)  # noqa: B023 -- awaited at once
+        assert row.detail is not None
+        if kind == "approval":
+            QTest.keyClick(row, Qt.Key.Key_A)
+        else:
+            field = row.detail.findChild(QLineEdit)
+            assert isinstance(field, QLineEdit)
+            QTest.keyClicks(field, "friendly")
+            QTest.keyClick(field, Qt.Key.Key_Return)
+        await person.until(lambda: kind not in {ask.kind for ask in person.stores.asks.waiting()})  # noqa: B023 -- awaited at once
+    await person.until(lambda: not person.stores.tasks.running())

@@ -5,7 +5,7 @@ from functools import partial
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.client.characters import plain
+from app.client.characters import exact, plain
 from app.protocol.asks import Ask
 from app.protocol.tasks import Task
 from app.window.stores.stores import Stores
@@ -100,8 +100,10 @@ class InboxView(QWidget):
 
     def _of_asks(self, asks: tuple[Ask, ...]) -> InboxEntry:
         first = asks[0]
-        detail = plain(first.text)
-        title = self._title(first.conversation_id, detail) if len(asks) == 1 else f"{len(asks)} × {detail}"
+        text = plain(first.text)
+        title = self._title(first.conversation_id, text) if len(asks) == 1 else f"{len(asks)} × {text}"
+        command = first.approval.command if first.approval is not None else None
+        detail = text if command is None else exact(command)
         return InboxEntry(first.id, first.conversation_id, "waiting", title, detail, first.task_id, asks)
 
     def _of_finished(self, task: Task) -> InboxEntry:

@@ -42,6 +42,7 @@ class InboxSection(QWidget):
         self._column.setSpacing(0)
         self._column.addLayout(top)
         self._column.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
+        self._show()
 
     @property
     def rows(self) -> tuple[InboxRow, ...]:

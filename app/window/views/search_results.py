@@ -15,6 +15,9 @@ from app.window.widgets.text_label import TextLabel
 
 _MARKS = {ord("\u2068"): None, ord("\u2069"): None, ord("\n"): " "}
 
+# The newest of them; with more words there are fewer, and the messages are not pushed out of sight.
+_MOST_TITLES = 12
+
 
 @dataclass(frozen=True, slots=True)
 class _Result:
@@ -63,7 +66,7 @@ class SearchResultsView(QWidget):
 
     def show_found(self, text: str, found: ConversationSearchResult) -> None:
         now = datetime.now().astimezone()
-        titles = [_of_title(one, now, place) for place, one in enumerate(found.titles)]
+        titles = [_of_title(one, now, place) for place, one in enumerate(found.titles[:_MOST_TITLES])]
         hits = [_of_hit(one, now, place) for place, one in enumerate(found.hits)]
         self._results = (*titles, *hits)
         self._model.clear()

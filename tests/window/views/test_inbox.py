@@ -124,7 +124,7 @@ async def test_what_is_too_long_for_here_is_opened_and_not_allowed(engine: Engin
 async def test_equal_approvals_are_one_entry_and_one_answer(engine: EngineServer, inbox: InboxView) -> None:
     others = [msgspec.structs.replace(APPROVAL, id=f"ask_{number}", task_id=f"t{number}") for number in range(3)]
     await ask(engine, inbox, *others)
-    await until(lambda: asking(inbox) == ["3 × Run a command: Run a command"])
+    await until(lambda: asking(inbox) == ["3 × Run a command: python -m pytest -q && rm -rf build"])
     row = inbox.rows[0]
     reach(row)
     await until(lambda: row.detail is not None and row.detail.can_decide)
