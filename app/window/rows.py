@@ -110,11 +110,15 @@ class EndRow:
 
 @dataclass(frozen=True, slots=True)
 class EditRow:
-    """A person's message while it is edited, in its place; `text` is what was sent."""
+    """A person's message while it is edited, in its place; `text` is what was sent.
+
+    While `locked` it cannot be sent, for an agent writes here.
+    """
 
     key: str
     node: Node
     text: str
+    locked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,9 +50,11 @@ class EditBlock(Block):
 
     def set_row(self, row: Row) -> None:
         assert isinstance(row, EditRow)
-        self._row = None  # the text that is put there was not typed
-        self._field.setPlainText(self.intents.branches.draft(row.node.id, row.text))
-        self._field.moveCursor(self._field.textCursor().MoveOperation.End)
+        text = self.intents.branches.draft(row.node.id, row.text)
+        if text != self._field.toPlainText():  # else the cursor would jump when only the lock changes
+            self._row = None  # the text that is put there was not typed
+            self._field.setPlainText(text)
+            self._field.moveCursor(self._field.textCursor().MoveOperation.End)
         self._row = row
         self._show_send()
 
@@ -67,7 +69,7 @@ class EditBlock(Block):
         self._field.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _show_send(self) -> None:
-        why = self.intents.branches.locked()
+        why = self.intents.branches.locked() if self._row is not None and self._row.locked else ""
         self._send.setEnabled(bool(self._field.toPlainText().strip()) and not why)
         self._send.setToolTip(why or "Enter")
 

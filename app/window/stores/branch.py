@@ -163,7 +163,7 @@ class Branch:
         belongings = Belongings(self._results.get(node_id, {}), self._outputs.get(node_id, {}), self.asks.at(node_id))
         rows = [self.asks.with_others(row) for row in node_rows(node, belongings)]
         if node_id == self._edited:
-            rows = [_edited(row) for row in rows]
+            rows = [self._edited_row(row) for row in rows]
         end = self._end(node)
         if end is not None and node_id in end.folded:
             rows = [row for row in rows if not isinstance(row, NoticeRow)]
@@ -220,10 +220,11 @@ class Branch:
         return [shown] if shown is not None and self._forks.add(node.parent_id, node.id, shown) else []
 
     def _forked(self) -> list[str]:
-        """The nodes with a switch, and the last one."""
+        """The nodes with a switch, the one that is edited, and the last one."""
         nodes = self._nodes
         forked = [each for each in self._order if self._forks.place(nodes[each].parent_id, each) is not None]
-        return [*forked, *self._order[-1:]]
+        edited = [self._edited] if self._edited in nodes else []
+        return [*forked, *edited, *self._order[-1:]]
 
     def _joint(self, page: Sequence[Node]) -> int | None:
         """How many of the loaded nodes lead to `page`; None when they do not."""
@@ -273,6 +274,7 @@ class Branch:
     def _is_streaming(self, node_id: str) -> bool:
         return node_id in self._nodes and self._nodes[node_id].status == "streaming"
 
-
-def _edited(row: Row) -> Row:
-    return EditRow(f"{row.node.id}/edit", row.node, row.text) if isinstance(row, UserRow) else row
+    def _edited_row(self, row: Row) -> Row:
+        if not isinstance(row, UserRow):
+            return row
+        return EditRow(f"{row.node.id}/edit", row.node, row.text, locked=self._is_locked)

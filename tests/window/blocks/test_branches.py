@@ -156,3 +156,17 @@ def test_an_open_end_says_so_and_leads_on(show: MakeBlock, actions: KeptActions)
     block.set_row(OpenEndRow("n1/open", tuple(f"n{number}" for number in range(40))))
     assert names(block) == [f"Branch {number}" for number in range(35, 41)]
     assert actions.branches.asked == [("switch", "n3")]
+
+
+def test_a_message_can_be_sent_again_as_soon_as_the_agent_is_done(show: MakeBlock, actions: KeptActions) -> None:
+    actions.branches.why = "The agent is at work."
+    row = EditRow("n1/edit", node("n1", "Write", "user"), "Write", locked=True)
+    block = show(row)
+    (field,) = block.findChildren(EditField)
+    QTest.keyClicks(field, " now")
+    assert not button(block, "Send").isEnabled() and button(block, "Send").toolTip() == "The agent is at work."
+    actions.branches.why = ""
+    field.moveCursor(field.textCursor().MoveOperation.Start)
+    block.set_row(replace(row, locked=False))
+    assert button(block, "Send").isEnabled()
+    assert (field.toPlainText(), field.textCursor().position()) == ("Write now", 0)

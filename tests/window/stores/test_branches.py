@@ -162,7 +162,10 @@ async def test_while_the_agent_works_nothing_is_switched_and_it_is_told_why(tmp_
         talk.store.branches.switch(talk.fork.previous_id)
         assert talk.trouble == ["The agent is at work here. Stop it or wait until it is done, then try again."]
         await until(lambda: "Text" in talk.mirror.kinds[4:])
+        talk.store.edit(talk.message)
+        assert [row.locked for row in talk.mirror.rows if isinstance(row, EditRow)] == [True]
         talk.store.requests.stop()
+        await until(lambda: [row.locked for row in talk.mirror.rows if isinstance(row, EditRow)] == [False])
         await until(lambda: not talk.fork.locked and isinstance(talk.mirror.rows[-1], EndRow))
         broken = talk.mirror.rows[-2]
         assert isinstance(broken, TextRow) and talk.end.retry_id == broken.node.id
