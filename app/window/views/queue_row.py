@@ -176,6 +176,7 @@ class QueueRow(QFrame):
         focus = self.window().focusWidget()
         is_here = is_under_mouse or self.underMouse() or focus is self or self.isAncestorOf(focus)
         editing = self.is_editing
+        set_look(self, "state", "editing" if editing else "")
         for part in (self._words, self._when):
             part.setVisible(not editing)
         for button in self._tools:
