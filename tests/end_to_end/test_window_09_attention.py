@@ -1,4 +1,4 @@
-"""Behaviours 110 to 119: what reaches a person who looks elsewhere, second starts, quick tasks, and the way out."""
+"""Behaviours 110 to 120: what reaches a person who looks elsewhere, second starts, quick tasks, and the way out."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from app.window.attention.doorbell import ring
 from app.window.attention.quit_dialog import QuitDialog
 from app.window.state import WindowState
 from app.window.stores.task_options import TaskOptions
-from tests.support.errand import Errand, rest
+from tests.support.errand import LONGEST_S, Errand, rest
 from tests.support.model_server import ModelServer, Reply
 from tests.support.notification_server import NotificationServer
 from tests.support.open_window import OpenWindow, open_window
@@ -27,6 +27,7 @@ from tests.support.screen import screen
 from tests.support.session_bus import session_bus
 from tests.support.shortcut_portal import ShortcutPortal
 from tests.support.task_replies import DONE, shell
+from tests.support.tray_host import TrayHost
 from tests.support.workings import statuses
 
 
@@ -241,3 +242,21 @@ async def test_119_a_second_start_brings_the_open_window_to_the_front_and_a_quic
         opened = first if first.returncode is None else second
         opened.send_signal(signal.SIGTERM)
         assert (await pending.pop()).code == 0
+
+
+async def test_120_where_there_is_a_tray_the_window_hides_in_it_and_a_second_start_brings_it_back(
+    own_errand: Errand,
+) -> None:
+    async with session_bus() as address, screen() as shown:
+        tray = await TrayHost.start(address)
+        there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
+        window = await own_errand.start("window", variables=there)
+        await shown.window("Errand")
+        async with asyncio.timeout(LONGEST_S):
+            await tray.has_item.wait()
+        await shown.close("Errand")
+        assert (await own_errand.run("window", variables=there)).code == 0
+        await shown.window("Errand")
+        await shown.keys("ctrl+q")
+        assert (await rest(window)).code == 0
+        await tray.leave()

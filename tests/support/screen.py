@@ -7,6 +7,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from tests.support.x_close import ask_to_close
+
+_LONGEST_S = 10.0
+_PAUSE_S = 0.02
+
 HAS_SCREEN = shutil.which("Xvfb") is not None and shutil.which("xdotool") is not None
 
 
@@ -20,6 +25,14 @@ class Screen:
         """Wait until a window of that title is there, and give it the keyboard: no window manager does."""
         await self._do("search", "--sync", "--onlyvisible", "--name", f"^{title}$", "windowfocus", "--sync")
 
+    async def close(self, title: str) -> None:
+        """As the button in a window's frame does; until it is not to be seen any more."""
+        search = ("search", "--onlyvisible", "--name", f"^{title}$")
+        ask_to_close(self.display, int((await self._do(*search)).split()[0]))
+        async with asyncio.timeout(_LONGEST_S):
+            while (await self._run(*search))[0] == 0:  # noqa: ASYNC110 -- the display sets no asyncio event
+                await asyncio.sleep(_PAUSE_S)
+
     async def keys(self, *keys: str) -> None:
         await self._do("key", *keys)
 
@@ -29,10 +42,19 @@ class Screen:
     async def click(self, x: int, y: int) -> None:
         await self._do("mousemove", str(x), str(y), "click", "1")
 
-    async def _do(self, *words: str) -> None:
+    async def _do(self, *words: str) -> str:
+        code, said = await self._run(*words)
+        assert code == 0
+        return said
+
+    async def _run(self, *words: str) -> tuple[int, str]:
         environment = os.environ | {"DISPLAY": self.display}
-        process = await asyncio.create_subprocess_exec("xdotool", *words, env=environment)
-        assert await process.wait() == 0
+        process = await asyncio.create_subprocess_exec(
+            "xdotool", *words, env=environment, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+        assert process.returncode is not None
+        return process.returncode, out.decode()
 
 
 @asynccontextmanager
