@@ -111,6 +111,7 @@ class TabsView(QTabBar):
         assert isinstance(mark, TabMark)
         mark.show_state(look.state, look.unread)
         close.setVisible(not look.pinned)
+        close.setFixedSize(QSize(0, 0) if look.pinned else close.sizeHint())  # hidden it would keep its room
         close.setAccessibleName(f"Close {look.title}")
         self.setTabIcon(index, self._pin() if look.pinned else QIcon())
         self.setTabText(index, look.short.replace("&", "&&"))

@@ -55,11 +55,14 @@ def test_a_tab_that_works_can_be_removed_while_it_pulses(tabs: TabsView) -> None
 
 
 def test_pinned_tabs_stand_left_in_the_order_they_were_pinned_and_are_short(tabs: TabsView) -> None:
+    tabs.show_look("c", TabLook("Title of the third"))
+    wide = tabs.tabRect(2).width()
     tabs.show_look("c", TabLook("Title of the third", pinned=True))
     tabs.show_look("b", TabLook("Title b", pinned=True))
     assert tabs.keys == ("c", "b", "a")
     assert tabs.tabText(0) == "Title of…"
     assert not tabs.tabButton(0, QTabBar.ButtonPosition.RightSide).isVisible()
+    assert tabs.tabRect(0).width() < wide
     assert tabs.accessibleTabName(0) == "Title of the third · pinned"
 
 
