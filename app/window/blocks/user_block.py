@@ -102,7 +102,9 @@ class UserBlock(Block):
         tokens = self.theme.tokens
         aside, above = tokens.space_normal, tokens.space_close
         document = self._text.document()
-        document.setTextWidth(max(1, int(width * _WIDEST) - 2 * aside))
+        bar = self._bar.sizeHint()
+        widest = min(int(width * _WIDEST), width - bar.width() - above)
+        document.setTextWidth(max(1, widest - 2 * aside))
         button = QSize() if self._all.isHidden() else self._all.sizeHint()
         wide = max(int(document.idealWidth()) + 1, button.width() - above)
         high = self._text.heightForWidth(wide)
@@ -111,14 +113,7 @@ class UserBlock(Block):
         if not button.isEmpty():
             self._all.setGeometry(QRect(QPoint(self._bubble.left() + above // 2, self._bubble.bottom()), button))
             self._bubble.setHeight(self._bubble.height() + button.height() + above // 2)
-        bar = self._bar.sizeHint()
-        self._bar.setGeometry(
-            QRect(
-                QPoint(
-                    max(0, self._bubble.left() - bar.width() - above // 2), self._bubble.bottom() - bar.height() + 1
-                ),
-                bar,
-            )
-        )
+        left = max(0, self._bubble.left() - bar.width() - above // 2)
+        self._bar.setGeometry(QRect(QPoint(left, self._bubble.bottom() - bar.height() + 1), bar))
         self.update()
         return self._bubble.height()

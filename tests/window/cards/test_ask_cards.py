@@ -80,6 +80,8 @@ def test_what_was_typed_stays_while_the_same_question_changes_and_goes_with_anot
     assert shown.field().text() == "half an ans"
     shown.show(msgspec.structs.replace(QUESTION, id="ask_2", choices=()))
     assert (shown.field().text(), shown.field().placeholderText()) == ("", "Your answer")
+    shown.show(QUESTION)
+    assert shown.field().text() == "half an ans", "it was only out of view"
 
 
 def test_an_approval_shows_command_paths_reason_risk_and_change_whole(shown: Shown) -> None:
