@@ -18,6 +18,7 @@ from app.window.blocks.text_view import TextView
 from app.window.rows import EndRow, Row
 from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
+from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.icon_button import IconButton
 
 
@@ -38,9 +39,7 @@ class EndBlock(Block):
         self._icon = QLabel()
         self._words = QLabel()
         self._words.setFont(theme.font(tokens.size_base, bold=True))
-        self._account = QLabel()
-        self._account.setFont(theme.font(tokens.size_small))
-        set_look(self._account, "tone", "muted")
+        self._account = ElidedLabel(theme, size=tokens.size_small, tone="muted")
         self._text = TextView(theme, "Summary", self)
         self._text.link.connect(actions.open_link)
         head = QHBoxLayout()
@@ -72,7 +71,7 @@ class EndBlock(Block):
         self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
         self._words.setText(ending.words)
         set_look(self._words, "tone", ending.state)
-        self._account.setText(" · ".join(account(task)))
+        self._account.set_text(" · ".join(account(task)))
         said = task.error if ending.state == "failed" and task.error else task.summary
         self._text.setVisible(bool(said))
         if said:
