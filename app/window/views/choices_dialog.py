@@ -65,6 +65,7 @@ class ChoicesDialog(QDialog):
         corner.setX(min(corner.x(), window.width() - self.width() - space))
         self.move(window.mapToGlobal(corner))
         self.show()
+        self._fit()  # only now are the fonts of its parts known
         self.personality.setFocus()
 
     def _lay_out(self) -> None:
