@@ -1,16 +1,12 @@
-"""A picture of a message, scaled down to the column."""
+"""A picture of a message, scaled down to the column; a click enlarges it."""
 
-import base64
-import binascii
-from pathlib import Path
-
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize, Qt
-from PySide6.QtGui import QImageReader, QPixmap
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.protocol.blocks import ImageBlock as ImageContent
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
+from app.window.blocks.picture import PictureButton, read_picture
 from app.window.rows import ImageRow, Row
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
@@ -21,44 +17,39 @@ _HIGHEST = 480
 class ImageBlock(Block):
     def __init__(self, theme: Theme, actions: BlockActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
-        self._picture = QLabel(self)
-        self._picture.setFont(theme.font(theme.tokens.size_base))
-        set_look(self._picture, "tone", "muted")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._picture)
+        self._image: ImageContent | None = None
+        self._picture = PictureButton(theme, self)
+        self._picture.clicked.connect(self._on_clicked)
+        self._trouble = QLabel(self)
+        self._trouble.setFont(theme.font(theme.tokens.size_base))
+        set_look(self._trouble, "tone", "muted")
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addWidget(self._picture)
+        self._column.addWidget(self._trouble)
 
     def set_row(self, row: Row) -> None:
         assert isinstance(row, ImageRow)
-        sides = Qt.AlignmentFlag
+        self._image = row.image
         is_own = row.node.role == "user"  # what a person sent stands on the right
-        self._picture.setAlignment(sides.AlignRight if is_own else sides.AlignLeft)
+        side = Qt.AlignmentFlag.AlignRight if is_own else Qt.AlignmentFlag.AlignLeft
+        self._column.setAlignment(self._picture, side)
+        self._column.setAlignment(self._trouble, side)
         ratio = self.devicePixelRatioF()
         highest = _HIGHEST // 2 if is_own else _HIGHEST
-        picture = _read(row.image, QSize(self.theme.tokens.column, highest) * ratio)
-        name = row.image.name or row.image.media_type
-        self._picture.setToolTip(row.image.path)
+        picture = read_picture(row.image, QSize(self.theme.tokens.column, highest) * ratio)
+        self._picture.setVisible(picture is not None)
+        self._trouble.setVisible(picture is None)
         if picture is None:
-            self._picture.setText(f"This picture ({name}) cannot be shown.")
-            self._picture.setAccessibleName(self._picture.text())
+            self._trouble.setText(f"This picture ({row.image.name or row.image.media_type}) cannot be shown.")
+            self._trouble.setAccessibleName(self._trouble.text())
             return
         picture.setDevicePixelRatio(ratio)
-        self._picture.setPixmap(picture)
-        self._picture.setAccessibleName(f"Picture {row.image.name}".strip())
+        self._picture.setToolTip(row.image.path)
+        self._picture.show_picture(picture, row.image.name)
 
+    def _on_clicked(self) -> None:
+        from app.window.blocks.picture_dialog import PictureDialog  # few are ever enlarged
 
-def _read(image: ImageContent, most: QSize) -> QPixmap | None:
-    """Decoded at the size it is shown in, so that a huge picture costs little; None if it is no picture."""
-    try:
-        raw = Path(image.path).read_bytes() if image.path else base64.b64decode(image.data, validate=True)
-    except (OSError, binascii.Error, ValueError):
-        return None
-    buffer = QBuffer()
-    buffer.setData(QByteArray(raw))
-    buffer.open(QIODevice.OpenModeFlag.ReadOnly)
-    reader = QImageReader(buffer)
-    size = reader.size()
-    if size.width() > most.width() or size.height() > most.height():
-        reader.setScaledSize(size.scaled(most, Qt.AspectRatioMode.KeepAspectRatio))
-    read = reader.read()
-    return None if read.isNull() else QPixmap.fromImage(read)
+        assert self._image is not None
+        PictureDialog(self._image, self.theme, self.window()).open()

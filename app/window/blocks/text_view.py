@@ -88,6 +88,11 @@ class TextView(QTextBrowser):
         self._marks = tuple(marks)
         self.setExtraSelections([self._extra(mark) for mark in marks])
 
+    @property
+    def marks(self) -> tuple[TextMark, ...]:
+        """What is marked now."""
+        return self._marks
+
     def occurrences(self, pattern: re.Pattern[str]) -> tuple[tuple[int, int], ...]:
         """Where it stands in the text, from the first character to before the last one; looked for once a text."""
         asked = (self.document().revision(), pattern)

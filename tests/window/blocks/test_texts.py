@@ -1,9 +1,10 @@
 """What people and agents said, as blocks."""
 
 import pytest
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QContextMenuEvent, QTextDocument
-from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QToolButton
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QMenu, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.window.blocks.block import Block
@@ -137,7 +138,16 @@ def test_a_broken_picture_says_so(show: MakeBlock) -> None:
     for data in ("not base64!", "AAAA", ""):
         block = show(image(data))
         assert part_texts(block) == ["This picture (image/png) cannot be shown."]
-    assert part_texts(show(image())) == [""]
+    assert part_texts(show(image())) == []
+
+
+def test_a_picture_is_enlarged_by_a_click_and_put_away_by_escape(show: MakeBlock) -> None:
+    block = show(image())
+    QTest.keyClick(part(block, QAbstractButton, "Picture, enlarge"), Qt.Key.Key_Space)
+    (dialog,) = block.findChildren(QDialog)
+    assert dialog.isVisible()
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    assert not dialog.isVisible()
 
 
 def part_texts(block: Block) -> list[str]:

@@ -75,8 +75,7 @@ def copied(page: Page) -> str:
 def marked(page: Page) -> list[str]:
     """What is painted as selected, block by block."""
     views = [view for block in page.blocks() for view in block.findChildren(TextView) if view.isVisible()]
-    extras = [extra for view in views for extra in view.extraSelections()]
-    return [extra.cursor.selectedText() for extra in extras]  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out its fields
+    return [view.between(mark.start, mark.end).selectedText() for view in views for mark in view.marks]
 
 
 THREE: list[Row] = [

@@ -44,13 +44,9 @@ class Searched:
         QTest.keyClick(self.field, Qt.Key.Key_Return)
 
     def marked(self) -> list[tuple[str, str]]:
-        """The marked words in view, each with its ground."""
+        """The marked words in view, each with its kind."""
         views = [view for view in self.transcript.findChildren(TextView) if view.isVisible()]
-        return [
-            (extra.cursor.selectedText(), extra.format.background().color().name())  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out its fields
-            for view in views
-            for extra in view.extraSelections()
-        ]
+        return [(view.between(mark.start, mark.end).selectedText(), mark.kind) for view in views for mark in view.marks]
 
 
 @asynccontextmanager
@@ -96,9 +92,9 @@ async def test_every_hit_in_view_is_marked_and_the_one_looked_at_more(
         found.bar.open()
         found.type("line")
         assert _count(found.bar).endswith("of 39")
-        grounds = [ground for word, ground in found.marked() if word == "line"]
-        assert len(grounds) > 3
-        assert (grounds.count(theme.tokens.hit_now), set(grounds)) == (1, {theme.tokens.hit, theme.tokens.hit_now})
+        kinds = [kind for word, kind in found.marked() if word == "line"]
+        assert len(kinds) > 3
+        assert (kinds.count("hit_now"), set(kinds)) == (1, {"hit", "hit_now"})
         QTest.keyClick(found.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
         before = _count(found.bar)
         QTest.keyClick(found.field, Qt.Key.Key_Return)
@@ -111,7 +107,7 @@ async def test_a_hit_far_away_comes_into_view(tmp_path: Path, theme: Theme, qtbo
         found.type("message 1,")
         assert _count(found.bar) == "1 of 1"
         assert 1 in found.transcript.shown
-        assert ("Message 1,", theme.tokens.hit_now) in found.marked()
+        assert ("Message 1,", "hit_now") in found.marked()
 
 
 async def test_a_closed_card_tells_its_hits_and_opens_for_the_one_looked_at(
@@ -122,7 +118,7 @@ async def test_a_closed_card_tells_its_hits_and_opens_for_the_one_looked_at(
         found.bar.open()
         found.type("secret")
         assert _count(found.bar) == "1 of 2"
-        assert found.marked() == [("secret", theme.tokens.hit_now), ("secret", theme.tokens.hit)]
+        assert found.marked() == [("secret", "hit_now"), ("secret", "hit")]
         line = next(line for line in found.transcript.findChildren(LineButton) if line.isVisible())
         line.click()
         found.transcript.settle()
