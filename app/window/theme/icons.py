@@ -22,7 +22,7 @@ def app_icon() -> QIcon:
 
 def draw(name: str, colour: str, disabled: str) -> QIcon:
     """The icon `name`, in `colour` and, where its button is disabled, in `disabled`."""
-    return QIcon(_Outline(name, colour, disabled))
+    return QIcon(_kept(_Outline(name, colour, disabled)))
 
 
 class _Outline(QIconEngine):
@@ -43,7 +43,7 @@ class _Outline(QIconEngine):
         self._renderer(mode).render(painter, QRectF(rect))
 
     def clone(self) -> QIconEngine:
-        return _Outline(*self._look)
+        return _kept(_Outline(*self._look))
 
     def _picture(self, size: QSize, mode: QIcon.Mode) -> QPixmap:
         picture = QPixmap(size)
@@ -58,6 +58,15 @@ class _Outline(QIconEngine):
         name, colour, disabled = self._look
         tint = disabled if mode == QIcon.Mode.Disabled else colour
         return QSvgRenderer(QByteArray(_outline(name).replace("currentColor", tint).encode()))
+
+
+_engines: list[_Outline] = []
+
+
+def _kept(engine: _Outline) -> _Outline:
+    """For good: one that Python's garbage collector finds before its icon does is deleted twice, and Qt crashes."""
+    _engines.append(engine)
+    return engine
 
 
 @cache
