@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
@@ -21,9 +22,11 @@ from app.window.views.dialogs import Dialogs
 from app.window.views.leave_dialog import LeaveDialog
 from app.window.views.page import PageMaker
 from app.window.views.pages import PagesView
-from app.window.views.palette import Palette
 from app.window.views.sidebar import SidebarView
 from app.window.widgets.banner import Banner
+
+if TYPE_CHECKING:
+    from app.window.views.palette import Palette
 
 
 class MainWindow(QMainWindow):
@@ -61,7 +64,7 @@ class MainWindow(QMainWindow):
         self.connection = ConnectionBanner(stores.session, theme)
         self.shortcuts = Shortcuts(state)
         self.dialogs = Dialogs(stores.session, theme, self.shortcuts, self)
-        self._palette = Palette(stores.conversations, stores.session, theme, self.shortcuts)
+        self._palette: Palette | None = None
         self.commands = Commands(self._slots(), self.shortcuts)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self.setWindowTitle("Errand")
@@ -180,9 +183,6 @@ class MainWindow(QMainWindow):
         self._maker.providers_asked.connect(self.dialogs.open_providers)
         self._maker.tour_asked.connect(self._tour.play)
         self.dialogs.settings_closed.connect(self._maker.look_for_models)
-        self._palette.conversation_chosen.connect(self._on_opened)
-        self._palette.setting_chosen.connect(self.dialogs.open_setting)
-        self._palette.action_chosen.connect(self._on_action_chosen)
         self.desk.front_changed.connect(self._on_front_changed)
         self.desk.main_asked.connect(self._on_main_asked)
         self.desk.window_made.connect(self.commands.add_to)
@@ -240,7 +240,18 @@ class MainWindow(QMainWindow):
         self.desk.front.find_next(forward=False)
 
     def _on_palette(self) -> None:
+        if self._palette is None:
+            self._palette = self._make_palette()
         self._palette.open_over(self.desk.front_window or self)
+
+    def _make_palette(self) -> "Palette":
+        from app.window.views.palette import Palette  # the start does not need it
+
+        palette = Palette(self.stores.conversations, self.stores.session, self._theme, self.shortcuts)
+        palette.conversation_chosen.connect(self._on_opened)
+        palette.setting_chosen.connect(self.dialogs.open_setting)
+        palette.action_chosen.connect(self._on_action_chosen)
+        return palette
 
     def _on_search(self) -> None:
         if self.sidebar.isHidden():

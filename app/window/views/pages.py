@@ -10,7 +10,6 @@ from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 from app.window.views.conversation_view import ConversationView
 from app.window.views.page import Page, PageMaker
-from app.window.views.picker import Choice, PickerDialog
 from app.window.views.tab_menu import TabMenu
 from app.window.views.tabs import TabLook, TabsView
 from app.window.widgets.icon_button import IconButton
@@ -141,6 +140,8 @@ class PagesView(QWidget):
 
     def open_list(self) -> None:
         """All tabs, to find one by typing."""
+        from app.window.views.picker import Choice, PickerDialog  # the start does not need it
+
         looks = {key: self._pages[key].look for key in self.tabs.keys}
         choices = tuple(Choice(key, look.title, _hint(look)) for key, look in looks.items())
         picker = PickerDialog(self._theme, "Find an open tab", choices, self)

@@ -13,7 +13,6 @@ from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.views.choice_words import APPROVALS, MODES, THINKING
 from app.window.views.offer import Offer
-from app.window.views.picker import Choice, PickerDialog
 
 _SCRATCH = "New folder"
 _LONGEST = 22
@@ -87,6 +86,8 @@ class StartChoices(QWidget):
             self.providers_asked.emit()
             return
         default = self._offer.model
+        from app.window.views.picker import Choice, PickerDialog  # the start does not need it
+
         choices = tuple(Choice(name, name, "default" if name == default else "") for name in self._offer.models)
         picker = PickerDialog(self._theme, "Choose a model", choices, self)
         picker.chosen.connect(self._on_model_chosen)
