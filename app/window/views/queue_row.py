@@ -1,12 +1,13 @@
 """One text that waits to be read by the agent: a line, with what can be done about it where the person is."""
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 
 from app.protocol.tasks import Queued
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
+from app.window.views.brought import brought
 from app.window.views.prompt_edit import PromptEdit
 from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.icon_button import IconButton
@@ -166,6 +167,7 @@ class QueueRow(QFrame):
         self._leave.clicked.connect(self._on_left)
         self._field.submitted.connect(self._on_kept)
         self._field.textChanged.connect(self.resized)
+        self._field.brought.connect(self._on_brought)
         self._theme.changed.connect(self._on_theme_changed)
 
     @property
@@ -196,6 +198,10 @@ class QueueRow(QFrame):
         self._on_left()
         if text is not None:
             self.edited.emit(text)
+
+    def _on_brought(self, mime: QMimeData) -> None:
+        """The files of a waiting text are settled: others are named in it."""
+        self._field.insertPlainText("\n".join(brought(mime).paths))
 
     def _on_left(self) -> None:
         self._field.hide()

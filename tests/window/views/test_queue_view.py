@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -85,6 +85,16 @@ async def test_a_change_of_a_text_that_was_read_meanwhile_comes_back_to_the_inpu
     await until(lambda: bool(why))
     assert person.view.composer.text == "another"
     assert "has read this text already" in why[0]
+
+
+async def test_a_file_that_is_dropped_into_a_waiting_text_is_named_in_it(person: Desk, tmp_path: Path) -> None:
+    await person.follow_up("one")
+    row = person.row(0)
+    row.edit()
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(tmp_path))])
+    row.field.insertFromMimeData(mime)
+    assert row.changed_text == str(tmp_path)
 
 
 async def test_more_than_four_lines_scroll(person: Desk) -> None:
