@@ -31,6 +31,7 @@ _NOT_HERE = "That message stands in another branch. It can be shown when the age
 _INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
 
 _DROP = "Drop files and pictures to attach them"
+_DROP_NEW = "Drop files and pictures to attach them, or a folder to work in"
 
 
 class ConversationView(QWidget):
@@ -155,7 +156,7 @@ class ConversationView(QWidget):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if holds(event.mimeData()):
-            self._hint.tell(_DROP)
+            self._hint.tell(_DROP if self.store.conversation_id else _DROP_NEW)
             event.acceptProposedAction()
 
     def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
