@@ -46,7 +46,7 @@ class ReplyBlock(Block):
             self._step.setText(f"Step {row.step}")
         fence = fence_of(row.markdown)
         document = None if fence is not None else markdown_document(row.markdown, self.theme)
-        is_table = document is not None and has_table(document)
+        is_table = document is not None and "|" in row.markdown and has_table(document)
         self._prose.setVisible(document is not None and not is_table)
         if self._table is not None:
             self._table.setVisible(is_table)
