@@ -36,6 +36,7 @@ class Desk(QObject):
         maker.stores.tasks.taskUpdate.connect(self._on_looks_changed)
         maker.stores.conversations.changed.connect(self._on_looks_changed)
         maker.stores.conversations.reset.connect(self._on_looks_changed)
+        maker.stores.conversations.dropped.connect(self._on_dropped)
 
     @property
     def windows(self) -> tuple[OwnWindow, ...]:
@@ -179,6 +180,17 @@ class Desk(QObject):
     def _on_close_asked(self, window: OwnWindow) -> None:
         """As a tab is closed: its task goes on, and it can be opened again."""
         self._drop(window).close()
+
+    def _on_dropped(self, conversation_id: str) -> None:
+        """It was deleted for good: there is nothing to be shown or opened again."""
+        window = self._window_of(conversation_id)
+        if window is not None:
+            self._drop(window).close()
+        else:
+            self._pages.drop(conversation_id)
+        self._kept.closed = [known for known in self._kept.closed if known != conversation_id]
+        self._kept.drafts.pop(conversation_id, None)
+        self._maker.state.save_soon()
 
     def _on_looks_changed(self) -> None:
         for window in self._windows:

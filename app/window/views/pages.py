@@ -124,6 +124,12 @@ class PagesView(QWidget):
         self.take(page)
         page.close()
 
+    def drop(self, conversation_id: str) -> None:
+        """Close the tab of a conversation that is no more, if there is one."""
+        key = self._key_of(conversation_id)
+        if key is not None:
+            self.close_tab(key)
+
     def close_others(self, kept_key: str) -> None:
         """Pinned ones stay."""
         self._close_all([key for key in self.tabs.keys if key != kept_key])

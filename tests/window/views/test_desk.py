@@ -107,6 +107,17 @@ async def test_windows_are_there_again_with_their_size_after_a_restart(
     second.deleteLater()
 
 
+async def test_what_was_deleted_is_closed_wherever_it_is_open_and_not_reopened(window: MainWindow) -> None:
+    for name in ("conv_1", "conv_2", "conv_3"):
+        window.desk.open(name)
+    window.on_action("own_window")
+    window.stores.conversations.drop("conv_3")
+    window.stores.conversations.drop("conv_2")
+    assert (window.desk.windows, window.pages.open_ids) == ((), ("conv_1",))
+    window.on_action("reopen_tab")
+    assert window.pages.open_ids == ("conv_1",)
+
+
 async def test_the_sidebar_is_hidden_and_searching_brings_it_back(window: MainWindow, state: WindowState) -> None:
     window.on_action("sidebar")
     assert (window.sidebar.isVisible(), state.kept.sidebar_hidden) == (False, True)
