@@ -21,6 +21,7 @@ from app.engine.storage.journal import Journal
 from app.engine.storage.nodes import NodeStore
 from app.engine.storage.personalities import PersonalityStore
 from app.engine.storage.reader import Reader
+from app.engine.storage.removal import RemovalStore
 from app.engine.storage.search import FtsSearch, LikeSearch, NodeSearch
 from app.engine.storage.tables import meta
 from app.engine.storage.tasks import TaskStore
@@ -53,6 +54,7 @@ class Database:
         self.grants = GrantStore(reader)
         self.events = EventStore(reader)
         self.commands = CommandStore(reader)
+        self.removals = RemovalStore(reader)
         has_index = engine.dialect.name == "sqlite"
         self.search: NodeSearch = FtsSearch(reader) if has_index else LikeSearch(reader)
         self.titles: TitleSearch = FtsTitleSearch(reader) if has_index else LikeTitleSearch(reader)

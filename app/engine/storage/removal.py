@@ -1,15 +1,43 @@
-"""Takes a conversation away for good, with all that belongs to it."""
+"""Takes a conversation away for good, with all that belongs to it.
 
-from sqlalchemy import Text, bindparam, select
+Its row in `removals` lets that through the guards of the audit, and stays until the files are gone too.
+"""
 
-from app.engine.storage.tables import agents, asks, conversations, events, nodes, tasks, tool_executions, turns
+from dataclasses import dataclass
+
+from sqlalchemy import Text, bindparam, or_, select
+
+from app.engine.storage.encoding import from_json, to_json
+from app.engine.storage.reader import Reader
+from app.engine.storage.tables import (
+    agents,
+    asks,
+    commands,
+    conversations,
+    events,
+    grants,
+    nodes,
+    removals,
+    tasks,
+    tool_executions,
+    turns,
+)
+from app.engine.storage.upsert import Upsert
 from app.engine.storage.write import Write
 
 _ID = bindparam("of_conversation", type_=Text())
+_SCOPE = bindparam("scope_in_json", type_=Text())
+_OWNER = bindparam("owner_in_json", type_=Text())
+_ITSELF = bindparam("id_in_json", type_=Text())
 _TASKS = select(tasks.c.id).where(tasks.c.conversation_id == _ID)
 
-# Rows before those that they point at.
-_DELETES = (
+_BEGIN = Upsert(removals, ["conversation_id"], [])
+_DONE = removals.delete().where(removals.c.conversation_id == _ID)
+_PENDING = select(removals.c.conversation_id, removals.c.pictures)
+
+# Rows before those that they point at. Grants for this conversation alone go with it, and what tells of them; and the
+# answers kept for commands that come twice, which hold its texts.
+_OF_ROWS = (
     tool_executions.delete().where(tool_executions.c.task_id.in_(_TASKS)),
     turns.delete().where(turns.c.task_id.in_(_TASKS)),
     asks.delete().where(asks.c.task_id.in_(_TASKS)),
@@ -19,8 +47,61 @@ _DELETES = (
     events.delete().where(events.c.conversation_id == _ID),
     conversations.delete().where(conversations.c.id == _ID),
 )
+_OF_GRANTS = (
+    grants.delete().where(grants.c.body.like(_SCOPE, escape="/")),
+    events.delete().where(events.c.conversation_id.is_(None), events.c.body.like(_SCOPE, escape="/")),
+)
+_OF_COMMANDS = commands.delete().where(
+    or_(commands.c.result.like(_OWNER, escape="/"), commands.c.result.like(_ITSELF, escape="/"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A conversation whose rows are gone and whose files may be there still. `pictures` are paths that it named."""
+
+    conversation_id: str
+    pictures: tuple[str, ...]
+
+
+def begin(removal: Removal) -> Write:
+    """To be put before the writes of the event that tells of it, in its group."""
+    return Write(_BEGIN, {"conversation_id": removal.conversation_id, "pictures": to_json(removal.pictures)})
 
 
 def writes(conversation_id: str) -> tuple[Write, ...]:
     """To be put in one group."""
-    return tuple(Write(statement, {"of_conversation": conversation_id}) for statement in _DELETES)
+    of_conversation = {"of_conversation": conversation_id}
+    scope = {"scope_in_json": _holds("scopeId", conversation_id)}
+    ids = {
+        "owner_in_json": _holds("conversationId", conversation_id),
+        "id_in_json": _holds("id", conversation_id),
+    }
+    return (
+        begin(Removal(conversation_id, ())),
+        *(Write(statement, of_conversation) for statement in _OF_ROWS),
+        *(Write(statement, scope) for statement in _OF_GRANTS),
+        Write(_OF_COMMANDS, ids),
+    )
+
+
+def done(conversation_id: str) -> Write:
+    """Its files are gone."""
+    return Write(_DONE, {"of_conversation": conversation_id})
+
+
+def _holds(field: str, value: str) -> str:
+    """A pattern for JSON text with this field. Texts inside it cannot match: their quotes are escaped."""
+    text = to_json({field: value})[1:-1]
+    for special in "/%_":
+        text = text.replace(special, f"/{special}")
+    return f"%{text}%"
+
+
+class RemovalStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def pending(self) -> tuple[Removal, ...]:
+        rows = await self._reader.rows(_PENDING)
+        return tuple(Removal(row.conversation_id, from_json(row.pictures, tuple[str, ...])) for row in rows)

@@ -162,3 +162,11 @@ commands = Table(
     PrimaryKeyConstraint("client_id", "command_id"),
     Index("commands_by_time", "at"),
 )
+
+# Conversations that were removed and whose files may be there still.
+removals = Table(
+    "removals",
+    metadata,
+    Column("conversation_id", Text, primary_key=True),
+    Column("pictures", Text, nullable=False),
+)

@@ -1,0 +1,103 @@
+"""The removal of a conversation: all of its rows go, and no other row of the audit can."""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.errors import StorageError
+from app.engine.storage import agents, asks, commands, conversations, events, executions, grants, nodes, tasks, turns
+from app.engine.storage.apply import writes_for
+from app.engine.storage.database import Database
+from app.engine.storage.removal import Removal, begin, done
+from app.protocol.events import ConversationDeleted, EventRecord, GrantUpdate, TaskMessage
+from app.protocol.grants import Grant
+from tests.engine.storage.test_audit import finished, started
+from tests.support.records import NOW, agent, ask, conversation, grant, node, task
+
+_SECRET = "the secret word"
+
+
+def grant_for(conversation_id: str) -> Grant:
+    return msgspec.structs.replace(
+        grant(f"g-{conversation_id}"), scope="conversation", scope_id=conversation_id, exact=_SECRET
+    )
+
+
+def gone(sequence: int, conversation_id: str = "c1") -> EventRecord:
+    return EventRecord(sequence=sequence, epoch="e", event=ConversationDeleted(conversation_id=conversation_id))
+
+
+async def fill(database: Database) -> None:
+    """Everything that belongs to c1, and a neighbour whose id is much like it."""
+    for write in (
+        nodes.save(node("n1", text=_SECRET)),
+        nodes.save(node("n2", "n1", text=_SECRET)),
+        agents.save(agent("a1", 1, "n2")),
+        turns.started("t1", 1, "m", NOW),
+        asks.save(ask()),
+        executions.started(started("x1")),
+        executions.finished(finished("x1")),
+        grants.save(grant_for("c1")),
+        commands.save("client", "1", "task/start", '{"task":{"conversationId":"c1"}}', datetime.now(UTC)),
+        conversations.save(conversation("c_")),
+        tasks.save(msgspec.structs.replace(task("t2"), conversation_id="c_")),
+        grants.save(grant_for("c_")),
+        commands.save("client", "2", "task/start", '{"task":{"conversationId":"c_"}}', datetime.now(UTC)),
+    ):
+        database.journal.put(write)
+    for record in (
+        EventRecord(sequence=1, epoch="e", event=TaskMessage(node=node("n1", text=_SECRET))),
+        EventRecord(sequence=2, epoch="e", event=GrantUpdate(grant=grant_for("c1"))),
+    ):
+        database.journal.put(*writes_for(record))
+    await database.journal.flush()
+
+
+async def test_a_removed_conversation_leaves_no_row_and_no_text(database: Database, tmp_path: Path) -> None:
+    await fill(database)
+    database.journal.put(begin(Removal("c1", ("/home/p.png",))), *writes_for(gone(3)))
+    await database.journal.flush()
+    assert await database.removals.pending() == (Removal("c1", ("/home/p.png",)),)
+    assert await database.search.find("secret") == ()
+    assert await database.titles.find("title") == (conversation("c_"),)
+    assert await database.events.after(0) == (gone(3),)
+    assert await database.commands.result("client", "1") is None
+    assert await database.commands.result("client", "2") is not None
+    assert await database.grants.valid() == (grant_for("c_"),)
+    database.journal.put(done("c1"))
+    await database.journal.flush()
+    with closing(sqlite3.connect(tmp_path / "errand.db")) as connection:
+        left = {
+            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("conversations", "nodes", "agents", "tasks", "turns", "asks", "tool_executions", "removals")
+        }
+        connection.execute("INSERT INTO node_search (node_search) VALUES ('integrity-check')")
+    assert left == dict.fromkeys(left, 0) | {"conversations": 1, "tasks": 1}
+
+
+async def test_removing_one_conversation_opens_the_audit_of_no_other(database: Database, tmp_path: Path) -> None:
+    await fill(database)
+    database.journal.put(grants.save(grant()), begin(Removal("c_", ())))
+    await database.journal.flush()
+    with closing(sqlite3.connect(tmp_path / "errand.db")) as connection:
+        for statement in (
+            "DELETE FROM tool_executions",
+            "DELETE FROM grants WHERE grant_id = 'g1'",
+            "DELETE FROM grants WHERE grant_id = 'g-c1'",
+            "UPDATE grants SET body = ''",
+        ):
+            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+                connection.execute(statement)
+
+
+async def test_a_removal_that_fails_takes_nothing(database: Database) -> None:
+    await fill(database)
+    database.journal.put(*writes_for(gone(3)), events.save(gone(3)))  # one number twice: the group fails at its end
+    with pytest.raises(StorageError, match="UNIQUE"):
+        await database.journal.flush()
+    assert await database.nodes.path("n2") == (node("n1", text=_SECRET), node("n2", "n1", text=_SECRET))
+    assert await database.removals.pending() == ()
