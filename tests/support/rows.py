@@ -61,16 +61,23 @@ class RowList(QObject):
         self.reset.emit()
 
 
-class KeptBranches:
+class KeptBranches(QObject):
     """Keeps what was asked of the branches, by the name of the intent; `why` locks them."""
 
+    lock_changed = Signal()
+
     def __init__(self) -> None:
+        super().__init__()
         self.asked: list[tuple[str, str]] = []
         self.drafts: dict[str, str] = {}
         self.why = ""
 
     def locked(self) -> str:
         return self.why
+
+    def lock(self, why: str) -> None:
+        self.why = why
+        self.lock_changed.emit()
 
     def switch(self, node_id: str) -> None:
         self.asked.append(("switch", node_id))

@@ -2,11 +2,18 @@
 
 from typing import Protocol
 
+from PySide6.QtCore import SignalInstance
+
 from app.protocol.conversations import Node
 
 
 class BranchActions(Protocol):
     """Intents; what comes of them comes back as changed rows."""
+
+    @property
+    def lock_changed(self) -> SignalInstance:
+        """Emitted when `locked` says otherwise."""
+        ...
 
     def locked(self) -> str:
         """Why nothing can be branched now, in words; empty when it can."""

@@ -12,6 +12,7 @@ from app.client.figures import account
 from app.protocol.tasks import Task
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
+from app.window.blocks.branch_lock import BranchLock
 from app.window.blocks.markdown import markdown_document, plain_document
 from app.window.blocks.paint import rounded
 from app.window.blocks.text_view import TextView
@@ -61,6 +62,8 @@ class EndBlock(Block):
         self._again = push_button("Retry")
         self._again.clicked.connect(self._on_retry_clicked)
         column.addWidget(self._again, 0, Qt.AlignmentFlag.AlignLeft)
+        self._again.setAccessibleName("Retry")
+        BranchLock(actions.branches, (self._retry, self._fork, self._again), self)
 
     def set_row(self, row: Row) -> None:
         assert isinstance(row, EndRow)

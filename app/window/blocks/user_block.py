@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
+from app.window.blocks.branch_lock import BranchLock
 from app.window.blocks.markdown import plain_document
 from app.window.blocks.menu import message_markdown
 from app.window.blocks.message_menu import add_message_entries
@@ -37,7 +38,8 @@ class UserBlock(Block):
         self._bar = QuietBar(theme, self)
         self._bar.add("copy", "Copy message", self._on_copy_clicked)
         self._bar.add("pencil", "Edit message", self._on_edit_clicked)
-        self._bar.add("git-branch", "Fork here", self._on_fork_clicked)
+        fork = self._bar.add("git-branch", "Fork here", self._on_fork_clicked)
+        BranchLock(actions.branches, (fork,), self)
 
     def set_open(self, is_open: bool) -> None:
         self._is_open = is_open

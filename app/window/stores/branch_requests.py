@@ -16,13 +16,14 @@ _LOCKED = "The agent is at work here. Stop it or wait until it is done, then try
 
 class BranchRequests(QObject):
     """`agent` is whose head is shown, None until the engine told. `resent` has the message that was sent anew,
-    `forked` says that what is written next begins a new branch.
+    `forked` says that what is written next begins a new branch, `lock_changed` that `locked` says otherwise.
 
     One thing at a time: while one is under way another one is not begun. A refusal is told by `requests.failed`.
     """
 
     resent = Signal(str)
     forked = Signal()
+    lock_changed = Signal()
 
     def __init__(self, session: Session, requests: Requests) -> None:
         super().__init__()
@@ -30,12 +31,19 @@ class BranchRequests(QObject):
         self._session = session
         self._requests = requests
         self._is_busy = False
+        self._was_locked = ""
 
     @property
     def locked(self) -> str:
         """Why nothing can be branched now, in words; empty when it can."""
         task = self._requests.task
         return _LOCKED if task is not None and is_working(task) else ""
+
+    def look_at_task(self) -> None:
+        """The newest task is another one, or came further."""
+        if self.locked != self._was_locked:
+            self._was_locked = self.locked
+            self.lock_changed.emit()
 
     def switch(self, node_id: str) -> None:
         """Show the newest branch through this node, and go on from its end."""

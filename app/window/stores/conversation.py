@@ -176,6 +176,7 @@ class ConversationStore(QObject):
 
     def put_task(self, task: Task) -> None:
         self._touch(self._branch.put_task(task))
+        self.branches.look_at_task()
         self.taskUpdate.emit(task)
 
     def put_node(self, node: Node) -> None:
@@ -272,6 +273,7 @@ class ConversationStore(QObject):
         for task in snapshot.tasks:
             self._tasks.put(task)
             self._branch.put_task(task)
+        self.branches.look_at_task()
         for ask in snapshot.asks:
             self._branch.asks.put(ask)
         self.branches.agent = snapshot.agents[-1] if snapshot.agents else None

@@ -1,5 +1,7 @@
 """What blocks ask of a conversation's branches, passed on to its store."""
 
+from PySide6.QtCore import SignalInstance
+
 from app.protocol.blocks import FileBlock, ImageBlock
 from app.protocol.conversations import Node
 from app.window.models import ModelStore
@@ -10,6 +12,10 @@ class BranchLinks:
     def __init__(self, store: ConversationStore, models: ModelStore) -> None:
         self._store = store
         self._models = models
+
+    @property
+    def lock_changed(self) -> SignalInstance:
+        return self._store.branches.lock_changed
 
     def locked(self) -> str:
         return self._store.branches.locked

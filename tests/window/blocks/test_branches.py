@@ -88,6 +88,20 @@ def test_while_the_agent_works_the_menu_says_why_nothing_can_be_done(show: MakeB
     assert entries["Retry"].toolTip() == "The agent is at work."
 
 
+def test_while_the_agent_works_nothing_is_forked_or_retried_by_a_button(show: MakeBlock, actions: KeptActions) -> None:
+    message = show(user("Write a poem", "n1"))
+    ending = show(replace(end("completed"), retry_id="n2", fork_id="n3"))
+    button(ending, "Have it done again").setFocus()
+    actions.branches.lock("The agent is at work.")
+    for block, name in ((message, "Fork here"), (ending, "Fork here"), (ending, "Have it done again")):
+        assert not button(block, name).isEnabled()
+        assert button(block, name).toolTip() == "The agent is at work."
+    assert button(message, "Edit message").isEnabled()
+    assert not ending.isAncestorOf(ending.window().focusWidget())
+    actions.branches.lock("")
+    assert button(message, "Fork here").isEnabled() and button(message, "Fork here").toolTip() == "Fork here"
+
+
 def test_a_message_is_edited_in_its_place_and_what_is_typed_is_kept(show: MakeBlock, actions: KeptActions) -> None:
     row = EditRow("n1/edit", node("n1", "Write a poem", "user"), "Write a poem")
     block = show(row)

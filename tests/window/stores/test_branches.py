@@ -157,6 +157,8 @@ async def test_while_the_agent_works_nothing_is_switched_and_it_is_told_why(tmp_
         talk.store.branches.resend(talk.message, "write an ode", ())
         await talk.until_said("write an ode", "2/2", "Two.")
         assert not talk.fork.locked and talk.fork.previous_id is not None
+        locks: list[bool] = []
+        talk.store.branches.lock_changed.connect(lambda: locks.append(bool(talk.store.branches.locked)))
         talk.store.requests.send("more")
         await until(lambda: talk.fork.locked)
         talk.store.branches.switch(talk.fork.previous_id)
@@ -169,6 +171,7 @@ async def test_while_the_agent_works_nothing_is_switched_and_it_is_told_why(tmp_
         await until(lambda: not talk.fork.locked and isinstance(talk.mirror.rows[-1], EndRow))
         broken = talk.mirror.rows[-2]
         assert isinstance(broken, TextRow) and talk.end.retry_id == broken.node.id
+        assert locks == [True, False]
 
 
 async def test_an_edit_that_is_refused_keeps_what_was_typed(tmp_path: Path) -> None:
