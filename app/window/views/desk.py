@@ -5,6 +5,7 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
+from app.protocol.tasks import Task
 from app.window.theme.theme import Theme
 from app.window.views.conversation_view import ConversationView
 from app.window.views.own_window import OwnWindow
@@ -33,8 +34,9 @@ class Desk(QObject):
         pages.front_changed.connect(self.front_changed)
         pages.own_window_asked.connect(self.move_out)
         maker.state.saving.connect(self._on_saving)
-        maker.stores.tasks.taskUpdate.connect(self._on_looks_changed)
-        maker.stores.conversations.changed.connect(self._on_looks_changed)
+        maker.stores.tasks.taskUpdate.connect(self._on_task_update)
+        maker.stores.conversations.updated.connect(self._on_conversation_updated)
+        maker.unread.changed.connect(self._on_looks_changed)
         maker.stores.conversations.reset.connect(self._on_looks_changed)
         maker.stores.conversations.dropped.connect(self._on_dropped)
 
@@ -189,8 +191,20 @@ class Desk(QObject):
         else:
             self._pages.drop(conversation_id)
         self._kept.closed = [known for known in self._kept.closed if known != conversation_id]
-        self._kept.drafts.pop(conversation_id, None)
+        for kept in (self._kept.drafts, self._kept.attached, self._kept.places):
+            kept.pop(conversation_id, None)
         self._maker.state.save_soon()
+
+    def _on_task_update(self, task: Task) -> None:
+        self._show_look_of(task.conversation_id)
+
+    def _on_conversation_updated(self, index: int) -> None:
+        self._show_look_of(self._maker.stores.conversations.at(index).id)
+
+    def _show_look_of(self, conversation_id: str) -> None:
+        window = self._window_of(conversation_id)
+        if window is not None:
+            window.show_look()
 
     def _on_looks_changed(self) -> None:
         for window in self._windows:

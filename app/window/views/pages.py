@@ -6,6 +6,7 @@ from functools import partial
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from app.protocol.tasks import Task
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 from app.window.views.conversation_view import ConversationView
@@ -189,9 +190,10 @@ class PagesView(QWidget):
         tabs.resized.connect(self._on_tabs_resized)
         tabs.tabMoved.connect(self._keep)
         self._list.clicked.connect(self.open_list)
-        stores.tasks.taskUpdate.connect(self._on_looks_changed)
+        stores.tasks.taskUpdate.connect(self._on_task_update)
         stores.conversations.reset.connect(self._on_looks_changed)
-        stores.conversations.changed.connect(self._on_looks_changed)
+        stores.conversations.inserted.connect(self._on_looks_changed)
+        stores.conversations.updated.connect(self._on_conversation_updated)
         self._maker.unread.changed.connect(self._on_looks_changed)
         self._state.saving.connect(self._on_saving)
 
@@ -208,6 +210,18 @@ class PagesView(QWidget):
     def _on_looks_changed(self) -> None:
         for key, page in self._pages.items():
             self.tabs.show_look(key, page.look)
+
+    def _on_task_update(self, task: Task) -> None:
+        """Only this one: fifty tasks at work tell of themselves a thousand times a second."""
+        self._show_look_of(task.conversation_id)
+
+    def _on_conversation_updated(self, index: int) -> None:
+        self._show_look_of(self._maker.stores.conversations.at(index).id)
+
+    def _show_look_of(self, conversation_id: str) -> None:
+        key = self._key_of(conversation_id)
+        if key is not None:
+            self.tabs.show_look(key, self._pages[key].look)
 
     def _on_begun(self) -> None:
         self._keep()
