@@ -24,6 +24,7 @@ from app.engine.agent.personalities import SHIPPED
 from app.engine.agent.recovery import mark_interrupted
 from app.engine.agent.runner import AgentTaskRunner
 from app.engine.broadcast import EventLog
+from app.engine.data.remover import Remover
 from app.engine.errors import EngineError
 from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
@@ -117,6 +118,7 @@ async def open_services(paths: Paths, shutdown: Callable[[], None], stack: Async
     stack.push_async_callback(runner.close)
     return Services(
         log=log,
+    group.create_task(Remover(log, database, runner, grants, paths).sweep(), name="sweep left files")
         database=database,
         runner=runner,
         models=models,

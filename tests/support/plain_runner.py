@@ -1,6 +1,7 @@
 """A task runner without models: it starts tasks that do nothing, counts what it is told, and can be made to wait."""
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 
 import msgspec
@@ -100,6 +101,9 @@ class PlainRunner:
 
     async def close(self) -> None:
         """Nothing is under way here that would go on."""
+
+    def held(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
 
     def _task(self, task_id: str) -> Task:
         if task_id not in self.tasks:

@@ -1,8 +1,8 @@
 """Owns every task under way: starts them, hands them what people say, and ends them with the engine."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -152,6 +152,19 @@ class AgentTaskRunner:
         """Interrupt what is under way and wait for it; nothing can be started from then on."""
         self._closing = True
         for run in tuple(self._runs.values()):
+    @asynccontextmanager
+    async def held(self, conversation_id: str) -> AsyncGenerator[None]:
+        """Nothing can be started in a conversation meanwhile; `AgentBusy` where something is under way."""
+        claimed: list[str] = []
+        try:
+            for agent in await self._assembly.database.agents.list(conversation_id):
+                self._claim(agent)
+                claimed.append(agent.id)
+            yield
+        finally:
+            for agent_id in claimed:
+                self._release(agent_id)
+
             run.interrupt()
         await self._quiet.wait()
 
@@ -211,8 +224,11 @@ class AgentTaskRunner:
                 self._quiet.set()
 
     async def _newest(self, agent: Agent) -> Agent:
-        """An agent that was claimed, as it is now that nobody else can move it."""
-        return await self._assembly.database.agents.get(agent.id) or agent
+        """An agent that was claimed, as it is now that nobody else can move it; a new one is not stored yet."""
+        stored = await self._assembly.database.agents.get(agent.id)
+        if stored is None and agent.version > 0:
+            raise NotFound("This conversation was deleted.")
+        return stored or agent
 
     async def _edit_queue(self, task_id: str, change: Callable[[Queue], Queue]) -> Task:
         async with self._one_of_a_task.one(task_id):

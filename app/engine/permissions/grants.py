@@ -20,6 +20,11 @@ class Grants:
         else:
             self._by_id.pop(grant.id, None)
 
+    def forget_conversation(self, conversation_id: str) -> None:
+        """It is gone, and what was remembered for it alone."""
+        of_it = ("conversation", conversation_id)
+        self._by_id = {key: grant for key, grant in self._by_id.items() if (grant.scope, grant.scope_id) != of_it}
+
     def get(self, grant_id: str) -> Grant | None:
         return self._by_id.get(grant_id)
 

@@ -4,6 +4,7 @@ from app.engine.server.handlers import (
     agents,
     asks,
     conversations,
+    data,
     engine,
     grants,
     models,
@@ -22,5 +23,6 @@ ROUTES: tuple[Served, ...] = (
     *personalities.HANDLERS,
     *grants.HANDLERS,
     *models.HANDLERS,
+    *data.HANDLERS,
     *settings.HANDLERS,
 )

@@ -1,6 +1,7 @@
 """What the handlers work with, joined once by the engine's main."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -40,6 +41,7 @@ class TaskRunner(Protocol):
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult: ...
     async def set_head(self, params: AgentSetHeadParams) -> Agent: ...
     async def close(self) -> None: ...
+    def held(self, conversation_id: str) -> AbstractAsyncContextManager[None]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from app.engine.storage.engines import open_engine
 from app.engine.storage.events import EventStore
 from app.engine.storage.executions import ExecutionStore
 from app.engine.storage.grants import GrantStore
+from app.engine.storage.holdings import HoldingStore
 from app.engine.storage.journal import Journal
 from app.engine.storage.nodes import NodeStore
 from app.engine.storage.personalities import PersonalityStore
@@ -55,6 +56,7 @@ class Database:
         self.events = EventStore(reader)
         self.commands = CommandStore(reader)
         self.removals = RemovalStore(reader)
+        self.holdings = HoldingStore(reader)
         has_index = engine.dialect.name == "sqlite"
         self.search: NodeSearch = FtsSearch(reader) if has_index else LikeSearch(reader)
         self.titles: TitleSearch = FtsTitleSearch(reader) if has_index else LikeTitleSearch(reader)

@@ -33,7 +33,7 @@ _TASKS = select(tasks.c.id).where(tasks.c.conversation_id == _ID)
 
 _BEGIN = Upsert(removals, ["conversation_id"], [])
 _DONE = removals.delete().where(removals.c.conversation_id == _ID)
-_PENDING = select(removals.c.conversation_id, removals.c.pictures)
+_PENDING = select(removals.c.conversation_id, removals.c.files)
 
 # Rows before those that they point at. Grants for this conversation alone go with it, and what tells of them; and the
 # answers kept for commands that come twice, which hold its texts.
@@ -58,15 +58,15 @@ _OF_COMMANDS = commands.delete().where(
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A conversation whose rows are gone and whose files may be there still. `pictures` are paths that it named."""
+    """A conversation whose rows are gone and whose files may be there still: `files` are absolute paths of them."""
 
     conversation_id: str
-    pictures: tuple[str, ...]
+    files: tuple[str, ...]
 
 
 def begin(removal: Removal) -> Write:
     """To be put before the writes of the event that tells of it, in its group."""
-    return Write(_BEGIN, {"conversation_id": removal.conversation_id, "pictures": to_json(removal.pictures)})
+    return Write(_BEGIN, {"conversation_id": removal.conversation_id, "files": to_json(removal.files)})
 
 
 def writes(conversation_id: str) -> tuple[Write, ...]:
@@ -104,4 +104,4 @@ class RemovalStore:
 
     async def pending(self) -> tuple[Removal, ...]:
         rows = await self._reader.rows(_PENDING)
-        return tuple(Removal(row.conversation_id, from_json(row.pictures, tuple[str, ...])) for row in rows)
+        return tuple(Removal(row.conversation_id, from_json(row.files, tuple[str, ...])) for row in rows)

@@ -168,5 +168,5 @@ removals = Table(
     "removals",
     metadata,
     Column("conversation_id", Text, primary_key=True),
-    Column("pictures", Text, nullable=False),
+    Column("files", Text, nullable=False),
 )

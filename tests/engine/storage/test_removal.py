@@ -37,7 +37,7 @@ async def fill(database: Database) -> None:
         nodes.save(node("n1", text=_SECRET)),
         nodes.save(node("n2", "n1", text=_SECRET)),
         agents.save(agent("a1", 1, "n2")),
-        turns.started("t1", 1, "m", NOW),
+        turns.started("c1", "t1", 1, "m", NOW),
         asks.save(ask()),
         executions.started(started("x1")),
         executions.finished(finished("x1")),

@@ -27,7 +27,7 @@ def upgrade() -> None:
     op.create_table(
         "removals",
         Column("conversation_id", Text, primary_key=True),
-        Column("pictures", Text, nullable=False),
+        Column("files", Text, nullable=False),
     )
     connection = op.get_bind()
     if connection.dialect.name == "sqlite":

@@ -1,0 +1,135 @@
+"""Takes conversations away for good: the records in one commit, then the files that belong to them alone."""
+
+import asyncio
+import logging
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from app.engine.broadcast import EventLog
+from app.engine.data import files
+from app.engine.errors import Conflict, EngineError, InvalidParams, NotFound
+from app.engine.permissions.grants import Grants
+from app.engine.storage import removal
+from app.engine.storage.database import Database
+from app.engine.storage.removal import Removal
+from app.paths import Paths
+from app.protocol.data import DataPruneResult
+from app.protocol.events import ConversationDeleted
+
+_log = logging.getLogger(__name__)
+
+# Folders of long output looked at in one start: listing and asking for more takes seconds.
+_MOST_AT_START = 10_000
+_PIECE = 500
+
+
+class Holder(Protocol):
+    def held(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
+        """Keep its agents from starting anything meanwhile; `AgentBusy` where one is at work."""
+        ...
+
+
+class Remover:
+    def __init__(self, log: EventLog, database: Database, runner: Holder, grants: Grants, paths: Paths) -> None:
+        self._log = log
+        self._database = database
+        self._runner = runner
+        self._grants = grants
+        self._paths = paths
+
+    async def delete(self, conversation_id: str) -> None:
+        """Refused with `Conflict` unless it is archived, with `AgentBusy` while a task runs."""
+        await self._remove(conversation_id)
+        await self.delete_left_files()
+
+    async def prune(self, days: int, *, dry_run: bool) -> DataPruneResult:
+        """All archived ones that were not changed for so long. Who is at work is left out."""
+        if not 1 <= days <= 36_500:
+            raise InvalidParams("days: a number from 1 to 36,500.")
+        before = datetime.now(UTC) - timedelta(days=days)
+        weight = await self._database.holdings.weigh_before(before)
+        folders = files.output_folders(self._paths, weight.task_ids)
+        size = await asyncio.to_thread(lambda: sum(files.size_of(folder)[0] for folder in folders))
+        if dry_run:
+            return DataPruneResult(conversations=weight.conversations, nodes=weight.nodes, bytes=weight.bytes + size)
+        removed = nodes = 0
+        for conversation_id in await self._database.holdings.archived_before(before):
+            count = await self._remove_old(conversation_id)
+            removed, nodes = removed + (count is not None), nodes + (count or 0)
+        await self.delete_left_files()
+        await self._delete_unused_pictures()
+        return DataPruneResult(conversations=removed, nodes=nodes, bytes=weight.bytes + size)
+
+    async def sweep(self) -> None:
+        """At the start: what a crash left of removed conversations, and output of tasks that there are no more."""
+        try:
+            await self.delete_left_files()
+            await self._delete_unknown_outputs()
+        except (EngineError, OSError) as error:
+            _log.warning("left files were not deleted: %s", error)
+
+    async def delete_left_files(self) -> None:
+        """The files of conversations whose records are gone."""
+        pending = await self._database.removals.pending()
+        if not pending:
+            return
+        left = [file for one in pending for file in one.files]
+        await self._delete_files(left)
+        for one in pending:
+            self._database.journal.put(removal.done(one.conversation_id))
+        await self._log.flush()
+
+    async def _remove_old(self, conversation_id: str) -> int | None:
+        """The number of its nodes; None where it stays, since somebody took it up meanwhile."""
+        try:
+            count = await self._database.holdings.count_nodes(conversation_id)
+            await self._remove(conversation_id)
+        except EngineError as error:
+            _log.info("%s was not pruned: %s", conversation_id, error)
+            return None
+        return count
+
+    async def _remove(self, conversation_id: str) -> None:
+        async with self._runner.held(conversation_id):
+            await self._check(conversation_id)
+            gone = Removal(conversation_id, await self._files(conversation_id))
+            # Once more where somebody renamed it between: a change that was read before puts the row back.
+            while await self._database.conversations.get(conversation_id) is not None:
+                self._log.publish(ConversationDeleted(conversation_id=conversation_id), also=(removal.begin(gone),))
+                await self._log.flush()
+        self._grants.forget_conversation(conversation_id)
+
+    async def _check(self, conversation_id: str) -> None:
+        conversation = await self._database.conversations.get(conversation_id)
+        if conversation is None:
+            raise NotFound(f"There is no conversation {conversation_id!r}.")
+        if not conversation.archived:
+            raise Conflict(f"“{conversation.title}” is not archived. Archive it first, then delete it.")
+
+    async def _files(self, conversation_id: str) -> tuple[str, ...]:
+        holdings = self._database.holdings
+        places = (
+            *files.output_folders(self._paths, await holdings.task_ids(conversation_id)),
+            files.own_workspace(self._paths, conversation_id),
+        )
+        return (*map(str, places), *sorted(await holdings.pictures(conversation_id)))
+
+    async def _delete_files(self, left: list[str]) -> None:
+        pictures = str(self._paths.attachments)
+        named = any(file.startswith(pictures) for file in left)
+        used = await self._database.holdings.pictures() if named else frozenset[str]()
+        await asyncio.to_thread(files.delete_files, self._paths, left, used)
+
+    async def _delete_unused_pictures(self) -> None:
+        used = await self._database.holdings.pictures()
+        unused = await asyncio.to_thread(files.unused_pictures, self._paths, used)
+        await asyncio.to_thread(files.delete_files, self._paths, unused, used)
+
+    async def _delete_unknown_outputs(self) -> None:
+        names = (await asyncio.to_thread(files.output_names, self._paths))[:_MOST_AT_START]
+        for first in range(0, len(names), _PIECE):
+            piece = names[first : first + _PIECE]
+            known = await self._database.holdings.known_tasks(piece)
+            unknown = files.output_folders(self._paths, (name for name in piece if name not in known))
+            await asyncio.to_thread(files.delete_files, self._paths, map(str, unknown), frozenset[str]())

@@ -1,0 +1,34 @@
+"""The data folder, and conversations that are taken out, in and away."""
+
+from app.engine.data.remover import Remover
+from app.engine.data.summary import summary
+from app.engine.server.route import Route
+from app.engine.server.services import Services
+from app.engine.server.session import Session
+from app.protocol.data import ConversationDeleteParams, DataPruneParams, DataPruneResult, DataSummaryResult
+from app.protocol.engine import EmptyParams, EmptyResult
+from app.protocol.wire import CONVERSATION_DELETE, DATA_PRUNE, DATA_SUMMARY
+
+
+async def summarise(services: Services, session: Session, params: EmptyParams) -> DataSummaryResult:
+    return await summary(services.database, services.paths)
+
+
+async def prune(services: Services, session: Session, params: DataPruneParams) -> DataPruneResult:
+    return await _remover(services).prune(params.days, dry_run=params.dry_run)
+
+
+async def delete(services: Services, session: Session, params: ConversationDeleteParams) -> EmptyResult:
+    await _remover(services).delete(params.conversation_id)
+    return EmptyResult()
+
+
+def _remover(services: Services) -> Remover:
+    return Remover(services.log, services.database, services.runner, services.grants, services.paths)
+
+
+HANDLERS = (
+    Route(DATA_SUMMARY, summarise),
+    Route(DATA_PRUNE, prune),
+    Route(CONVERSATION_DELETE, delete),
+)
