@@ -8,14 +8,17 @@ ContextPart = Literal["system", "tools", "history", "results", "memory"]
 
 
 class ContextExplainParams(Wire, frozen=True, kw_only=True):
-    """The newest turn of a task, or turn `turn`."""
+    """Turn `turn` of a task, or the newest one whose input was counted."""
 
     task_id: str
     turn: int | None = None
 
 
 class ContextShare(Wire, frozen=True, kw_only=True):
-    """`tokens` is this part's share of the turn's input: the provider counted the whole, characters divide it."""
+    """`tokens` is this part's share of the turn's input: the provider counted the whole, characters divide it.
+
+    A picture counts as 6,000 characters. `items` are messages, tools or results.
+    """
 
     part: ContextPart
     tokens: int
@@ -25,7 +28,8 @@ class ContextShare(Wire, frozen=True, kw_only=True):
 class ContextExplainResult(Wire, frozen=True, kw_only=True):
     """`used_tokens` is what the provider counted for the turn, 0 before the first reply.
 
-    `window_tokens` is null where the model's window is not known. Parts that are empty are left out.
+    `window_tokens` is null where the model's window is not known. Parts that are empty are left out; there are none for
+    turns of versions that did not note them.
     """
 
     task_id: str

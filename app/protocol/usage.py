@@ -33,7 +33,8 @@ class UsageReportParams(Wire, frozen=True, kw_only=True):
 class UsageRow(Wire, frozen=True, kw_only=True):
     """`key` is a day (YYYY-MM-DD), a model's or a conversation's id, `title` how it is called.
 
-    `usage.cost_usd` sums the turns whose price is known; `unpriced_turns` counts the others.
+    `usage.cost_usd` sums the turns whose price is known; `unpriced_turns` counts the others. `tasks` counts those that
+    began in it.
     """
 
     by: UsageKey

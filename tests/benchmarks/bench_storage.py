@@ -64,7 +64,7 @@ def step(numbers: Numbers) -> tuple[Write, ...]:
     )
     return (
         *writes_for(EventRecord(sequence=number, epoch="e", event=event)),
-        turns.started("t1", number, "m", _NOW),
+        turns.started("c1", "t1", number, "m", _NOW),
         turns.finished("t1", number, "complete", Usage(input_tokens=10), _NOW),
         executions.started(started),
         nodes.save(node(f"s{number}", text=f"step {number} of the job printed hello and went well " * 4)),

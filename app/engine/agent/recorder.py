@@ -17,11 +17,12 @@ from app.engine.agent.events import (
 )
 from app.engine.agent.executions import Executions
 from app.engine.agent.live import LiveTask
+from app.engine.agent.sent import sizes_of
 from app.engine.agent.streaming import StreamingReply
 from app.engine.agent.task_queue import TaskQueue
 from app.engine.broadcast import EventLog
 from app.engine.messages import AssistantMessage, Message, StopReason, Text, ToolResultMessage
-from app.engine.models.base import BlockDelta, Retry
+from app.engine.models.base import BlockDelta, ModelRequest, Retry
 from app.engine.storage import tasks, turns
 from app.engine.storage.journal import Journal
 from app.protocol.blocks import NoticeBlock, NoticeKind
@@ -77,13 +78,17 @@ class Recorder:
             case _:
                 pass
 
-    def turn_started(self, model: str) -> None:
-        """Put the intent of a model call; the caller waits for it to be committed."""
+    def turn_started(self, request: ModelRequest) -> None:
+        """Put the intent of a model call and how much it sends; the caller waits for it to be committed."""
         self._live.turn_started()
         self._call_started = time.monotonic()
         self._in_call = True
         task = self._live.task
-        self._journal.put(turns.started(task.id, task.step_count, model, datetime.now(UTC)))
+        self._journal.put(
+            turns.started(
+                task.conversation_id, task.id, task.step_count, request.model, datetime.now(UTC), sizes_of(request)
+            )
+        )
 
     def notice(self, kind: NoticeKind, text: str) -> None:
         """Append a system node: a remark of the engine itself."""

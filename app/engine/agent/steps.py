@@ -50,7 +50,7 @@ class Steps:
         if cancel.is_set:
             yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model))
             return
-        self._recorder.turn_started(request.model)
+        self._recorder.turn_started(request)
         await self._branch.save()
         async with aclosing(self._model.stream(request, cancel)) as events:
             async for event in events:

@@ -11,6 +11,7 @@ from app.engine.server.handlers import (
     personalities,
     settings,
     tasks,
+    usage,
 )
 from app.engine.server.route import Served
 
@@ -24,5 +25,6 @@ ROUTES: tuple[Served, ...] = (
     *grants.HANDLERS,
     *models.HANDLERS,
     *data.HANDLERS,
+    *usage.HANDLERS,
     *settings.HANDLERS,
 )

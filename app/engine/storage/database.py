@@ -30,6 +30,7 @@ from app.engine.storage.title_search import FtsTitleSearch, LikeTitleSearch, Tit
 from app.engine.storage.trees import TreeStore
 from app.engine.storage.turns import TurnStore
 from app.engine.storage.upsert import Upsert
+from app.engine.storage.usage import UsageStore
 from app.engine.storage.write import Write
 
 _ADD_META = Upsert(meta, ["name"], [])
@@ -50,6 +51,7 @@ class Database:
         self.agents = AgentStore(reader)
         self.tasks = TaskStore(reader)
         self.turns = TurnStore(reader)
+        self.usage = UsageStore(reader)
         self.executions = ExecutionStore(reader)
         self.asks = AskStore(reader)
         self.grants = GrantStore(reader)

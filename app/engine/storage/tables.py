@@ -4,6 +4,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -90,7 +91,8 @@ tasks = Table(
     Index("tasks_active", "started_at", sqlite_where=text("ended_at IS NULL")),
 )
 
-# One row a model call: written as `started` before it, the rest after it.
+# One row a model call: written as `started` before it, the rest after it. `minute` counts from 1970 in UTC; `context`
+# is what was sent, by part. The index has all that a usage report reads.
 turns = Table(
     "turns",
     metadata,
@@ -100,9 +102,30 @@ turns = Table(
     Column("model", Text, nullable=False),
     Column("started_at", Text),
     Column("finished_at", Text),
-    Column("usage", Text),
     Column("plan", Text),
+    Column("conversation_id", Text),
+    Column("minute", Integer),
+    Column("input_tokens", Integer),
+    Column("output_tokens", Integer),
+    Column("cache_read_tokens", Integer),
+    Column("cache_write_tokens", Integer),
+    Column("cost_usd", Float),
+    Column("seconds", Float),
+    Column("context", Text),
     PrimaryKeyConstraint("task_id", "turn"),
+    Index(
+        "turns_by_time",
+        "minute",
+        "model",
+        "conversation_id",
+        "turn",
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "cost_usd",
+        "seconds",
+    ),
 )
 
 # Append-only: one row for each phase of a tool call, `started` and `finished`.

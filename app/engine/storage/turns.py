@@ -1,26 +1,43 @@
 """Turns: one row a model call. The intent is written before the call, what came of it after."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import bindparam, select
+import msgspec
+from sqlalchemy import bindparam, case, select
 
-from app.engine.storage.encoding import to_json, to_text
+from app.engine.storage.encoding import from_json, to_json, to_text
 from app.engine.storage.reader import Reader
 from app.engine.storage.tables import turns
 from app.engine.storage.upsert import Upsert
 from app.engine.storage.write import Write
+from app.protocol.context import ContextPart
 from app.protocol.tasks import AgentPlan
 from app.protocol.usage import Usage
 
 TurnStatus = Literal["started", "complete", "failed", "cut"]
 
-_START = Upsert(turns, ["task_id", "turn"], ["status", "model", "started_at"])
+_START = Upsert(turns, ["task_id", "turn"], ["status", "model", "started_at", "conversation_id", "minute", "context"])
 _FINISH = (
     turns.update()
     .where(turns.c.task_id == bindparam("of_task"), turns.c.turn == bindparam("of_turn"))
-    .values(status=bindparam("status"), finished_at=bindparam("finished_at"), usage=bindparam("usage"))
+    .values(
+        {
+            name: bindparam(name)
+            for name in (
+                "status",
+                "finished_at",
+                "input_tokens",
+                "output_tokens",
+                "cache_read_tokens",
+                "cache_write_tokens",
+                "cost_usd",
+                "seconds",
+            )
+        }
+    )
 )
 _PLAN = Upsert(turns, ["task_id", "turn"], ["plan"])
 _PLANS = (
@@ -28,11 +45,37 @@ _PLANS = (
     .where(turns.c.task_id == bindparam("task_id"), turns.c.plan.is_not(None))
     .order_by(turns.c.turn)
 )
+_SENT = select(turns.c.turn, turns.c.model, turns.c.input_tokens, turns.c.context).where(
+    turns.c.task_id == bindparam("task_id")
+)
+_ONE_SENT = _SENT.where(turns.c.turn == bindparam("turn"))
+# A turn that failed or is under way was not counted: the newest one that was comes first.
+_NEWEST_SENT = _SENT.order_by(case((turns.c.input_tokens > 0, 0), else_=1), turns.c.turn.desc()).limit(1)
+_USED = tuple(turns.c[name] for name in Usage.__struct_fields__)
+_USAGES = select(*_USED).where(turns.c.task_id == bindparam("task_id"), turns.c.input_tokens.is_not(None))
 _STARTED = (
     select(turns.c.turn, turns.c.model)
     .where(turns.c.task_id == bindparam("task_id"), turns.c.status == "started")
     .order_by(turns.c.turn)
 )
+
+
+class PartSize(msgspec.Struct, frozen=True):
+    """How much of a kind was sent to the model in a turn."""
+
+    part: ContextPart
+    characters: int
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentTurn:
+    """What a turn sent; `input_tokens` is None until the provider has counted it."""
+
+    turn: int
+    model: str
+    input_tokens: int | None
+    parts: tuple[PartSize, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +86,22 @@ class OpenTurn:
     model: str
 
 
-def started(task_id: str, turn: int, model: str, at: datetime) -> Write:
+def started(
+    conversation_id: str, task_id: str, turn: int, model: str, at: datetime, context: Sequence[PartSize] = ()
+) -> Write:
     """The intent: put and flushed before the model is called. Again for a turn that is tried again."""
     return Write(
-        _START, {"task_id": task_id, "turn": turn, "status": "started", "model": model, "started_at": to_text(at)}
+        _START,
+        {
+            "task_id": task_id,
+            "turn": turn,
+            "status": "started",
+            "model": model,
+            "started_at": to_text(at),
+            "conversation_id": conversation_id,
+            "minute": int(at.timestamp()) // 60,
+            "context": to_json(context),
+        },
     )
 
 
@@ -58,7 +113,12 @@ def finished(task_id: str, turn: int, status: TurnStatus, usage: Usage, at: date
             "of_turn": turn,
             "status": status,
             "finished_at": to_text(at),
-            "usage": to_json(usage),
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cache_read_tokens": usage.cache_read_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+            "cost_usd": usage.cost_usd,
+            "seconds": usage.seconds,
         },
     )
 
@@ -78,6 +138,23 @@ class TurnStore:
     async def plans(self, task_id: str) -> tuple[AgentPlan, ...]:
         """Oldest first."""
         return await self._reader.structs(_PLANS, AgentPlan, {"task_id": task_id})
+
+    async def sent(self, task_id: str, turn: int | None = None) -> SentTurn | None:
+        """A turn, or the newest whose input was counted, or the newest."""
+        if turn is None:
+            rows = await self._reader.rows(_NEWEST_SENT, {"task_id": task_id})
+        else:
+            rows = await self._reader.rows(_ONE_SENT, {"task_id": task_id, "turn": turn})
+        if not rows:
+            return None
+        row = rows[0]
+        parts = from_json(row.context, tuple[PartSize, ...]) if row.context else ()
+        return SentTurn(row.turn, row.model, row.input_tokens, parts)
+
+    async def usages(self, task_id: str) -> tuple[Usage, ...]:
+        """What each finished model call took."""
+        rows = await self._reader.rows(_USAGES, {"task_id": task_id})
+        return tuple(msgspec.convert(row, Usage, from_attributes=True) for row in rows)
 
     async def started(self, task_id: str) -> tuple[OpenTurn, ...]:
         """Model calls without an outcome: after a crash these are made again."""

@@ -11,7 +11,7 @@ from app.engine.agent.live import LiveTask
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.task_queue import TaskQueue
 from app.engine.messages import AssistantMessage, Text
-from app.engine.models.base import BlockDelta
+from app.engine.models.base import BlockDelta, ModelRequest
 from app.protocol.blocks import TextBlock, ThinkingBlock
 from app.protocol.events import TextDelta
 from tests.support.engine_parts import engine_parts
@@ -59,7 +59,7 @@ async def test_a_reply_that_is_given_up_without_an_end_is_cut_and_its_call_is_cl
         live = LiveTask(msgspec.structs.replace(task, status="running", ended_at=None), log)
         executions = Executions(task.id, database.journal)
         recorder = Recorder(live, branch, log, database.journal, executions, lambda model: False, TaskQueue(live), 0)
-        recorder.turn_started(task.model)
+        recorder.turn_started(ModelRequest(task.model, "", ()))
         partial = AssistantMessage((Text("Half"),))
         await recorder.listen(MessageUpdate(partial, BlockDelta("text", 0, "Half", partial)))
         await engine.watcher.until(lambda: engine.watcher.nodes()[-1].status == "streaming")

@@ -30,7 +30,7 @@ def all_writes() -> list[Write]:
     of_events = [write for record in records for write in writes_for(record)]
     return [
         *of_events,
-        turns.started("t1", 1, "m", NOW),
+        turns.started("c1", "t1", 1, "m", NOW),
         turns.finished("t1", 1, "complete", Usage(), NOW),
         executions.started(started("x1")),
         executions.finished(finished("x1")),

@@ -131,10 +131,10 @@ async def test_a_task_is_replaced_with_every_change(database: Database) -> None:
 
 
 async def test_a_turn_stands_as_started_until_its_outcome_is_known(database: Database) -> None:
-    await put(database, turns.started("t1", 1, "m", NOW), turns.started("t1", 2, "m", NOW))
+    await put(database, turns.started("c1", "t1", 1, "m", NOW), turns.started("c1", "t1", 2, "m", NOW))
     await put(database, turns.finished("t1", 1, "complete", Usage(input_tokens=3, cost_usd=0.5), NOW))
     assert await database.turns.started("t1") == (OpenTurn(2, "m"),)
-    await put(database, turns.started("t1", 1, "other", NOW))
+    await put(database, turns.started("c1", "t1", 1, "other", NOW))
     assert await database.turns.started("t1") == (OpenTurn(1, "other"), OpenTurn(2, "m"))
 
 
@@ -145,7 +145,7 @@ async def test_plans_come_in_the_order_of_turns_and_leave_the_turn_as_it_is(data
             task_id="t1", turn=turn, reasoning="Look", tool_calls=(call,), question=None, is_complete=False
         )
 
-    await put(database, turns.save_plan(plan(2)), turns.started("t1", 1, "m", NOW), turns.save_plan(plan(1)))
+    await put(database, turns.save_plan(plan(2)), turns.started("c1", "t1", 1, "m", NOW), turns.save_plan(plan(1)))
     assert await database.turns.plans("t1") == (plan(1), plan(2))
     assert await database.turns.started("t1") == (OpenTurn(1, "m"),)
 
