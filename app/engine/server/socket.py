@@ -6,7 +6,7 @@ What a frame means is the dispatcher's; what a client follows is its session's.
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
@@ -47,12 +47,18 @@ class Server:
     """Serves `/rpc` on a socket that `bound` gave; `port` is that socket's."""
 
     def __init__(
-        self, services: Services, token: str, listener: socket.socket, routes: Sequence[Served] = ROUTES
+        self,
+        services: Services,
+        token: str,
+        listener: socket.socket,
+        routes: Sequence[Served] = ROUTES,
+        outbox: Callable[[], Outbox] = Outbox,
     ) -> None:
         self.port = int(listener.getsockname()[1])
         self._listener = listener
         self._services = services
         self._token = token
+        self._outbox = outbox
         self._commands = Commands(services.database)
         self._dispatcher = Dispatcher(services, routes, self._commands)
         self._lines: set[Line] = set()
@@ -88,7 +94,7 @@ class Server:
         if not web_socket.can_prepare(request):
             return web.Response(status=426, text="This address speaks WebSocket.")
         await web_socket.prepare(request)
-        session = Session(self._services.log, Outbox())
+        session = Session(self._services.log, self._outbox())
         line = Line(web_socket, session, self._dispatcher)
         self._lines.add(line)
         detach = self._services.log.attach(session)
