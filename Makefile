@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint bench setup system docs screenshots clean
+.PHONY: run test lint bench clients setup system docs screenshots clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -24,6 +24,10 @@ lint: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+# N crowds of twenty clients that come and go at random; SEED is the first one's.
+clients: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.clients $(or $(N),20) $(or $(SEED),0)
 
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m app.protocol.schema

@@ -56,14 +56,14 @@ class Session:
     def replay(self, subscription: Subscription, records: Sequence[EventRecord]) -> int | None:
         """Send those of the log's records that the subscription covers and no other one has sent; returns how many.
 
+        The last thing sent of any record is its newest state, also where others have sent some of it.
         None, and nothing is sent, when they would fill the queue: then a snapshot is the shorter way.
         """
         others = [one for one in self._subscriptions.values() if one is not subscription and one.live]
-        missed = [
-            record
-            for record in records
-            if subscription.covers(record.event) and not any(_wants(one, record) for one in others)
-        ]
+        missed = [record for record in records if subscription.covers(record.event)]
+        # What another scope knew from a snapshot is old news: it comes again only with all that came after it.
+        if not any(_knew(one, record) for one in others for record in missed):
+            missed = [record for record in missed if not any(_wants(one, record) for one in others)]
         if len(missed) > self.outbox.free_messages // 2:
             return None
         for record in missed:
@@ -114,3 +114,7 @@ class Session:
 
 def _wants(subscription: Subscription, record: EventRecord) -> bool:
     return record.sequence > subscription.since and subscription.covers(record.event)
+
+
+def _knew(subscription: Subscription, record: EventRecord) -> bool:
+    return record.sequence <= subscription.since and subscription.covers(record.event)

@@ -110,15 +110,17 @@ async def test_a_conversation_that_is_not_there_is_told(engine: EngineServer) ->
 
 async def test_two_scopes_of_one_client_bring_each_event_once(engine: EngineServer) -> None:
     await with_task(engine)
-    await publish_steps(engine, 3)
+    engine.log.publish(TaskMessage(node=node("n1")))
+    await engine.log.flush()
+    await publish_steps(engine, 2)
     async with raw_client(engine) as client:
         await client.request("subscribe", 1, after=2, epoch=engine.log.epoch)
-        await client.request("subscribe", 2, scope="c1", detail="full", after=1, epoch=engine.log.epoch)
+        await client.request("subscribe", 2, scope="c1", detail="full", after=2, epoch=engine.log.epoch)
         _, first = await client.answer(1)
         answer, second = await client.answer(2)
         await publish_steps(engine, 2)
-        assert sequences(first) == [3, 4, 5]
-        assert (subscribed(answer).replayed, sequences(second)) == (1, [2])
+        assert sequences(first) == [4, 5]
+        assert (subscribed(answer).replayed, sequences(second)) == (1, [3])
         assert [record.sequence for record in await read_events(client, 2)] == [6, 7]
 
 
@@ -162,6 +164,21 @@ async def test_two_clients_see_the_same_events_in_the_same_order(engine: EngineS
         await engine.runner.start(TaskStartParams(prompt="a"), "me")
         await publish_steps(engine, 20)
         assert await read_events(one, 22) == await read_events(two, 22)
+
+
+async def test_a_replay_of_one_scope_never_takes_back_what_another_has_shown(engine: EngineServer) -> None:
+    await with_task(engine)
+    await publish_steps(engine, 5)
+    async with raw_client(engine) as client:
+        snapshot = subscribed(await client.ask("subscribe", 1)).snapshot
+        assert snapshot is not None
+        known = snapshot.tasks[0].step_count
+        await publish_steps(engine, 1, start=5)
+        await client.event()
+        await client.request("subscribe", 2, scope="c1", detail="full", after=2, epoch=engine.log.epoch)
+        _, before = await client.answer(2)
+        assert known == 4
+        assert sequences(before) == [3, 4, 5, 6, 7, 8]
 
 
 async def test_unsubscribe_ends_it(engine: EngineServer) -> None:

@@ -1,0 +1,175 @@
+"""What a client knows of the engine, from snapshots, events and deltas alone; and how it differs from the record."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar, assert_never
+
+from app.client.follows import Detail, Follow
+from app.engine.server.subscription import ALL
+from app.engine.storage.database import Database
+from app.protocol.agents import Agent
+from app.protocol.asks import Ask
+from app.protocol.blocks import TextBlock, ThinkingBlock
+from app.protocol.conversations import Conversation, Node
+from app.protocol.engine import Snapshot
+from app.protocol.events import (
+    AgentUpdate,
+    AskUpdate,
+    ConversationDeleted,
+    ConversationUpdate,
+    Delta,
+    Event,
+    GrantUpdate,
+    PersonalityDeleted,
+    PersonalityUpdate,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+    TextDelta,
+)
+from app.protocol.grants import Grant
+from app.protocol.struct import Wire
+from app.protocol.tasks import Task
+
+T = TypeVar("T", Conversation, Task, Ask, Agent, Node)
+
+# No test makes more of anything, so that a page is all there is.
+_ALL = 500
+_PAGE = 50
+
+
+@dataclass(slots=True)
+class Picture:
+    """Records by their ids. `faults` are sentences about what no client should ever see."""
+
+    conversations: dict[str, Conversation] = field(default_factory=dict[str, Conversation])
+    agents: dict[str, Agent] = field(default_factory=dict[str, Agent])
+    tasks: dict[str, Task] = field(default_factory=dict[str, Task])
+    asks: dict[str, Ask] = field(default_factory=dict[str, Ask])
+    nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    grants: dict[str, Grant] = field(default_factory=dict[str, Grant])
+    faults: list[str] = field(default_factory=list[str])
+    _texts: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+
+    def show(self, scope: str, detail: Detail, snapshot: Snapshot) -> None:
+        """A snapshot takes the place of all that was known of its scope."""
+        if scope == ALL:
+            self.conversations, self.tasks, self.asks, self.grants = {}, {}, {}, {}
+            self.grants = {grant.id: grant for grant in snapshot.grants}
+        else:
+            self.tasks, self.asks = _without(self.tasks, scope), _without(self.asks, scope)
+            self.agents, self.nodes = _without(self.agents, scope), _without(self.nodes, scope)
+        self.conversations |= {one.id: one for one in snapshot.conversations}
+        self.tasks |= {one.id: one for one in snapshot.tasks}
+        self.asks |= {one.id: one for one in snapshot.asks}
+        self.agents |= {one.id: one for one in snapshot.agents}
+        self.nodes |= {one.id: one for one in snapshot.nodes}
+        if detail == "summary" and snapshot.nodes:
+            self.faults.append(f"a summary of {scope} held nodes")
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case ConversationUpdate(conversation=conversation):
+                self.conversations[conversation.id] = conversation
+            case ConversationDeleted(conversation_id=gone):
+                self.conversations.pop(gone, None)
+                self.tasks, self.asks = _without(self.tasks, gone), _without(self.asks, gone)
+                self.agents, self.nodes = _without(self.agents, gone), _without(self.nodes, gone)
+            case AgentUpdate(agent=agent):
+                self.agents[agent.id] = agent
+            case TaskUpdate(task=task):
+                self.tasks[task.id] = task
+            case TaskMessage(node=node):
+                self._finish(node)
+            case AskUpdate(ask=ask):
+                self.asks[ask.id] = ask
+            case GrantUpdate(grant=grant):
+                self.grants[grant.id] = grant
+            case TaskPlan() | PersonalityUpdate() | PersonalityDeleted():
+                pass
+            case _:
+                assert_never(event)
+
+    def stream(self, delta: Delta) -> None:
+        """Text that goes on where it stood is kept; a client that missed a piece waits for the node."""
+        if not isinstance(delta, TextDelta) or delta.kind == "toolCall":
+            return
+        if delta.offset == 0:
+            self._texts = {at: text for at, text in self._texts.items() if not _is_void(at, delta)}
+        key = (delta.node_id, delta.block)
+        known = self._texts.get(key, "")
+        if len(known) == delta.offset:
+            self._texts[key] = known + delta.text
+        elif len(known) > delta.offset:
+            self.faults.append(f"text of {delta.node_id} came at {delta.offset}, after {len(known)} characters")
+
+    def _finish(self, node: Node) -> None:
+        old = self.nodes.get(node.id)
+        if old is not None and old.status != "streaming" and old != node:
+            self.faults.append(f"the finished node {node.id} changed")
+        self.nodes[node.id] = node
+        if node.status == "streaming":
+            return
+        for index, block in enumerate(node.blocks):
+            streamed = self._texts.pop((node.id, index), "")
+            if isinstance(block, TextBlock | ThinkingBlock) and not block.text.startswith(streamed):
+                self.faults.append(f"what was streamed of {node.id} is not how it begins")
+
+
+def _is_void(at: tuple[str, int], delta: TextDelta) -> bool:
+    """A block that starts anew makes those after it void too."""
+    return at[0] == delta.node_id and at[1] >= delta.block
+
+
+def _without(records: dict[str, T], conversation_id: str) -> dict[str, T]:
+    return {key: one for key, one in records.items() if _place(one) != conversation_id}
+
+
+def _place(record: Conversation | Task | Ask | Agent | Node) -> str:
+    return record.id if isinstance(record, Conversation) else record.conversation_id
+
+
+async def differences(picture: Picture, follow: Follow, database: Database) -> list[str]:
+    """In words, where a scope that is followed looks other than it is stored."""
+    whole = follow.scope == ALL
+    scope = None if whole else follow.scope
+    stored = (await database.tasks.page(_ALL, scope)).tasks
+    waiting = [ask for ask in await database.asks.waiting() if scope in (None, ask.conversation_id)]
+    found = _compare("task", {task.id: task for task in stored}, _of(picture.tasks, scope))
+    known = {key: ask for key, ask in _of(picture.asks, scope).items() if ask.status == "waiting"}
+    found += _compare("ask", {ask.id: ask for ask in waiting}, known)
+    if scope is None:
+        conversations = (await database.conversations.page(limit=_ALL)).conversations
+        found += _compare("conversation", {one.id: one for one in conversations}, picture.conversations)
+        found += _compare("grant", {grant.id: grant for grant in await database.grants.valid()}, picture.grants)
+    else:
+        agents = {agent.id: agent for agent in await database.agents.list(scope)}
+        found += _compare("agent", agents, _of(picture.agents, scope))
+    if scope is not None and follow.detail == "full":
+        found += await _node_differences(picture, scope, database)
+    return found
+
+
+async def _node_differences(picture: Picture, scope: str, database: Database) -> list[str]:
+    """Every known node is as stored, and the end of the branch that the newest agent stands on is known."""
+    known = _of(picture.nodes, scope)
+    stored = {key: node for key in known if (node := await database.nodes.get(key)) is not None}
+    for agent in (await database.agents.list(scope))[-1:]:
+        page, _ = await database.nodes.branch(agent.head_id, _PAGE) if agent.head_id else ((), False)
+        stored |= {node.id: node for node in page}
+    return _compare("node", stored, known)
+
+
+def _of(records: dict[str, T], scope: str | None) -> dict[str, T]:
+    return {key: one for key, one in records.items() if scope in (None, _place(one))}
+
+
+def _compare(what: str, stored: Mapping[str, Wire], known: Mapping[str, Wire]) -> list[str]:
+    missing = [f"{what} {key} is not known" for key in stored.keys() - known.keys()]
+    extra = [f"{what} {key} is known and not stored" for key in known.keys() - stored.keys()]
+    other = [
+        f"{what} {key} is known as {known[key]}, stored as {stored[key]}"
+        for key in stored.keys() & known.keys()
+        if stored[key] != known[key]
+    ]
+    return missing + extra + other

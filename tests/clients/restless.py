@@ -1,0 +1,224 @@
+"""A client that comes and goes: it falls behind, dies in mid-frame, comes back, and keeps a picture all the while."""
+
+import asyncio
+import socket as sockets
+from collections import defaultdict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import chain
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+
+from app.client.follows import Detail, Follow, Follows
+from app.engine.server.subscription import ALL
+from app.protocol.endpoint import Endpoint
+from app.protocol.engine import SubscribeResult
+from app.protocol.events import Delta, EventRecord
+from app.protocol.json import JsonObject
+from app.protocol.wire import Response
+from tests.clients.picture import Picture
+
+# So little that a client which does not read is behind after some ten kilobytes.
+_KERNEL_BYTES = 4096
+# The first bytes of a text frame of 255 that never comes whole.
+_HALF_A_FRAME = b"\x81\xfe\x00\xff\x01\x02\x03\x04half of a"
+
+
+class Gone(Exception):
+    """The line broke before the answer came."""
+
+
+class _Notice(msgspec.Struct, frozen=True):
+    method: str = ""
+    params: msgspec.Raw = msgspec.Raw(b"")
+
+
+Answered = Callable[[Response], None]
+
+
+class RestlessClient:
+    """Made once, connected often. All methods but `connect` and `die` raise `Gone` when the line breaks."""
+
+    def __init__(self, name: str, endpoint: Endpoint) -> None:
+        self.name = name
+        self.picture = Picture()
+        self.follows = Follows()
+        self.is_behind = False
+        self.resyncs = 0
+        self.epoch = ""
+        self.head = 0
+        self._endpoint = endpoint
+        self._socket: ClientConnection | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._reads = asyncio.Event()
+        self._reads.set()
+        self._pending: dict[str, deque[asyncio.Future[Response]]] = defaultdict(deque)
+        self._on_answer: dict[str, Answered] = {}
+        self._number = 0
+
+    @property
+    def is_connected(self) -> bool:
+        return self._socket is not None
+
+    async def connect(self) -> None:
+        """Greet, then catch up with all that was followed, from where it was left."""
+        raw = sockets.socket()
+        raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, _KERNEL_BYTES)
+        raw.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", self._endpoint.port))
+        bearer = {"Authorization": f"Bearer {self._endpoint.token}"}
+        self._socket = await connect(
+            self._endpoint.url,
+            sock=raw,
+            additional_headers=bearer,
+            proxy=None,
+            compression=None,
+            max_size=None,
+            max_queue=2,
+            ping_interval=None,
+            close_timeout=1,
+        )
+        self._reads.set()
+        self._reader = asyncio.create_task(self._read(self._socket), name=f"reader of {self.name}")
+        answer = await self.call("initialize", clientId=self.name, clientName=self.name)
+        self.epoch, self.head = str(answer["epoch"]), msgspec.convert(answer["head"], int)
+        self.follows.begin_catching_up()
+        for follow in self.follows.all:
+            await self.follow(follow.scope, follow.detail, after=self.follows.after(follow), epoch=follow.epoch)
+        self.follows.caught_up()
+
+    async def follow(
+        self, scope: str = ALL, detail: Detail = "summary", *, after: int | None = None, epoch: str | None = None
+    ) -> None:
+        """Subscribe; `after` only with what was followed already, or with a number that cannot be replayed."""
+        params: JsonObject = {"scope": scope, "detail": detail, "after": after, "epoch": epoch}
+
+        def take(response: Response) -> None:
+            if isinstance(response.result, msgspec.UnsetType):
+                self.follows.drop(scope)
+                return
+            result = msgspec.json.decode(response.result, type=SubscribeResult)
+            self.follows.add(scope, detail, result)
+            if result.snapshot is not None:
+                self.picture.show(scope, detail, result.snapshot)
+
+        await self._ask("subscribe", params, self._next_id(), take)
+
+    async def unfollow(self, follow: Follow) -> None:
+        self.follows.drop(follow.scope)
+        await self.call("unsubscribe", scope=follow.scope)
+
+    async def call(self, method: str, **params: object) -> JsonObject:
+        """The result, or an empty object where the engine refused."""
+        return _result(await self._ask(method, params, self._next_id()))
+
+    async def call_twice(self, method: str, **params: object) -> tuple[JsonObject, JsonObject]:
+        """The same command sent twice under one id: both results."""
+        number = self._next_id()
+        first, second = self._expect(number), self._expect(number)
+        await self._send(method, params, number)
+        await self._send(method, params, number)
+        return _result(await first), _result(await second)
+
+    def stop_reading(self) -> None:
+        self._reads.clear()
+
+    def read_on(self) -> None:
+        self._reads.set()
+
+    async def start_over(self) -> None:
+        """What a client does that was told it is behind: it takes a snapshot of all that it followed."""
+        self.is_behind = False
+        for follow in self.follows.all:
+            await self.follow(follow.scope, follow.detail)
+
+    async def die(self, *, in_mid_frame: bool) -> None:
+        """Vanish without a word of parting."""
+        if self._socket is None or self._reader is None:
+            return
+        if in_mid_frame:
+            self._socket.transport.write(_HALF_A_FRAME)
+        self._socket.transport.abort()
+        self._reads.set()
+        self._reader.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._reader
+        with suppress(WebSocketException):
+            await self._socket.wait_closed()
+        self._lost()
+
+    def _lost(self) -> None:
+        self._socket, self.is_behind = None, False
+        for future in chain.from_iterable(self._pending.values()):
+            if not future.done():
+                future.set_exception(Gone())
+                future.exception()  # who waits for it is told; nobody need
+        self._pending.clear()
+        self._on_answer.clear()
+
+    def _next_id(self) -> str:
+        self._number += 1
+        return f"{self.name}-{self._number}"
+
+    async def _ask(self, method: str, params: object, number: str, take: Answered | None = None) -> Response:
+        if take is not None:
+            self._on_answer[number] = take
+        answer = self._expect(number)
+        await self._send(method, params, number)
+        return await answer
+
+    def _expect(self, number: str) -> asyncio.Future[Response]:
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._pending[number].append(answer)
+        return answer
+
+    async def _send(self, method: str, params: object, number: str) -> None:
+        if self._socket is None:
+            raise Gone
+        frame = {"jsonrpc": "2.0", "method": method, "id": number, "params": params}
+        try:
+            await self._socket.send(msgspec.json.encode(frame), text=True)
+        except WebSocketException as error:
+            raise Gone from error
+
+    async def _read(self, socket: ClientConnection) -> None:
+        try:
+            while True:
+                await self._reads.wait()
+                self._take(await socket.recv(decode=False))
+        except WebSocketException:
+            self._lost()
+
+    def _take(self, frame: bytes) -> None:
+        notice = msgspec.json.decode(frame, type=_Notice)
+        match notice.method:
+            case "event":
+                record = msgspec.json.decode(notice.params, type=EventRecord)
+                self.follows.saw(record)
+                self.picture.apply(record.event)
+            case "delta":
+                self.picture.stream(msgspec.json.decode(notice.params, type=Delta))
+            case "resync":
+                self.is_behind = True
+                self.resyncs += 1
+            case _:
+                self._answer(msgspec.json.decode(frame, type=Response))
+
+    def _answer(self, response: Response) -> None:
+        number = str(response.id)
+        # In the place where it stands among the events.
+        take = self._on_answer.pop(number, None)
+        if take is not None:
+            take(response)
+        if self._pending[number] and not (future := self._pending[number].popleft()).done():
+            future.set_result(response)
+        if not self._pending[number]:
+            del self._pending[number]
+
+
+def _result(response: Response) -> JsonObject:
+    if isinstance(response.result, msgspec.UnsetType):
+        return {}
+    return msgspec.json.decode(response.result, type=JsonObject)
