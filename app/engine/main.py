@@ -106,19 +106,21 @@ async def open_services(paths: Paths, shutdown: Callable[[], None], stack: Async
     database.journal.put(
         commands.prune(datetime.now(UTC) - _REMEMBERED), *(personalities.add(shipped) for shipped in SHIPPED)
     )
-    await mark_interrupted(database, log)
+    desk = AskDesk(log, database.asks)
+    await mark_interrupted(database, log, desk)
+    database.journal.endure()
     keys = KeyStore(paths.keys, os.environ)
     models = ModelRouter(keys, Path(str(files("resources") / "tour")))
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
     stalls = StallMeter()
     group = await stack.enter_async_context(asyncio.TaskGroup())
-    assembly = Assembly(log, database, settings, AskDesk(log, database.asks), grants, paths, models.has_price)
+    assembly = Assembly(log, database, settings, desk, grants, paths, models.has_price)
     runner = AgentTaskRunner(assembly, models, stalls, group)
     stack.push_async_callback(runner.close)
+    group.create_task(Remover(log, database, runner, grants, paths).sweep(), name="sweep left files")
     return Services(
         log=log,
-    group.create_task(Remover(log, database, runner, grants, paths).sweep(), name="sweep left files")
         database=database,
         runner=runner,
         models=models,

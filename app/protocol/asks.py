@@ -4,10 +4,13 @@ from typing import Literal
 
 from app.protocol.struct import Moment, Wire
 
-AskKind = Literal["question", "approval", "limit"]
+AskKind = Literal["question", "approval", "limit", "unknown"]
 AskStatus = Literal["waiting", "answered", "cancelled"]
 Remember = Literal["once", "conversation", "workspace"]
 Risk = Literal["low", "medium", "high"]
+
+# The choices of an ask about a call whose outcome is not known; its answer is one of these texts.
+RUN_AGAIN, SKIP, STOP = "Run it again", "Skip it", "Stop the task"
 
 
 class Approval(Wire, frozen=True, kw_only=True):
@@ -29,8 +32,27 @@ class Approval(Wire, frozen=True, kw_only=True):
     remembered: str | None = None
 
 
+class UnknownCall(Wire, frozen=True, kw_only=True):
+    """A call that was under way when the engine was killed: whether it took effect is not known.
+
+    `text` says in plain words what it does, `command` is the exact command line where it runs one. `execution_id`
+    names its durable record.
+    """
+
+    execution_id: str
+    call_id: str
+    tool: str
+    text: str
+    started_at: Moment
+    command: str | None = None
+
+
 class Ask(Wire, frozen=True, kw_only=True):
-    """`text` is the question. `choices` may be empty (free text). Once answered it says by whom."""
+    """`text` is the question. `choices` may be empty (free text). Once answered it says by whom.
+
+    It outlives its engine: it waits on, and may be answered, while its task is interrupted. `call_id` is the call that
+    put a question.
+    """
 
     id: str
     task_id: str
@@ -41,6 +63,8 @@ class Ask(Wire, frozen=True, kw_only=True):
     status: AskStatus = "waiting"
     choices: tuple[str, ...] = ()
     approval: Approval | None = None
+    unknown: UnknownCall | None = None
+    call_id: str | None = None
     answer: str | None = None
     allowed: bool | None = None
     remember: Remember = "once"
@@ -52,7 +76,7 @@ class AskAnswerParams(Wire, frozen=True, kw_only=True):
     """Settle an ask.
 
     A question takes `text`; an approval takes `allow`, `remember` and, when denied, `text` as the reason; a limit
-    takes `allow` (go on, with as much again).
+    takes `allow` (go on, with as much again); an unknown outcome takes one of its choices as `text`.
     """
 
     ask_id: str

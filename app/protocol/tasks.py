@@ -36,12 +36,22 @@ class Queued(Wire, frozen=True, kw_only=True):
     attachments: tuple[str, ...] = ()
 
 
+class Allowance(Wire, frozen=True, kw_only=True):
+    """What a task may use in all. Null is no limit."""
+
+    turns: int
+    minutes: float | None = None
+    budget_usd: float | None = None
+
+
 class Task(Wire, frozen=True, kw_only=True):
     """One run, whole: sent with every change.
 
     `status` says where it is, `activity` the same in words for people ("retrying in 3 s: rate limit", "stopping, 2
     processes left"). `step_count` counts turns. `ask_id` is set while it waits for a person. `queue` is what people
-    said that the agent has not read yet, in the order in which it will be read within each kind.
+    said that the agent has not read yet, in the order in which it will be read within each kind. `worked_s` are the
+    seconds it worked, without those it waited for a person or for an engine. `allowance` is set once a person has
+    allowed more than the task was given.
     """
 
     id: str
@@ -68,6 +78,8 @@ class Task(Wire, frozen=True, kw_only=True):
     summary: str = ""
     error: str | None = None
     usage: Usage = Usage()
+    worked_s: float = 0.0
+    allowance: Allowance | None = None
     ended_at: Moment | None = None
 
 

@@ -99,14 +99,17 @@ class Agent:
             prompt = user_text(prompt)
         await self._run(prompt if isinstance(prompt, Sequence) else (prompt,), cancel)
 
-    async def continue_(self, cancel: CancelSignal | None = None) -> None:
-        """Run on what is there: after an error, or after results were added. Raises IllegalMove where it cannot."""
+    async def continue_(self, cancel: CancelSignal | None = None, *, skip_first_poll: bool = False) -> None:
+        """Run on what is there: after an error, or after results were added. Raises IllegalMove where it cannot.
+
+        With `skip_first_poll` what is queued comes after the first turn.
+        """
         if self.state.is_streaming:
             raise AgentBusy("Agent is already processing. Wait for completion before continuing.")
         if not self.state.messages:
             raise IllegalMove("No messages to continue from")
         if self.state.messages[-1].role != "assistant":
-            await self._run((), cancel)
+            await self._run((), cancel, skip_first_poll=skip_first_poll)
         elif steering := self._steering.take():
             await self._run(steering, cancel, skip_first_poll=True)
         elif follow_ups := self._follow_ups.take():

@@ -1,6 +1,7 @@
 """Asks that wait for a person: raised once, settled once; the first answer wins."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -9,7 +10,7 @@ import msgspec
 from app.engine.agent.live import LiveTask
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
-from app.engine.errors import InvalidParams, NotFound
+from app.engine.errors import Busy, InvalidParams, NotFound
 from app.engine.storage.asks import AskStore
 from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
 from app.protocol.events import AskUpdate
@@ -31,27 +32,67 @@ class _Waiting:
 
 
 class AskDesk:
-    """All asks of the tasks under way. Asks of earlier runs are in storage only."""
+    """All asks that wait: of the tasks under way, and of those that were interrupted."""
 
     def __init__(self, log: EventLog, store: AskStore) -> None:
         self._log = log
         self._store = store
         self._waiting: dict[str, _Waiting] = {}
+        self._earlier: dict[str, list[Ask]] = {}
+        self._closing = False
+
+    def keep(self, ask: Ask, workspace: str) -> None:
+        """Take an ask of an interrupted task, which waits on: it can be answered before the task is resumed."""
+        self._waiting[ask.id] = _Waiting(ask, asyncio.get_running_loop().create_future(), workspace)
+
+    def resume(self, task_id: str, asks: Iterable[Ask]) -> None:
+        """The task goes on in the turn that raised these: what it asks again is taken from them, answered or not."""
+        self._earlier[task_id] = [ask for ask in asks if ask.status != "cancelled"]
 
     async def put(self, ask: Ask, live: LiveTask, cancel: CancelSignal) -> Ask:
         """Raise an ask and wait until it is answered, or cancelled by the signal."""
-        answered: asyncio.Future[Ask] = asyncio.get_running_loop().create_future()
-        self._waiting[ask.id] = _Waiting(ask, answered, live.task.workspace)
-        self._log.publish(AskUpdate(ask=ask))
+        earlier = self._take_earlier(ask)
+        if earlier is not None and earlier.status == "answered":
+            self._waiting.pop(earlier.id, None)
+            return earlier
+        if earlier is None:
+            self.keep(ask, live.task.workspace)
+            self._log.publish(AskUpdate(ask=ask))
+        return await self._settled(earlier or ask, live, cancel)
+
+    def leave(self, task_id: str) -> None:
+        """The turn of its asks is over: cancel what still waits, for nobody asks it any more."""
+        self._earlier.pop(task_id, None)
+        for entry in tuple(self._waiting.values()):
+            if entry.ask.task_id == task_id:
+                self._cancel(entry.ask)
+                self._waiting.pop(entry.ask.id, None)
+
+    def close(self) -> None:
+        """The engine ends: what waits from now on waits for the next one."""
+        self._closing = True
+
+    async def _settled(self, ask: Ask, live: LiveTask, cancel: CancelSignal) -> Ask:
+        entry = self._waiting[ask.id]
         live.ask_raised(ask.id)
-        unsubscribe = cancel.subscribe(lambda: self._settle(msgspec.structs.replace(ask, status="cancelled")))
+        unsubscribe = cancel.subscribe(lambda: self._cancel(ask))
         try:
-            return await answered
+            return await entry.answered
         finally:
             unsubscribe()
-            self._settle(msgspec.structs.replace(ask, status="cancelled"))  # where the waiting itself was given up
+            self._cancel(ask)  # where the waiting itself was given up
             self._waiting.pop(ask.id, None)
             live.ask_settled(ask.id)
+
+    def _take_earlier(self, ask: Ask) -> Ask | None:
+        """The ask as an earlier engine raised it, in its newest state."""
+        asks = self._earlier.get(ask.task_id, [])
+        found = next((other for other in asks if _is_same(other, ask)), None)
+        if found is None:
+            return None
+        asks.remove(found)
+        entry = self._waiting.get(found.id)
+        return entry.answered.result() if entry is not None and entry.answered.done() else found
 
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
         """Settle an ask; a later answer does not win and gets the first. `InvalidParams` if it does not fit."""
@@ -72,6 +113,13 @@ class AskDesk:
             if not entry.answered.done() and entry.is_allowed_by(grant):
                 self._settle(_settled(entry.ask, AskAnswerParams(ask_id=entry.ask.id, allow=True), grant.created_by))
 
+    def _cancel(self, ask: Ask) -> None:
+        cancelled = msgspec.structs.replace(ask, status="cancelled")
+        if not self._closing:
+            self._settle(cancelled)
+        elif (entry := self._waiting.get(ask.id)) is not None and not entry.answered.done():
+            entry.answered.set_result(cancelled)  # for its task alone, which ends here
+
     def _settle(self, ask: Ask) -> None:
         entry = self._waiting.get(ask.id)
         if entry is None or entry.answered.done():
@@ -85,7 +133,7 @@ class AskDesk:
         if ask is None:
             raise NotFound(f"There is no ask {params.ask_id!r}.")
         if ask.status == "waiting":
-            raise NotFound("The task of this ask is not under way. Resume the task, then answer what it asks.")
+            raise Busy("The engine is ending, and this waits for the next one. Answer it when that is there.")
         return AskAnswerResult(won=False, ask=ask)
 
 
@@ -101,10 +149,22 @@ def _settled(ask: Ask, params: AskAnswerParams, by: str) -> Ask:
     )
 
 
+def _is_same(ask: Ask, other: Ask) -> bool:
+    """True for what one turn of a task asks a second time, once it is resumed."""
+    return _what(ask) == _what(other)
+
+
+def _what(ask: Ask) -> tuple[object, ...]:
+    return (ask.kind, ask.call_id, ask.text, ask.choices, ask.approval, ask.unknown)
+
+
 def _check(ask: Ask, params: AskAnswerParams) -> None:
     if ask.kind == "question":
         if not params.text.strip():
             raise InvalidParams("A question wants a text as its answer.")
+    elif ask.kind == "unknown":
+        if params.text not in ask.choices:
+            raise InvalidParams(f"Say as `text` one of: {', '.join(ask.choices)}.")
     elif params.allow is None:
         raise InvalidParams("Say `allow`: true or false.")
     if params.remember != "once" and (ask.approval is None or ask.approval.remembered is None):

@@ -16,10 +16,12 @@ from app.engine.agent.gate import Gate
 from app.engine.agent.hooks import Hooks
 from app.engine.agent.limits import Limits
 from app.engine.agent.live import LiveTask
+from app.engine.agent.open_turn import OpenTurn
 from app.engine.agent.pictures import with_pictures
 from app.engine.agent.prompting import system_prompt
 from app.engine.agent.questions import Questions
 from app.engine.agent.recorder import Recorder
+from app.engine.agent.resumption import Resumption
 from app.engine.agent.steps import Steps
 from app.engine.agent.task_queue import TaskQueue
 from app.engine.agent.task_run import TaskRun
@@ -58,8 +60,12 @@ class Assembly:
         model: ChatModel,
         history: tuple[Message, ...],
         stored_prompts: int,
+        open_turn: OpenTurn | None = None,
     ) -> TaskRun:
-        """A task ready to run. `history` comes before its prompt, which is in the tree already if it is a new task."""
+        """A task ready to run. `history` comes before its prompt, which is in the tree already if it is a new task.
+
+        With an open turn it is what comes before that, and `stored_prompts` counts what of the turn is in the tree.
+        """
         live, cancel, completion = LiveTask(task, self.log), CancelSignal(), TaskComplete()
         journal = self.database.journal
         executions = Executions(task.id, journal)
@@ -68,7 +74,8 @@ class Assembly:
         gate = Gate(live, self.settings.values.seconds_between_calls)
         tools = self._tools(task, personality, live, completion)
         approvals = Approvals(live, self.desk, self.grants, self.log, self.paths.home)
-        steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, model, tools)
+        resumption = Resumption(live, self.desk, executions, open_turn)
+        steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, resumption, model, tools)
         course = Course(live, self.desk, completion, self._limits(task))
         agent = Agent(
             AgentOptions(

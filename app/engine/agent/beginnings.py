@@ -11,14 +11,15 @@ from app.engine.agent.assembly import Assembly
 from app.engine.agent.attached import said
 from app.engine.agent.attachments import accept
 from app.engine.agent.branch import Branch
-from app.engine.agent.context import messages_of, user_message
+from app.engine.agent.context import message_of, messages_of, user_message
+from app.engine.agent.open_turn import OpenTurn, last_reply, past_of
 from app.engine.agent.opening import new_task, publish_message, publish_task
 from app.engine.agent.place import Place, personality_of, with_personality
 from app.engine.agent.prompting import text as prompt_text
 from app.engine.agent.task import moved
 from app.engine.agent.task_run import TaskRun
 from app.engine.errors import IllegalMove, InvalidParams, NotFound
-from app.engine.messages import ModelMessage, UserMessage, user_text
+from app.engine.messages import AssistantMessage, ModelMessage, UserMessage, user_text
 from app.engine.models.router import ModelRouter
 from app.protocol.agents import Agent
 from app.protocol.conversations import Node
@@ -27,10 +28,10 @@ from app.protocol.tasks import Task, TaskStartParams
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A task that is on record and ready to run. Without a message it goes on from what the conversation holds."""
+    """A task that is on record and ready to run: from a message, in an open turn, or from what the branch holds."""
 
     run: TaskRun
-    message: UserMessage | None
+    opening: UserMessage | OpenTurn | None
 
 
 class Beginnings:
@@ -77,10 +78,29 @@ class Beginnings:
         model = self._models.open(task.model, task.api_base, None)
         path = await self._path(agent.head_id)
         await self._check_branch(task, path)
-        history = messages_of(path)
+        turn = await self._open_turn(task, path)
         task = msgspec.structs.replace(moved(task, "running"), activity="resumed")
         branch = Branch(agent, self._assembly.log)
+        if turn is not None:
+            run = self._assembly.build(task, branch, personality, model, turn.history, turn.stored, turn)
+            return Beginning(run, turn)
+        history = messages_of(path)
+        self._assembly.desk.leave(task.id)
         return Beginning(self._assembly.build(task, branch, personality, model, history, 0), _going_on(history))
+
+    async def _open_turn(self, task: Task, path: tuple[Node, ...]) -> OpenTurn | None:
+        """The turn it was in, if that has its reply. What was asked in it is asked again only if it was not settled."""
+        at = last_reply(path, task.id)
+        if at is None:
+            return None
+        reply, history = message_of(path[at]), messages_of(path[:at])
+        if not isinstance(reply, AssistantMessage) or not history or history[-1].role == "assistant":
+            return None
+        database, results = self._assembly.database, [node for node in path[at:] if node.role == "tool_result"]
+        past = past_of(results, await database.executions.of_task(task.id), path[at].turn)
+        asks = await database.asks.page(task_ids=(task.id,))
+        self._assembly.desk.resume(task.id, (ask for ask in asks if ask.created_at >= path[at].created_at))
+        return OpenTurn(reply, history, past, stored=1 + len(results))
 
     async def _path(self, leaf_id: str | None) -> tuple[Node, ...]:
         return await self._assembly.database.nodes.path(leaf_id) if leaf_id is not None else ()

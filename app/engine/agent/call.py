@@ -77,6 +77,8 @@ class Caller:
     async def _ask(self, pending: PendingCall) -> PendingCall | ToolResult:
         cancel, before = self._run.cancel, self._run.config.hooks.before_tool_call
         block = await before(pending, cancel) if before is not None and not cancel.is_set else None
+        if isinstance(block, ToolResult):
+            return block
         if cancel.is_set:
             return _error(ABORTED)
         if block is not None:

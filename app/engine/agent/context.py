@@ -17,6 +17,7 @@ from app.engine.messages import (
     UserMessage,
     text_of,
 )
+from app.engine.tools.base import ToolResult
 from app.protocol.blocks import (
     Block,
     FileBlock,
@@ -42,7 +43,7 @@ def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
     messages: list[ModelMessage] = []
     missing = UNKNOWN_OUTCOME
     for node in nodes:
-        message = _message_of(node)
+        message = message_of(node)
         if message is None:
             continue
         if message.role != "tool_result":
@@ -54,7 +55,8 @@ def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
     return tuple(messages)
 
 
-def _message_of(node: Node) -> ModelMessage | None:
+def message_of(node: Node) -> ModelMessage | None:
+    """A node as a model reads it; None for what it does not read."""
     if node.role == "user":
         return user_message(node.blocks)
     if node.role == "tool_result":
@@ -118,8 +120,13 @@ def _result_message(node: Node) -> ToolResultMessage | None:
     block = next((block for block in node.blocks if isinstance(block, ToolResultBlock)), None)
     if block is None:
         return None
+    return ToolResultMessage(block.call_id, block.tool, result_of(block).content, block.is_error, block.details)
+
+
+def result_of(block: ToolResultBlock) -> ToolResult:
+    """A stored result as its tool gave it."""
     images = tuple(Image(image.media_type, image.data) for image in block.images)
-    return ToolResultMessage(block.call_id, block.tool, (Text(block.text), *images), block.is_error, block.details)
+    return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error)
 
 
 def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tuple[Block, ...]:

@@ -68,7 +68,7 @@ class AskUser:
     execution_mode: ExecutionMode = "sequential"
     parameters = _ASK_USER
 
-    def __init__(self, ask: Callable[[str, tuple[str, ...], CancelSignal], Awaitable[str | None]]) -> None:
+    def __init__(self, ask: Callable[[str, tuple[str, ...], str, CancelSignal], Awaitable[str | None]]) -> None:
         self._ask = ask
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
@@ -81,7 +81,7 @@ class AskUser:
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         question = msgspec.convert(arguments, _Question)
-        answer = await self._ask(question.question, question.choices, cancel)
+        answer = await self._ask(question.question, question.choices, call_id, cancel)
         if answer is None:
             raise ToolError("Operation aborted")
         return ToolResult((Text(answer),), summary="answered")

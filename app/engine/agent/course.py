@@ -31,7 +31,8 @@ class Course:
         self._desk = desk
         self._completion = completion
         self._given = limits
-        self._limits = limits
+        allowed = live.task.allowance  # by a person, before the task was resumed
+        self._limits = limits if allowed is None else Limits(allowed.turns, allowed.minutes, allowed.budget_usd)
         self._nudges = 0
         self._nudge = False
         self.over: Reached | None = None
@@ -69,6 +70,7 @@ class Course:
             return True
         if task.approve == "ask" and await self._may_go_on(over, cancel):
             self._limits = over.extended
+            self._live.allow(over.extended)
             return True
         self.over = None if cancel.is_set else over
         return False

@@ -7,6 +7,7 @@ from app.engine.ids import new_id
 from app.engine.messages import Text, ToolCall
 from app.engine.storage import executions
 from app.engine.storage.journal import Journal
+from app.engine.tools.base import Access
 
 
 class Executions:
@@ -16,9 +17,10 @@ class Executions:
         self._task_id = task_id
         self._journal = journal
         self._open: dict[str, str] = {}
+        self._known: dict[str, str] = {}
         self._ended: dict[str, tuple[str, str]] = {}
 
-    def started(self, call: ToolCall, turn: int, node_id: str) -> None:
+    def started(self, call: ToolCall, access: Access, turn: int, node_id: str) -> None:
         """Put the intent; the caller waits for it to be committed."""
         self._open[call.id] = new_id("exec")
         row = executions.Started(
@@ -30,13 +32,21 @@ class Executions:
             tool=call.name,
             arguments=call.arguments,
             at=datetime.now(UTC),
+            only_reads=access.tier == "read",
+            text=access.text,
+            command=access.command,
         )
         self._journal.put(executions.started(row))
+
+    def known(self, call_id: str, execution_id: str) -> None:
+        """The call ran in an earlier engine: its result is on record already."""
+        self._known[call_id] = execution_id
 
     def ended(self, event: ToolExecutionEnd) -> None:
         """Put the result of a call that was started; any call's summary is kept for its node."""
         execution_id = self._open.pop(event.call_id, "")
-        self._ended[event.call_id] = (execution_id, event.result.summary)
+        known = self._known.pop(event.call_id, "")
+        self._ended[event.call_id] = (execution_id or known, event.result.summary)
         if not execution_id:
             return
         row = executions.Finished(

@@ -92,8 +92,11 @@ class Hooks:
     """After that: to what a model knows. The default leaves out custom roles."""
     get_api_key: Callable[[str], Awaitable[str | None]] | None = None
     """Before each model call, with the model's id: the key to use."""
-    before_tool_call: Callable[[PendingCall, CancelSignal], Awaitable[Block | None]] | None = None
-    """Before each valid call: a `Block` stops it. Called one at a time, in the order of the calls."""
+    before_tool_call: Callable[[PendingCall, CancelSignal], Awaitable[Block | ToolResult | None]] | None = None
+    """Before each valid call: a `Block` stops it, a `ToolResult` stands for running it.
+
+    Called one at a time, in the order of the calls.
+    """
     after_tool_call: Callable[[FinishedCall, CancelSignal], Awaitable[ResultChange | None]] | None = None
     """After each call that ran: what to replace in its result."""
     finish_turn: Callable[[FinishedTurn, CancelSignal], Awaitable[TurnDecision | None]] | None = None

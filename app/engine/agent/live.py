@@ -4,10 +4,11 @@ import time
 
 import msgspec
 
+from app.engine.agent.limits import Limits
 from app.engine.agent.task import moved
 from app.engine.broadcast import EventLog
 from app.protocol.events import TaskUpdate
-from app.protocol.tasks import Task, TaskStatus
+from app.protocol.tasks import Allowance, Task, TaskStatus
 from app.protocol.usage import Usage
 
 
@@ -21,17 +22,29 @@ class LiveTask:
         self._tools: dict[str, str] = {}
         self._asks: list[str] = []
         self._idle_since: float | None = None
+        self._worked_before = task.worked_s
         self._started = time.monotonic()
         self._idled = 0.0
+        self._held = ""
+
+    @property
+    def shown(self) -> Task:
+        """The task as people see it: paused while nothing can be saved, which cannot be on record."""
+        return msgspec.structs.replace(self.task, status="paused", activity=self._held) if self._held else self.task
+
+    def hold(self, why: str) -> None:
+        """Nothing can be saved, so its next step waits; that time is not its own. Empty when it goes on."""
+        self._held = why
+        self._watch_idle(self._is_idle())
 
     def set(self, task: Task) -> None:
         self.task = task
-        self._watch_idle(task.status in ("waiting_user", "paused"))
+        self._watch_idle(self._is_idle())
         if task != self._published:
             self.publish_again()
 
     def publish_again(self) -> None:
-        self._published = self.task
+        self._published = self.task = msgspec.structs.replace(self.task, worked_s=round(self.worked_s(), 3))
         self._log.publish(TaskUpdate(task=self.task))
 
     def move(self, status: TaskStatus, activity: str = "") -> None:
@@ -46,7 +59,12 @@ class LiveTask:
 
     def count(self, usage: Usage) -> None:
         """Add a turn's usage. It is published with the change that follows: one event less a step."""
-        self.task = msgspec.structs.replace(self.task, usage=_sum(self.task.usage, usage))
+        self.task = msgspec.structs.replace(self.task, usage=added(self.task.usage, usage))
+
+    def allow(self, limits: Limits) -> None:
+        """Keep what a person allowed, for an engine that resumes the task."""
+        allowance = Allowance(turns=limits.turns, minutes=limits.minutes, budget_usd=limits.budget_usd)
+        self.set(msgspec.structs.replace(self.task, allowance=allowance))
 
     def tool_started(self, call_id: str, tool: str) -> None:
         self._tools[call_id] = tool
@@ -79,10 +97,13 @@ class LiveTask:
         )
 
     def worked_s(self) -> float:
-        """Seconds since the start in this engine, without those it waited for a person."""
+        """Seconds it worked, in earlier engines too, without those it waited for a person."""
         now = time.monotonic()
         idle = self._idled + (now - self._idle_since if self._idle_since is not None else 0.0)
-        return now - self._started - idle
+        return self._worked_before + now - self._started - idle
+
+    def _is_idle(self) -> bool:
+        return bool(self._held) or self.task.status in ("waiting_user", "paused")
 
     def _watch_idle(self, idle: bool) -> None:
         if idle and self._idle_since is None:
@@ -92,7 +113,7 @@ class LiveTask:
             self._idle_since = None
 
 
-def _sum(total: Usage, turn: Usage) -> Usage:
+def added(total: Usage, turn: Usage) -> Usage:
     """Costs add up where they are known; the sum is unknown only while nothing was."""
     costs = [usage.cost_usd for usage in (total, turn) if usage.cost_usd is not None]
     return Usage(

@@ -16,7 +16,7 @@ class Questions:
         self._live = live
         self._desk = desk
 
-    async def ask(self, question: str, choices: tuple[str, ...], cancel: CancelSignal) -> str | None:
+    async def ask(self, question: str, choices: tuple[str, ...], call_id: str, cancel: CancelSignal) -> str | None:
         """The answer; None when the task was stopped first."""
         ask = Ask(
             id=new_id("ask"),
@@ -26,5 +26,6 @@ class Questions:
             text=question,
             created_at=datetime.now(UTC),
             choices=choices,
+            call_id=call_id,
         )
         return (await self._desk.put(ask, self._live, cancel)).answer

@@ -58,6 +58,8 @@ class Recorder:
         self._reply = StreamingReply(live, branch, log, journal)
         self._call_started = time.monotonic()
         self._in_call = False
+        self._leaves = False
+        self._withholds = False
 
     async def listen(self, event: AgentEvent) -> None:
         match event:
@@ -95,6 +97,10 @@ class Recorder:
         block = NoticeBlock(kind=kind, text=text)
         task_id = self._live.task.id
         self._branch.append(self._branch.draft("system", "engine", (block,), task_id=task_id))
+
+    def leave(self) -> None:
+        """The engine ends: calls that did not run stay open, for the engine that resumes the task."""
+        self._leaves = True
 
     def close(self) -> None:
         """Cut the reply of a model call that was given up without an end."""
@@ -157,6 +163,10 @@ class Recorder:
 
     def _result(self, message: ToolResultMessage) -> None:
         execution_id, summary = self._executions.take(message.tool_call_id)
+        if self._leaves and not execution_id:
+            self._withholds = True
+        if self._withholds:
+            return  # results stand in the order of their calls
         task = self._live.task
         blocks = blocks_of(message, execution_id, summary)
         self._branch.append(

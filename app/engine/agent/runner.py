@@ -20,7 +20,6 @@ from app.engine.agent.task_run import TaskRun
 from app.engine.agent.turnstile import Turnstile
 from app.engine.errors import AgentBusy, Busy, EngineError, IllegalMove, InvalidParams, NotFound, StorageError
 from app.engine.ids import new_id
-from app.engine.messages import UserMessage
 from app.engine.models.router import ModelRouter
 from app.engine.stall import StallMeter
 from app.protocol.agents import Agent, AgentSetHeadParams
@@ -52,6 +51,11 @@ class AgentTaskRunner:
         self._closing = False
         self._quiet = asyncio.Event()
         self._quiet.set()
+        assembly.database.health.subscribe(self._on_health)
+
+    def under_way(self) -> tuple[Task, ...]:
+        """The tasks at work as people see them: paused while nothing can be saved."""
+        return tuple(run.shown for run in self._runs.values())
 
     async def start(self, params: TaskStartParams, by: str) -> Task:
         """Start a task and return once it is on record; the same `task_id` again gives the task that is there."""
@@ -148,10 +152,6 @@ class AgentTaskRunner:
             self._release(agent.id)
         return branch.agent
 
-    async def close(self) -> None:
-        """Interrupt what is under way and wait for it; nothing can be started from then on."""
-        self._closing = True
-        for run in tuple(self._runs.values()):
     @asynccontextmanager
     async def held(self, conversation_id: str) -> AsyncGenerator[None]:
         """Nothing can be started in a conversation meanwhile; `AgentBusy` where something is under way."""
@@ -165,8 +165,20 @@ class AgentTaskRunner:
             for agent_id in claimed:
                 self._release(agent_id)
 
+    async def close(self) -> None:
+        """Interrupt what is under way and wait for it; nothing can be started from then on."""
+        self._closing = True
+        self._assembly.desk.close()
+        self._assembly.database.journal.hurry()
+        for run in tuple(self._runs.values()):
             run.interrupt()
         await self._quiet.wait()
+
+    def _on_health(self) -> None:
+        held = self._assembly.database.health.holding
+        why = f"{held.text} {held.advice}" if held is not None else ""
+        for run in self._runs.values():
+            run.hold(why)
 
     async def _start_new(self, params: TaskStartParams) -> Task:
         place = await find_place(params, self._assembly.database, self._assembly.paths)
@@ -181,6 +193,7 @@ class AgentTaskRunner:
     async def _cancel_interrupted(self, task: Task) -> Task:
         if task.status != "interrupted":
             raise IllegalMove(f"The task is {words(task.status)} already.")
+        self._assembly.desk.leave(task.id)
         task = ended(task, "cancelled", "manual_stop")
         self._assembly.log.publish(TaskUpdate(task=task))
         await self._assembly.log.flush()
@@ -202,21 +215,25 @@ class AgentTaskRunner:
         except BaseException:
             self._release(agent.id)
             raise
-        self._launch(beginning.run, beginning.message)
+        self._launch(beginning)
         return beginning.run.task
 
-    def _launch(self, run: TaskRun, message: UserMessage | None) -> None:
+    def _launch(self, beginning: Beginning) -> None:
+        run = beginning.run
         self._runs[run.task.id] = run
         self._quiet.clear()
         self._stalls.start()
-        self._group.create_task(self._run_to_end(run, message), name=f"task {run.task.id}")
+        self._group.create_task(self._run_to_end(beginning), name=f"task {run.task.id}")
         if self._closing:
             run.interrupt()
 
-    async def _run_to_end(self, run: TaskRun, message: UserMessage | None) -> None:
+    async def _run_to_end(self, beginning: Beginning) -> None:
+        run = beginning.run
         try:
-            await run.run(message)
+            await run.run(beginning.opening)
         finally:
+            if run.task.ended_at is not None:
+                self._assembly.desk.leave(run.task.id)
             self._stalls.stop()
             self._release(run.task.agent_id)
             del self._runs[run.task.id]

@@ -10,11 +10,12 @@ from app.engine.agent.gate import Gate
 from app.engine.agent.hooks import Block, PendingCall
 from app.engine.agent.live import LiveTask
 from app.engine.agent.recorder import Recorder
+from app.engine.agent.resumption import Resumption
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage
 from app.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd
-from app.engine.tools.base import GuardedTool
+from app.engine.tools.base import GuardedTool, ToolResult
 
 ABORTED = "Request was aborted"
 
@@ -31,6 +32,7 @@ class Steps:
         recorder: Recorder,
         executions: Executions,
         approvals: Approvals,
+        resumption: Resumption,
         model: ChatModel,
         tools: tuple[GuardedTool, ...],
     ) -> None:
@@ -41,11 +43,16 @@ class Steps:
         self._recorder = recorder
         self._executions = executions
         self._approvals = approvals
+        self._resumption = resumption
         self._model = model
         self._tools = {tool.name: tool for tool in tools}
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
         """The model call as the loop sees it: paused, paced, its intent committed, then the model itself."""
+        reply = self._resumption.take_reply()
+        if reply is not None:
+            yield ReplyEnd(reply)
+            return
         await self._gate.before_model_call(cancel)
         if cancel.is_set:
             yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model))
@@ -56,18 +63,23 @@ class Steps:
             async for event in events:
                 yield event
 
-    async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> Block | None:
-        """Permission, then the committed intent; control tools touch nothing outside and have no record."""
+    async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> Block | ToolResult | None:
+        """Permission, then the committed intent; control tools touch nothing outside and have no record.
+
+        What an earlier engine did is not done again.
+        """
+        past = await self._resumption.past_of(pending.call.id, cancel)
+        if past is not None and past != "again":
+            return past
         await self._gate.passage(cancel)
         if cancel.is_set:
             return Block("Operation aborted")
         call = pending.call
         access = self._tools[call.name].access(pending.arguments)
-        refusal = await self._approvals.refusal(call.name, call.id, access, cancel)
-        if refusal is not None:
+        if past is None and (refusal := await self._approvals.refusal(call.name, call.id, access, cancel)) is not None:
             return Block(refusal)
         self._live.tool_started(call.id, call.name)
         if access.tier != "free":
-            self._executions.started(call, self._live.task.step_count, self._branch.tip or "")
+            self._executions.started(call, access, self._live.task.step_count, self._branch.tip or "")
             await self._branch.save()
         return None

@@ -15,6 +15,7 @@ from app.engine.agent.control import TaskComplete
 from app.engine.agent.course import Course
 from app.engine.agent.gate import Gate
 from app.engine.agent.live import LiveTask
+from app.engine.agent.open_turn import OpenTurn
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.task import ended, is_working, moved, words
 from app.engine.agent.task_queue import Queue, TaskQueue
@@ -80,10 +81,17 @@ class TaskRun:
     def task(self) -> Task:
         return self._live.task
 
-    async def run(self, message: UserMessage | None) -> None:
-        """Work until the task is at its end. Without a message it goes on from what there is. Never raises."""
+    @property
+    def shown(self) -> Task:
+        return self._live.shown
+
+    def hold(self, why: str) -> None:
+        self._live.hold(why)
+
+    async def run(self, opening: UserMessage | OpenTurn | None) -> None:
+        """Work until the task is at its end: from a message, in an open turn, or from what there is. Never raises."""
         try:
-            await self._work(message)
+            await self._work(opening)
             end = self._end()
         except asyncio.CancelledError:
             raise
@@ -109,6 +117,7 @@ class TaskRun:
 
     def interrupt(self) -> None:
         """Stop because the engine ends; the task can be resumed."""
+        self._recorder.leave()
         self._engine_ends.set()
         self._cancel.set("The engine ended")
 
@@ -138,8 +147,8 @@ class TaskRun:
         if self._cancel.is_set or not self._takes_words:
             raise IllegalMove("The task is ending. Start a new one in this conversation.")
 
-    async def _work(self, message: UserMessage | None) -> None:
-        work = asyncio.create_task(self._prompt(message), name=f"agent {self.task.id}")
+    async def _work(self, opening: UserMessage | OpenTurn | None) -> None:
+        work = asyncio.create_task(self._prompt(opening), name=f"agent {self.task.id}")
         stop = asyncio.create_task(self._watch_stop(work), name=f"stop {self.task.id}")
         try:
             await work
@@ -151,12 +160,12 @@ class TaskRun:
                 stop.cancel()
             await asyncio.wait([stop])
 
-    async def _prompt(self, message: UserMessage | None) -> None:
+    async def _prompt(self, opening: UserMessage | OpenTurn | None) -> None:
         try:
-            if message is not None:
-                await self._agent.prompt(message, self._cancel)
+            if isinstance(opening, UserMessage):
+                await self._agent.prompt(opening, self._cancel)
             else:
-                await self._agent.continue_(self._cancel)
+                await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
             while self._is_read_on():
                 self._completion.completed = None
                 await self._agent.continue_(self._cancel)

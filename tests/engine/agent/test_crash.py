@@ -4,7 +4,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from app.engine.agent.context import NOT_RUN, UNKNOWN_OUTCOME
+from app.engine.agent.context import NOT_RUN
 from app.protocol.blocks import TextBlock
 from app.protocol.conversations import Node
 from app.protocol.events import TaskMessage, TextDelta
@@ -29,28 +29,6 @@ def _kinds(engine: EngineParts) -> set[str]:
     return {delta.kind for delta in engine.watcher.deltas if isinstance(delta, TextDelta)}
 
 
-async def test_a_command_under_way_is_not_run_again_and_the_model_hears_that_its_outcome_is_unknown(
-    tmp_path: Path,
-) -> None:
-    after = tmp_path / "after"
-    command = Reply(calls=(Call("shell", {"command": "echo once >> ran; sleep 60"}),))
-    async with engine_parts(tmp_path, ModelServer(replies=[command])) as engine:
-        started = await engine.start()
-        await engine.watcher.task(started.id, lambda task: task.current_tool == "shell")
-        port = crash(engine, after)
-        await engine.services.runner.stop(started.id, "the test")
-        await engine.watcher.end(started.id)
-    async with engine_parts(after, ModelServer(replies=[DONE], port=port)) as engine:
-        task = await engine.services.database.tasks.get(started.id)
-        assert task is not None and task.status == "interrupted"
-        assert [node.role for node in await branch(engine, task.conversation_id)] == ["user", "assistant"]
-        await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
-        call, result = engine.model.requests[0].messages[-2:]
-        assert (call["role"], result["role"]) == ("assistant", "tool")
-        assert result["content"] == UNKNOWN_OUTCOME
-
-
 async def test_a_reply_under_way_is_kept_as_cut_on_its_branch(tmp_path: Path) -> None:
     after = tmp_path / "after"
     reply = Reply(text="A long story", calls=(Call("shell", {"command": "true"}),), stall_after=5)
@@ -65,21 +43,6 @@ async def test_a_reply_under_way_is_kept_as_cut_on_its_branch(tmp_path: Path) ->
         await engine.services.runner.resume(started.id)
         assert (await engine.watcher.end(started.id)).status == "completed"
         assert engine.model.requests[0].messages[-1]["content"] == NOT_RUN
-
-
-async def test_a_question_that_waited_is_cancelled_and_asked_anew(tmp_path: Path) -> None:
-    after = tmp_path / "after"
-    question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
-    async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
-        started = await engine.start()
-        ask = await engine.watcher.ask(started.id)
-        port = crash(engine, after)
-    async with engine_parts(after, ModelServer(replies=[question], port=port)) as engine:
-        assert await engine.services.database.asks.waiting() == ()
-        stored = await engine.services.database.asks.get(ask.id)
-        assert stored is not None and stored.status == "cancelled"
-        await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.ask(started.id)).id != ask.id
 
 
 async def test_the_stored_head_is_always_the_newest_node(tmp_path: Path) -> None:
