@@ -27,6 +27,7 @@ from app.engine.storage.search import FtsSearch, LikeSearch, NodeSearch
 from app.engine.storage.tables import meta
 from app.engine.storage.tasks import TaskStore
 from app.engine.storage.title_search import FtsTitleSearch, LikeTitleSearch, TitleSearch
+from app.engine.storage.transfer import TransferStore
 from app.engine.storage.trees import TreeStore
 from app.engine.storage.turns import TurnStore
 from app.engine.storage.upsert import Upsert
@@ -59,6 +60,7 @@ class Database:
         self.commands = CommandStore(reader)
         self.removals = RemovalStore(reader)
         self.holdings = HoldingStore(reader)
+        self.transfer = TransferStore(reader)
         has_index = engine.dialect.name == "sqlite"
         self.search: NodeSearch = FtsSearch(reader) if has_index else LikeSearch(reader)
         self.titles: TitleSearch = FtsTitleSearch(reader) if has_index else LikeTitleSearch(reader)

@@ -1,17 +1,41 @@
 """The data folder, and conversations that are taken out, in and away."""
 
+from pathlib import Path
+
+from app.engine.data.export import export_json
+from app.engine.data.importing import Importer
+from app.engine.data.pages import export_markdown
 from app.engine.data.remover import Remover
 from app.engine.data.summary import summary
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import Session
-from app.protocol.data import ConversationDeleteParams, DataPruneParams, DataPruneResult, DataSummaryResult
+from app.protocol.data import (
+    ConversationDeleteParams,
+    DataExportParams,
+    DataExportResult,
+    DataImportParams,
+    DataImportResult,
+    DataPruneParams,
+    DataPruneResult,
+    DataSummaryResult,
+)
 from app.protocol.engine import EmptyParams, EmptyResult
-from app.protocol.wire import CONVERSATION_DELETE, DATA_PRUNE, DATA_SUMMARY
+from app.protocol.wire import CONVERSATION_DELETE, DATA_EXPORT, DATA_IMPORT, DATA_PRUNE, DATA_SUMMARY
 
 
 async def summarise(services: Services, session: Session, params: EmptyParams) -> DataSummaryResult:
     return await summary(services.database, services.paths)
+
+
+async def export(services: Services, session: Session, params: DataExportParams) -> DataExportResult:
+    if params.format == "markdown":
+        return await export_markdown(services.database, params)
+    return await export_json(services.database, services.paths, params)
+
+
+async def take_in(services: Services, session: Session, params: DataImportParams) -> DataImportResult:
+    return await Importer(services.log, services.database, services.paths).take(Path(params.path))
 
 
 async def prune(services: Services, session: Session, params: DataPruneParams) -> DataPruneResult:
@@ -29,6 +53,8 @@ def _remover(services: Services) -> Remover:
 
 HANDLERS = (
     Route(DATA_SUMMARY, summarise),
+    Route(DATA_EXPORT, export),
+    Route(DATA_IMPORT, take_in),
     Route(DATA_PRUNE, prune),
     Route(CONVERSATION_DELETE, delete),
 )

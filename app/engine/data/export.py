@@ -1,0 +1,64 @@
+"""Writes conversations out, lossless: records go from the database to the file in pieces, as the JSON they are."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.engine.data.lines import VERSION, EndLine, Header, PictureLine
+from app.engine.data.new_file import NewFile, check_place
+from app.engine.errors import NotFound
+from app.engine.storage.database import Database
+from app.engine.storage.encoding import to_json
+from app.paths import Paths
+from app.protocol.data import DataExportParams, DataExportResult
+
+
+async def export_json(database: Database, paths: Paths, params: DataExportParams) -> DataExportResult:
+    """`NotFound` for a conversation that is not there; nothing is written then."""
+    path = Path(params.path)
+    await asyncio.to_thread(check_place, path, overwrite=params.overwrite)
+    conversations = nodes = 0
+    async with NewFile(path) as file:
+        header = Header(errand_export=VERSION, exported_at=datetime.now(UTC), home=str(paths.home))
+        await file.write(to_json(header) + "\n")
+        async for conversation_id in chosen(database, params.conversation_ids):
+            count = await _write_one(database, paths, conversation_id, file)
+            conversations, nodes = conversations + 1, nodes + count
+        await file.write(to_json(EndLine(conversations=conversations, nodes=nodes)) + "\n")
+    return DataExportResult(path=str(path), conversations=conversations, nodes=nodes, bytes=file.size)
+
+
+async def chosen(database: Database, conversation_ids: tuple[str, ...] | None) -> AsyncIterator[str]:
+    """Each id once; all there are for None."""
+    if conversation_ids is None:
+        async for conversation_id in database.transfer.ids():
+            yield conversation_id
+        return
+    for conversation_id in dict.fromkeys(conversation_ids):
+        if await database.conversations.get(conversation_id) is None:
+            raise NotFound(f"There is no conversation {conversation_id!r}.")
+        yield conversation_id
+
+
+async def _write_one(database: Database, paths: Paths, conversation_id: str, file: NewFile) -> int:
+    """The number of its nodes."""
+    nodes = 0
+    async for kind, body in database.transfer.records(conversation_id):
+        await file.write(f'{{"type":"{kind}","record":{body}}}\n')
+        nodes += kind == "node"
+    for picture in sorted(await database.holdings.pictures(conversation_id)):
+        data = await asyncio.to_thread(_read, Path(picture), paths.attachments)
+        if data is not None:
+            await file.write(to_json(PictureLine(path=picture, name=Path(picture).name, data=data)) + "\n")
+    return nodes
+
+
+def _read(picture: Path, attachments: Path) -> bytes | None:
+    """None for a copy that is gone, and for whatever is not a copy of our own."""
+    if picture.parent.parent != attachments:
+        return None
+    try:
+        return picture.read_bytes()
+    except OSError:
+        return None

@@ -1,0 +1,125 @@
+"""Reads an export line by line: one conversation at a time in memory. Synchronous: meant for a thread."""
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, assert_never
+
+import msgspec
+
+from app.engine.data.lines import (
+    VERSION,
+    AgentLine,
+    AskLine,
+    ConversationLine,
+    EndLine,
+    FinishedLine,
+    Header,
+    Line,
+    NodeLine,
+    PictureLine,
+    StartedLine,
+    TaskLine,
+    TurnLine,
+)
+from app.engine.errors import InvalidParams
+from app.engine.storage.transfer import Bundle
+from app.engine.tools.atomic_write import write_atomically
+
+# A picture of 10 MB is 14 MB as base64.
+_LONGEST_LINE = 64 * 1024 * 1024
+_DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+
+
+@dataclass(slots=True)
+class Arrival:
+    """`pictures` maps the paths that the nodes name to the copies made here; `line` is where it begins in the file."""
+
+    bundle: Bundle
+    line: int
+    pictures: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class ExportReader:
+    """`header` is read by `open`; then `next` gives one conversation after the other, None at the end."""
+
+    def __init__(self, file: BinaryIO, attachments: Path) -> None:
+        self._file = file
+        self._attachments = attachments
+        self._number = 0
+        self._ahead: Line | None = None
+        self.home = self._header().home
+
+    def next(self) -> Arrival | None:
+        """`InvalidParams` names the line that cannot be read; what follows it cannot be either."""
+        line = self._ahead if self._ahead is not None else self._line()
+        self._ahead = None
+        if isinstance(line, EndLine):
+            return None
+        if not isinstance(line, ConversationLine):
+            raise InvalidParams(f"line {self._number}: a conversation should begin here")
+        arrival = Arrival(Bundle(line.record), self._number)
+        while not isinstance(line := self._line(), ConversationLine | EndLine):
+            self._add(arrival, line)
+        self._ahead = line
+        return arrival
+
+    def _header(self) -> Header:
+        try:
+            header = msgspec.json.decode(self._text(), type=Header)
+        except (msgspec.DecodeError, UnicodeDecodeError, InvalidParams) as error:
+            raise InvalidParams("it is not a file that Errand exported") from error
+        if header.errand_export != VERSION:
+            raise InvalidParams(
+                f"its format is {header.errand_export}, and this version of Errand reads {VERSION}. Update Errand first"
+            )
+        return header
+
+    def _line(self) -> Line:
+        text = self._text()
+        if not text:
+            raise InvalidParams(f"line {self._number}: the file ends here, in the middle")
+        try:
+            return _DECODER.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InvalidParams(f"line {self._number}: {error}") from error
+
+    def _text(self) -> bytes:
+        self._number += 1
+        text = self._file.readline(_LONGEST_LINE)
+        if text and not text.endswith(b"\n"):
+            raise InvalidParams(f"line {self._number}: the file ends here, in the middle, or the line is too long")
+        return text
+
+    def _add(self, arrival: Arrival, line: Line) -> None:
+        bundle = arrival.bundle
+        match line:
+            case AgentLine(record=record):
+                bundle.agents.append(record)
+            case TaskLine(record=record):
+                bundle.tasks.append(record)
+            case TurnLine(record=record):
+                bundle.turns.append(record)
+            case StartedLine(record=record) | FinishedLine(record=record):
+                bundle.executions.append(record)
+            case AskLine(record=record):
+                bundle.asks.append(record)
+            case NodeLine(record=record):
+                bundle.nodes.append(record)
+            case PictureLine():
+                arrival.pictures[line.path] = str(self._kept(line))
+            case ConversationLine() | EndLine():
+                raise AssertionError("these end a conversation")
+            case _:
+                assert_never(line)
+
+    def _kept(self, picture: PictureLine) -> Path:
+        """Where attached pictures are: a folder named by the content."""
+        name = Path(picture.name).name
+        if name != picture.name or name in ("", "..") or "\0" in name:
+            raise InvalidParams(f"line {self._number}: {picture.name!r} is no name for a picture")
+        kept = self._attachments / hashlib.sha256(picture.data).hexdigest()[:32] / name
+        if not kept.exists():
+            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(kept, picture.data)
+        return kept

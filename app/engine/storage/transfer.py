@@ -1,0 +1,147 @@
+"""All rows of one conversation: read out as the JSON they are stored as, and put in whole where they are not yet."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from sqlalchemy import Table, Text, bindparam, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.engine.storage import agents, asks, conversations, executions, nodes, tables, tasks
+from app.engine.storage.encoding import to_json
+from app.engine.storage.executions import Finished, Started
+from app.engine.storage.reader import Reader
+from app.engine.storage.turn_rows import TurnRow, columns_of, turn_of
+from app.engine.storage.write import Value, Write
+from app.protocol.agents import Agent
+from app.protocol.asks import Ask
+from app.protocol.conversations import Conversation, Node
+from app.protocol.tasks import Task
+
+Kind = Literal["conversation", "agent", "task", "turn", "started", "finished", "ask", "node"]
+Record: TypeAlias = tuple[Kind, str]
+
+_PIECE = 500
+_ID = bindparam("conversation_id", type_=Text())
+_TASK_IDS = select(tables.tasks.c.id).where(tables.tasks.c.conversation_id == _ID)
+_IDS = (
+    select(tables.conversations.c.id)
+    .where(tables.conversations.c.id > bindparam("after"))
+    .order_by(tables.conversations.c.id)
+    .limit(_PIECE)
+)
+_CONVERSATION = select(tables.conversations.c.body).where(tables.conversations.c.id == _ID)
+_AGENTS = select(tables.agents.c.body).where(tables.agents.c.conversation_id == _ID).order_by(tables.agents.c.id)
+_TASKS = select(tables.tasks.c.body).where(tables.tasks.c.conversation_id == _ID).order_by(tables.tasks.c.id)
+_TURNS = (
+    select(tables.turns)
+    .where(tables.turns.c.task_id.in_(_TASK_IDS))
+    .order_by(tables.turns.c.task_id, tables.turns.c.turn)
+)
+_ASKS = select(tables.asks.c.body).where(tables.asks.c.task_id.in_(_TASK_IDS)).order_by(tables.asks.c.id)
+_EXECUTIONS = (
+    select(tables.tool_executions.c.number, tables.tool_executions.c.phase, tables.tool_executions.c.body)
+    .where(tables.tool_executions.c.task_id.in_(_TASK_IDS), tables.tool_executions.c.number > bindparam("after"))
+    .order_by(tables.tool_executions.c.number)
+    .limit(_PIECE)
+)
+_NODES = (
+    select(tables.nodes.c.number, tables.nodes.c.body)
+    .where(tables.nodes.c.conversation_id == _ID, tables.nodes.c.number > bindparam("after"))
+    .order_by(tables.nodes.c.number)
+    .limit(_PIECE)
+)
+
+
+@dataclass(slots=True)
+class Bundle:
+    """A conversation with all that belongs to it; a node comes after its parent."""
+
+    conversation: Conversation
+    agents: list[Agent] = field(default_factory=list[Agent])
+    tasks: list[Task] = field(default_factory=list[Task])
+    turns: list[TurnRow] = field(default_factory=list[TurnRow])
+    executions: list[Started | Finished] = field(default_factory=list[Started | Finished])
+    asks: list[Ask] = field(default_factory=list[Ask])
+    nodes: list[Node] = field(default_factory=list[Node])
+
+
+class TransferStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def ids(self) -> AsyncIterator[str]:
+        """Of all conversations, oldest first where ids are our own."""
+        after = ""
+        while True:
+            rows = await self._reader.rows(_IDS, {"after": after})
+            for row in rows:
+                yield row.id
+            if len(rows) < _PIECE:
+                return
+            after = rows[-1].id
+
+    async def records(self, conversation_id: str) -> AsyncIterator[Record]:
+        """Each as JSON. Nodes are read last: what the others point at is among them, though a task goes on meanwhile.
+
+        Nothing where there is no such conversation.
+        """
+        of = {"conversation_id": conversation_id}
+        for row in await self._reader.rows(_CONVERSATION, of):
+            yield "conversation", row.body
+        for row in await self._reader.rows(_AGENTS, of):
+            yield "agent", row.body
+        found = await self._reader.rows(_TASKS, of)
+        for row in found:
+            yield "task", row.body
+        if found:
+            async for record in self._of_tasks(conversation_id):
+                yield record
+        after = 0
+        while rows := await self._reader.rows(_NODES, {**of, "after": after}):
+            for row in rows:
+                yield "node", row.body
+            after = rows[-1].number
+
+    async def _of_tasks(self, conversation_id: str) -> AsyncIterator[Record]:
+        of = {"conversation_id": conversation_id}
+        for row in await self._reader.rows(_TURNS, of):
+            yield "turn", to_json(turn_of(row))
+        after = 0
+        while rows := await self._reader.rows(_EXECUTIONS, {**of, "after": after}):
+            for row in rows:
+                yield row.phase, row.body
+            after = rows[-1].number
+        for row in await self._reader.rows(_ASKS, of):
+            yield "ask", row.body
+
+
+async def insert(connection: AsyncConnection, bundle: Bundle) -> None:
+    """All of it, in a transaction that the caller holds; `IntegrityError` where an id is there already."""
+    await connection.execute(
+        tables.removals.delete().where(tables.removals.c.conversation_id == bundle.conversation.id)
+    )
+    for table, rows in _rows(bundle):
+        if rows:
+            await connection.execute(table.insert(), rows)
+
+
+def _rows(bundle: Bundle) -> tuple[tuple[Table, Sequence[dict[str, Value]]], ...]:
+    """Rows after those that they point at."""
+    return (
+        (tables.conversations, _parameters([conversations.save(bundle.conversation)])),
+        (tables.nodes, _parameters([nodes.save(node) for node in bundle.nodes])),
+        (tables.agents, _parameters([agents.save(agent) for agent in bundle.agents])),
+        (tables.tasks, _parameters([tasks.save(task) for task in bundle.tasks])),
+        (tables.turns, [columns_of(turn) for turn in bundle.turns]),
+        (tables.tool_executions, _parameters([_execution(one) for one in bundle.executions])),
+        (tables.asks, _parameters([asks.save(ask) for ask in bundle.asks])),
+    )
+
+
+def _parameters(writes: Sequence[Write]) -> list[dict[str, Value]]:
+    return [dict(write.parameters) for write in writes]
+
+
+def _execution(one: Started | Finished) -> Write:
+    return executions.started(one) if isinstance(one, Started) else executions.finished(one)

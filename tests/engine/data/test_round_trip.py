@@ -1,0 +1,261 @@
+"""What is exported and imported elsewhere is the same again, whatever the tree; what does not fit is refused."""
+
+import os
+import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from app.engine.broadcast import EventLog
+from app.engine.data.export import export_json
+from app.engine.data.importing import Importer
+from app.engine.errors import Conflict, InvalidParams, NotFound
+from app.engine.storage import agents, asks, conversations, executions, grants, nodes, tables, tasks, turns
+from app.engine.storage.database import Database
+from app.engine.storage.engines import sqlite_url
+from app.engine.storage.turn_rows import TurnRow
+from app.paths import Paths
+from app.protocol.blocks import FileBlock, ImageBlock, TextBlock, ToolCallBlock
+from app.protocol.conversations import Node
+from app.protocol.data import DataExportParams, DataExportResult, DataImportResult
+from app.protocol.tasks import AgentPlan, Queued
+from app.protocol.usage import Usage
+from tests.engine.storage.test_audit import finished, started
+from tests.support.records import NOW, agent, ask, conversation, grant, node, task
+
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+TABLES = ("conversations", "agents", "tasks", "turns", "tool_executions", "asks", "nodes")
+
+
+class Home:
+    """A data folder with its database and event log."""
+
+    def __init__(self, paths: Paths, database: Database, log: EventLog) -> None:
+        self.paths = paths
+        self.database = database
+        self.log = log
+
+    async def export(self, path: Path, *ids: str, overwrite: bool = False) -> DataExportResult:
+        params = DataExportParams(path=str(path), conversation_ids=ids or None, overwrite=overwrite)
+        return await export_json(self.database, self.paths, params)
+
+    async def take(self, path: Path) -> DataImportResult:
+        return await Importer(self.log, self.database, self.paths).take(path)
+
+    def rows(self) -> dict[str, list[tuple[object, ...]]]:
+        """All rows but their numbers, in the order of the numbers."""
+        with closing(sqlite3.connect(self.paths.database)) as connection:
+            return {table: _rows(connection, table) for table in TABLES}
+
+
+def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[object, ...]]:
+    names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != "number"]
+    order = "number" if table in ("nodes", "tool_executions") else ", ".join(names[:2])
+    return connection.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY {order}").fetchall()
+
+
+@asynccontextmanager
+async def home(folder: Path) -> AsyncGenerator[Home]:
+    paths = Paths(folder)
+    paths.prepare()
+    database = await Database.open(sqlite_url(paths.database), paths.copies)
+    log = EventLog(database.journal, database.epoch, 0)
+    try:
+        yield Home(paths, database, log)
+    finally:
+        log.close()
+        await database.close()
+
+
+async def fill(one: Home) -> None:
+    """A conversation with everything there is in it, all ended."""
+    picture = one.paths.attachments / "a1b2" / "photo.png"
+    picture.parent.mkdir()
+    picture.write_bytes(PICTURE)
+    shown = ImageBlock(media_type="image/png", path=str(picture), name="photo.png")
+    call = ToolCallBlock(call_id="call_1", tool="shell", arguments={"command": "printf 'ü\u2028'", "n": None})
+    plan = AgentPlan(task_id="t1", turn=1, reasoning="Because.", tool_calls=(), question=None, is_complete=True)
+    for write in (
+        conversations.save(conversation("c1")),
+        nodes.save(msgspec.structs.replace(node("n1"), blocks=(TextBlock(text="Look\n\x00"), shown))),
+        nodes.save(msgspec.structs.replace(node("n2", "n1"), blocks=(call,), usage=Usage(input_tokens=7))),
+        nodes.save(node("n3", "n1", text="another branch")),
+        agents.save(agent("a1", 3, "n2")),
+        tasks.save(task("t1", ended_at=NOW + timedelta(seconds=9))),
+        turns.started("c1", "t1", 1, "m", NOW),
+        turns.finished("t1", 1, "complete", Usage(input_tokens=7, cost_usd=0.25), NOW),
+        turns.save_plan(plan),
+        executions.started(started("x1")),
+        executions.finished(finished("x1")),
+        asks.save(msgspec.structs.replace(ask(), status="answered", answer="that")),
+        grants.save(grant()),
+    ):
+        one.database.journal.put(write)
+    await one.database.journal.flush()
+
+
+async def test_everything_of_a_conversation_comes_back_as_it_was(tmp_path: Path) -> None:
+    async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
+        await fill(old)
+        result = await old.export(tmp_path / "all.json")
+        size = (tmp_path / "all.json").stat().st_size
+        assert result == DataExportResult(path=str(tmp_path / "all.json"), conversations=1, nodes=3, bytes=size)
+        assert (tmp_path / "all.json").stat().st_mode & 0o777 == 0o600
+        assert await new.take(tmp_path / "all.json") == DataImportResult(conversations=1, nodes=3, present=0)
+        (first,) = await new.database.nodes.path("n1")
+        (picture,) = [block for block in first.blocks if isinstance(block, ImageBlock)]
+        assert picture.path.startswith(str(new.paths.attachments)) and picture.name == "photo.png"
+        assert [copy.read_bytes() for copy in new.paths.attachments.glob("*/photo.png")] == [PICTURE]
+        was = repr(old.rows()).replace(str(old.paths.attachments / "a1b2"), str(Path(picture.path).parent))
+        assert repr(new.rows()) == was
+        assert [hit.node_id for hit in await new.database.search.find("branch")] == ["n3"]
+        assert await new.database.grants.all() == ()
+        assert await new.take(tmp_path / "all.json") == DataImportResult(conversations=0, nodes=0, present=1)
+        assert repr(new.rows()) == was
+
+
+async def test_what_was_under_way_comes_back_interrupted_and_asks_before_it_runs(tmp_path: Path) -> None:
+    async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
+        waiting = Queued(id="q1", kind="steer", text="also", queued_at=NOW)
+        under_way = msgspec.structs.replace(task("t1"), approve="all", current_tool="shell", queue=(waiting,))
+        for write in (
+            conversations.save(conversation("c1")),
+            nodes.save(node("n1", status="streaming")),
+            tasks.save(under_way),
+            asks.save(ask()),
+        ):
+            old.database.journal.put(write)
+        await old.database.journal.flush()
+        await old.export(tmp_path / "one.json", "c1")
+        await new.take(tmp_path / "one.json")
+        came = await new.database.tasks.get("t1")
+        assert came == msgspec.structs.replace(under_way, status="interrupted", approve="ask", current_tool=None)
+        assert await new.database.asks.waiting() == ()
+        assert await new.database.nodes.path("n1") == (node("n1", status="cut"),)
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_odd_trees_come_back_whole_in_the_order_they_were_in(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    made: list[Node] = []
+    for number in range(random.choice((0, 1, 60))):
+        parents = [None, *(one.id for one in made[-random.choice((1, 5, 60)) :])]
+        text = "".join(chr(random.choice((10, 32, 34, 92, 0x2028, 0xE000, 0x1F600, 97))) for _ in range(20))
+        made.append(node(f"n{number}", random.choice(parents), text=text))
+    async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
+        old.database.journal.put(conversations.save(conversation("c1")), *map(nodes.save, made))
+        if made:
+            old.database.journal.put(agents.save(agent("a1", 1, random.choice(made).id)))
+        await old.database.journal.flush()
+        await old.export(tmp_path / "tree.json")
+        lines = (tmp_path / "tree.json").read_text().split("\n")
+        middle = lines[2:-2]
+        random.shuffle(middle)
+        await new.take(tmp_path / "tree.json")
+        assert new.rows() == old.rows()
+        async with home(tmp_path / "shuffled") as shuffled:
+            (tmp_path / "shuffled.json").write_text("\n".join([*lines[:2], *middle, *lines[-2:]]))
+            await shuffled.take(tmp_path / "shuffled.json")
+            assert sorted(map(repr, shuffled.rows()["nodes"])) == sorted(map(repr, old.rows()["nodes"]))
+
+
+async def test_a_cut_file_keeps_what_was_whole_and_says_so(tmp_path: Path) -> None:
+    async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
+        for name in ("c1", "c2"):
+            old.database.journal.put(
+                conversations.save(conversation(name)), nodes.save(node(f"n-{name}", conversation_id=name))
+            )
+        await old.database.journal.flush()
+        await old.export(tmp_path / "all.json")
+        lines = (tmp_path / "all.json").read_text().splitlines(keepends=True)
+        (tmp_path / "cut.json").write_text("".join(lines[:-1]))
+        with pytest.raises(InvalidParams, match=r"ends here, in the middle\. 1 conversations before"):
+            await new.take(tmp_path / "cut.json")
+        assert [row[0] for row in new.rows()["conversations"]] == ["c1"]
+
+
+HEADER = '{"errand_export":1,"exported_at":"2026-01-02T03:04:05Z","home":""}'
+
+
+def line(kind: str, record: object) -> str:
+    return msgspec.json.encode({"type": kind, "record": record}).decode()
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["no json"], "not a file that Errand exported"),
+        (['{"errand_export":2,"exported_at":"2026-01-02T03:04:05Z"}'], "Update Errand first"),
+        ([HEADER, line("node", node("n1"))], "a conversation should begin here"),
+        ([HEADER, line("conversation", {"id": "c1"})], "line 2: Object missing required field"),
+        ([HEADER, line("conversation", conversation("../x"))], "an id that is not"),
+        ([HEADER, line("conversation", conversation()), line("node", node("n1", "n9"))], "a message without parent"),
+        (
+            [
+                HEADER,
+                line("conversation", conversation()),
+                line("node", node("n1", "n2")),
+                line("node", node("n2", "n1")),
+            ],
+            "in a circle",
+        ),
+        ([HEADER, line("conversation", conversation()), line("node", node("n1", None, "c2"))], "of another"),
+        ([HEADER, line("conversation", conversation()), line("agent", agent("a1", 1, "n5"))], "a head that is nowhere"),
+        ([HEADER, line("conversation", conversation()), line("ask", ask())], "a task that is not there"),
+        (
+            [HEADER, line("conversation", conversation()), '{"type":"picture","path":"/p","name":"../p","data":""}'],
+            "no name for a picture",
+        ),
+        ([HEADER, line("conversation", conversation()), line("node", node("taken"))], "here already"),
+    ],
+)
+async def test_what_is_no_conversation_is_refused_and_nothing_of_it_stays(
+    tmp_path: Path, lines: list[str], words: str
+) -> None:
+    async with home(tmp_path / "home") as here:
+        here.database.journal.put(
+            conversations.save(conversation("mine")), nodes.save(node("taken", conversation_id="mine"))
+        )
+        await here.database.journal.flush()
+        before = here.rows()
+        (tmp_path / "bad.json").write_text("\n".join([*lines, '{"type":"end","conversations":1,"nodes":1}', ""]))
+        with pytest.raises(InvalidParams, match=words):
+            await here.take(tmp_path / "bad.json")
+        assert here.rows() == before
+
+
+async def test_a_picture_that_did_not_come_along_is_named_and_never_read(tmp_path: Path) -> None:
+    async with home(tmp_path / "home") as here:
+        stranger = ImageBlock(media_type="image/png", path="/etc/passwd", name="cat.png")
+        bad = msgspec.structs.replace(node("n1"), blocks=(stranger,))
+        lines = [HEADER, line("conversation", conversation()), line("node", bad)]
+        (tmp_path / "x.json").write_text("\n".join([*lines, '{"type":"end","conversations":1,"nodes":1}', ""]))
+        await here.take(tmp_path / "x.json")
+        (came,) = await here.database.nodes.path("n1")
+        assert came.blocks == (FileBlock(path="/etc/passwd", name="cat.png", size=0),)
+
+
+async def test_nothing_is_overwritten_unless_that_is_wanted(tmp_path: Path) -> None:
+    async with home(tmp_path / "home") as here:
+        await fill(here)
+        target = tmp_path / "mine.txt"
+        target.write_text("mine")
+        with pytest.raises(Conflict, match="is there already"):
+            await here.export(target)
+        with pytest.raises(NotFound):
+            await here.export(tmp_path / "none.json", "c9")
+        with pytest.raises(InvalidParams, match="no folder"):
+            await here.export(tmp_path / "nowhere" / "x.json")
+        assert target.read_text() == "mine"
+        assert sorted(os.listdir(tmp_path)) == ["home", "mine.txt"]
+        assert (await here.export(target, overwrite=True)).conversations == 1
+
+
+def test_a_turn_in_an_export_has_every_column() -> None:
+    assert {field.name for field in fields(TurnRow)} == set(tables.turns.c.keys())
