@@ -47,7 +47,7 @@ class ModelListResult(Wire, frozen=True, kw_only=True):
 
 
 class ModelTestParams(Wire, frozen=True, kw_only=True):
-    """Make one small real round trip to a provider, with `model` or one of its cheapest."""
+    """Make one small real round trip to a provider, with `model` or the one of it that tasks would use."""
 
     provider: str
     model: str | None = None

@@ -27,8 +27,11 @@ class ModelFactory:
         self._pool: Connections | None = None
         self._library: LibraryThread | None = None
 
-    def make(self, provider: Provider, api_base: str | None, api_key: str | None) -> ChatModel:
-        """Raises `ConfigurationError` where the address is missing or is none."""
+    def make(
+        self, provider: Provider, api_base: str | None, api_key: str | None, retry: RetryPolicy | None = None
+    ) -> ChatModel:
+        """Raises `ConfigurationError` where the address is missing or is none. `retry` is in place of what all have."""
+        policy = retry or self._retry
         if provider.kind == "scripted":
             from app.engine.models.scripted import ScriptedModel
 
@@ -41,7 +44,7 @@ class ModelFactory:
         # An address that was given takes the newest key; one of an environment only the key beside it.
         beside = None if api_base else self._moved_by(provider)
         endpoint = Endpoint(provider, base, _KeySource(self._keys, provider, api_key, beside))
-        return self._open_library(endpoint) if provider.kind == "litellm" else self._open_fast(endpoint)
+        return self._open_library(endpoint, policy) if provider.kind == "litellm" else self._open_fast(endpoint, policy)
 
     def base_url(self, provider: Provider) -> str:
         """The address of a provider, which the user may have moved by a variable (OLLAMA_HOST may lack the scheme)."""
@@ -74,22 +77,22 @@ class ModelFactory:
         if self._library is not None:
             await self._library.close()
 
-    def _open_fast(self, endpoint: Endpoint) -> ChatModel:
+    def _open_fast(self, endpoint: Endpoint, retry: RetryPolicy) -> ChatModel:
         from app.engine.models.openai_compatible import OpenAICompatible
         from app.engine.models.openai_models import OpenAIModels
 
-        fast = OpenAICompatible(endpoint, self.connections, retry=self._retry)
+        fast = OpenAICompatible(endpoint, self.connections, retry=retry)
         if endpoint.provider.name != "openai" or endpoint.base_url != endpoint.provider.base_url:
             return fast
-        return OpenAIModels(fast, functools.partial(self._open_library, endpoint))
+        return OpenAIModels(fast, functools.partial(self._open_library, endpoint, retry))
 
-    def _open_library(self, endpoint: Endpoint) -> ChatModel:
+    def _open_library(self, endpoint: Endpoint, retry: RetryPolicy) -> ChatModel:
         from app.engine.models.litellm import LiteLLM
         from app.engine.models.litellm_thread import LibraryThread
 
         if self._library is None:
             self._library = LibraryThread()
-        return LiteLLM(endpoint, self._library, retry=self._retry)
+        return LiteLLM(endpoint, self._library, retry=retry)
 
     def _moved_by(self, provider: Provider) -> Variable | None:
         """The variable that moves the provider, as the newest environment has it that knows the provider."""

@@ -12,6 +12,7 @@ from app.engine.models.base import ChatModel
 from app.engine.models.catalog import PROVIDERS, Provider, find
 from app.engine.models.factory import ModelFactory
 from app.engine.models.retry import RetryPolicy
+from app.engine.models.trial import try_model
 from app.engine.secrets import Key, KeyStore
 from app.protocol import models as wire
 
@@ -66,6 +67,31 @@ class ModelRouter:
             if server.models:
                 return f"{server.provider.name}/{server.models[0]}"
         return None
+
+    async def test(self, provider_name: str, model_id: str | None) -> wire.ModelTestResult:
+        """One real round trip, tried once. Raises `ConfigurationError` for what there is not."""
+        provider = _provider_of(model_id or f"{provider_name}/any")
+        if provider.name != provider_name:
+            raise ConfigurationError(f"{model_id!r} is not a model of {provider_name}.")
+        wanted = model_id or await self._model_to_test(provider)
+        model = self._factory.make(provider, None, None, RetryPolicy(attempts=1))
+        try:
+            return await try_model(model, wanted)
+        finally:
+            await model.close()
+
+    async def _model_to_test(self, provider: Provider) -> str:
+        """The one that tasks would use."""
+        if provider.default_model:
+            return f"{provider.name}/{provider.default_model}"
+        await self._look(refresh=True)
+        server = self._server(provider.name)
+        if server is not None and server.models:
+            return f"{provider.name}/{server.models[0]}"
+        if provider.is_local and server is None:
+            base = self._factory.base_url(provider)
+            raise ConfigurationError(f"{provider.title} does not answer at {base}: {provider.start_hint}.")
+        raise ConfigurationError(f"{provider.title}: no model is known to try. Name one.")
 
     def context_tokens(self, model_id: str) -> int | None:
         """How many tokens the model can read; None where that is not known."""

@@ -2,11 +2,12 @@
 
 import msgspec
 
+from app.engine.errors import ConfigurationError
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import Session
-from app.protocol.models import ModelListParams, ModelListResult
-from app.protocol.wire import MODEL_LIST
+from app.protocol.models import ModelListParams, ModelListResult, ModelTestParams, ModelTestResult
+from app.protocol.wire import MODEL_LIST, MODEL_TEST
 
 
 async def list_models(services: Services, session: Session, params: ModelListParams) -> ModelListResult:
@@ -15,4 +16,12 @@ async def list_models(services: Services, session: Session, params: ModelListPar
     return msgspec.structs.replace(found, default=chosen) if chosen else found
 
 
-HANDLERS = (Route(MODEL_LIST, list_models),)
+async def test(services: Services, session: Session, params: ModelTestParams) -> ModelTestResult:
+    """What cannot be tried is an answer too: the person reads why."""
+    try:
+        return await services.models.test(params.provider, params.model)
+    except ConfigurationError as error:
+        return ModelTestResult(ok=False, model=params.model or "", text=str(error), seconds=0.0)
+
+
+HANDLERS = (Route(MODEL_LIST, list_models), Route(MODEL_TEST, test))
