@@ -24,6 +24,7 @@ from app.protocol.events import (
     TextDelta,
     ToolOutput,
 )
+from app.protocol.health import Condition
 from app.protocol.tasks import Task
 from app.protocol.wire import Notice
 
@@ -52,6 +53,10 @@ class Screen(Protocol):
         """The engine was lost, or is back."""
         ...
 
+    def health(self, conditions: tuple[Condition, ...]) -> None:
+        """What keeps the engine from working as it should; nothing when all is well again."""
+        ...
+
     def tick(self) -> None:
         """About once a second: bring what counts seconds up to date."""
         ...
@@ -69,6 +74,9 @@ class JsonScreen:
 
     def connection(self, *, lost: bool) -> None:
         _say_connection(self._terminal, lost)
+
+    def health(self, conditions: tuple[Condition, ...]) -> None:
+        _say_health(self._terminal, conditions)
 
     def tick(self) -> None:
         pass
@@ -97,6 +105,9 @@ class PeopleScreen:
     def connection(self, *, lost: bool) -> None:
         _say_connection(self._terminal, lost)
 
+    def health(self, conditions: tuple[Condition, ...]) -> None:
+        _say_health(self._terminal, conditions)
+
     def tick(self) -> None:
         self._terminal.status(self._terminal.style.join(*self._statuses()))
 
@@ -124,6 +135,13 @@ def _say_connection(terminal: Output, lost: bool) -> None:
     terminal.note(
         "errand: the engine does not answer; trying to reach it again …" if lost else "errand: the engine is back"
     )
+
+
+def _say_health(terminal: Output, conditions: tuple[Condition, ...]) -> None:
+    for condition in conditions:
+        terminal.note(f"errand: {plain(condition.text)} {plain(condition.advice)}")
+    if not conditions:
+        terminal.note("errand: what was the matter is mended; the tasks go on")
 
 
 def conversation_of(message: Shown) -> str:

@@ -10,6 +10,7 @@ from app.client.errors import ConnectionLost
 from app.protocol.asks import Ask
 from app.protocol.engine import Snapshot
 from app.protocol.events import AskUpdate, EventRecord, Resync, TaskMessage, TaskUpdate
+from app.protocol.health import Condition, HealthUpdate
 from app.protocol.tasks import Task
 from app.protocol.wire import ASK_ANSWER
 
@@ -26,6 +27,7 @@ class Watch:
         self._answers = answers
         self._waiting: asyncio.Queue[Message] = asyncio.Queue(MOST_WAITING)
         self._overflowed = False
+        self._is_ill = False
         self._followed: dict[str, str | None] = {}
         self._settled: set[str] = set()
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -44,10 +46,16 @@ class Watch:
         With `task_id` only what is of that task is shown of what it holds now.
         """
         self._followed[conversation_id] = task_id
+        self._health(self._connection.welcome.health)
         result = await self._connection.follow(conversation_id, "full", after=after, epoch=epoch)
         if result.snapshot is not None:
             for record in _records(result.snapshot, result.epoch, task_id):
                 self._put(record)
+
+    def _health(self, conditions: tuple[Condition, ...]) -> None:
+        if conditions or self._is_ill:
+            self._screen.health(conditions)
+        self._is_ill = bool(conditions)
 
     async def until_ended(self, task_ids: Iterable[str]) -> None:
         """Show and settle until each of the tasks has ended; raises `OutputClosed`, `CallError`, `ConnectionLost`."""
@@ -94,6 +102,8 @@ class Watch:
                 self._screen.connection(lost=True)
             case Restored():
                 self._screen.connection(lost=False)
+            case HealthUpdate(conditions=conditions):
+                self._health(conditions)
             case _:
                 self._shown(message, group)
         if self._overflowed and self._waiting.empty():

@@ -22,6 +22,7 @@ from app.protocol.engine import (
     UnsubscribeParams,
 )
 from app.protocol.events import Delta, EventRecord, Resync
+from app.protocol.health import HealthUpdate
 from app.protocol.struct import Wire
 from app.protocol.wire import SUBSCRIBE, UNSUBSCRIBE, Failure, Method, Request
 
@@ -56,7 +57,7 @@ class Restored:
     instance_id: str
 
 
-Message: TypeAlias = EventRecord | Delta | Resync | Lost | Restored
+Message: TypeAlias = EventRecord | Delta | Resync | HealthUpdate | Lost | Restored
 Listener: TypeAlias = Callable[[Message], None]
 
 
@@ -81,6 +82,7 @@ _incoming = msgspec.json.Decoder(_Incoming)
 _event = msgspec.json.Decoder(EventRecord)
 _delta = msgspec.json.Decoder(Delta)
 _resync = msgspec.json.Decoder(Resync)
+_health = msgspec.json.Decoder(HealthUpdate)
 
 
 class Connection:
@@ -229,6 +231,8 @@ class Connection:
                     self._tell(_delta.decode(message.params))
                 case "resync":
                     self._tell(_resync.decode(message.params))
+                case "health":
+                    self._tell(_health.decode(message.params))
                 case _:
                     await self._take_answer(message)
 
@@ -266,6 +270,7 @@ class Connection:
                 self._tell(Resync(reason=f"The events missed cannot be replayed ({result.reason})."))
         self._follows.caught_up()
         self._tell(Restored(self.instance_id))
+        self._tell(HealthUpdate(conditions=self.welcome.health))
 
     async def _dial_again(self) -> "Socket":
         loop = asyncio.get_running_loop()

@@ -49,6 +49,12 @@ class StorageError(EngineError):
     code = "storage_error"
 
 
+class CannotSave(StorageError):
+    """The disk is full, the file is locked or damaged: nothing can be saved until that is mended. Reading goes on."""
+
+    code = "cannot_save"
+
+
 class EngineRunning(EngineError):
     """Another engine has this data directory."""
 

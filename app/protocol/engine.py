@@ -6,6 +6,7 @@ from app.protocol.agents import Agent
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, Fork, Node
 from app.protocol.grants import Grant
+from app.protocol.health import Condition
 from app.protocol.struct import Moment, Wire
 from app.protocol.tasks import Task
 
@@ -39,13 +40,14 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
 
 
 class InitializeResult(Wire, frozen=True, kw_only=True):
-    """`epoch` names the event log, `head` is its newest sequence number."""
+    """`epoch` names the event log, `head` is its newest sequence number; `health` is what is the matter now."""
 
     protocol_version: int
     instance_id: str
     engine_version: str
     epoch: str
     head: int
+    health: tuple[Condition, ...] = ()
 
 
 class SubscribeParams(Wire, frozen=True, kw_only=True):

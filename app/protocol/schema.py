@@ -11,6 +11,7 @@ import msgspec
 
 from app.protocol.endpoint import Endpoint
 from app.protocol.events import Delta, Event, EventRecord, Resync
+from app.protocol.health import HealthUpdate
 from app.protocol.json import JsonObject
 from app.protocol.markdown import page
 from app.protocol.wire import METHODS, Failure
@@ -21,7 +22,7 @@ _REF = "#/$defs/{name}"
 def schema() -> JsonObject:
     """One JSON Schema: `$defs` has every struct, `methods` and `notices` say which one goes where."""
     roots = [method.params for method in METHODS] + [method.result for method in METHODS]
-    types = [*roots, Event, Delta, EventRecord, Resync, Failure, Endpoint]
+    types = [*roots, Event, Delta, EventRecord, Resync, HealthUpdate, Failure, Endpoint]
     shapes, definitions = msgspec.json.schema_components(types, ref_template=_REF)
     for definition in definitions.values():
         if "description" in definition:  # Python before 3.13 leaves docstrings indented

@@ -6,6 +6,7 @@ import msgspec
 
 from app.protocol import agents, asks, context, conversations, data, engine, grants, models, settings, tasks, usage
 from app.protocol.events import Delta, EventRecord, Resync
+from app.protocol.health import HealthUpdate
 from app.protocol.json import JsonValue
 from app.protocol.struct import Wire
 
@@ -220,8 +221,8 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """What the engine sends unasked: `event` (params an `EventRecord`), `delta` or `resync`."""
+    """What the engine sends unasked: `event` (params an `EventRecord`), `delta`, `resync` or `health`."""
 
-    method: Literal["event", "delta", "resync"]
-    params: EventRecord | Delta | Resync
+    method: Literal["event", "delta", "resync", "health"]
+    params: EventRecord | Delta | Resync | HealthUpdate
     jsonrpc: Literal["2.0"] = "2.0"

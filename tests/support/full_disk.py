@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-_TABLES = ("conversations", "agents", "tasks", "nodes", "turns", "tool_executions", "asks", "events")
+_TABLES = ("conversations", "agents", "tasks", "nodes", "turns", "tool_executions", "asks", "events", "meta")
 
 
 @contextmanager

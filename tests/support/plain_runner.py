@@ -37,6 +37,9 @@ class PlainRunner:
         self.asks: dict[str, Ask] = {}
         self.answers: list[AskAnswerParams] = []
 
+    def under_way(self) -> tuple[Task, ...]:
+        return tuple(task for task in self.tasks.values() if task.ended_at is None)
+
     async def start(self, params: TaskStartParams, by: str) -> Task:
         if params.prompt == "fail":
             raise ZeroDivisionError("a bug")

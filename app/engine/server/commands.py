@@ -6,12 +6,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.engine.errors import Busy, Conflict
+from app.engine.errors import Busy, CannotSave, Conflict
 from app.engine.storage import commands
 from app.engine.storage.database import Database
+from app.protocol.wire import ENGINE_SHUTDOWN, TASK_STOP
 
 _MOST_UNDER_WAY = 1_000
 _MOST_KEPT = 10_000
+# What must work though nothing can be saved.
+_EVEN_SO = frozenset({TASK_STOP.name, ENGINE_SHUTDOWN.name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,12 @@ class Commands:
         stored = await self._database.commands.result(command.client_id, command.stored_id)
         if stored is not None:
             return stored.encode()
+        try:
+            await self._database.journal.probe()
+        except CannotSave:
+            if command.method not in _EVEN_SO:
+                raise
+            return await work()
         result = await work()
         self._database.journal.put(
             commands.save(command.client_id, command.stored_id, command.method, result.decode(), datetime.now(UTC))

@@ -37,6 +37,11 @@ class Line:
                 for task in self._under_way:
                     task.cancel()
 
+    def tell(self, data: bytes) -> None:
+        """Send what concerns every client that has introduced itself."""
+        if self._session.client_id:
+            self._session.reply(data)
+
     async def part(self, seconds: float) -> None:
         """Send what waits, for at most so long, then close."""
         try:

@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 
+import msgspec
 from aiohttp import web
 
 from app.engine.errors import ConfigurationError
@@ -21,6 +22,8 @@ from app.engine.server.route import Served
 from app.engine.server.routes import ROUTES
 from app.engine.server.services import Services
 from app.engine.server.session import Session
+from app.protocol.health import HealthUpdate
+from app.protocol.wire import Notice
 
 # A client that neither answers a ping nor takes what is sent is closed after 45 s.
 _HEARTBEAT_S = 30.0
@@ -44,7 +47,7 @@ def bound(port: int) -> socket.socket:
 
 
 class Server:
-    """Serves `/rpc` on a socket that `bound` gave; `port` is that socket's."""
+    """Serves `/rpc` on a socket that `bound` gave; `port` is that socket's. `outbox` makes one for each client."""
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class Server:
         self._dispatcher = Dispatcher(services, routes, self._commands)
         self._lines: set[Line] = set()
         self._runner: web.AppRunner | None = None
+        self._stop_telling = services.database.health.subscribe(self._on_health)
 
     @property
     def url(self) -> str:
@@ -77,10 +81,19 @@ class Server:
 
     async def close(self) -> None:
         """Let commands under way end, send what waits, then part from every client."""
+        self._stop_telling()
         await self._commands.settle(_SETTLE_S)
         await asyncio.gather(*(line.part(_CLOSE_S) for line in self._lines))
         if self._runner is not None:
             await self._runner.cleanup()
+
+    def _on_health(self) -> None:
+        """To every client, whatever it follows and however slow it is: it is short and rare."""
+        health = self._services.database.health.conditions
+        notice = Notice("health", HealthUpdate(conditions=health, tasks=self._services.runner.under_way()))
+        data = msgspec.json.encode(notice)
+        for line in self._lines:
+            line.tell(data)
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
         refusal = refuse(request.headers, self._token, self.port)

@@ -42,8 +42,9 @@ class Database:
 
     def __init__(self, engine: AsyncEngine, journal: Journal, epoch: str) -> None:
         self._engine = engine
-        reader = Reader(engine)
+        reader = Reader(engine, journal.health)
         self.journal = journal
+        self.health = journal.health
         self.epoch = epoch
         self.conversations = ConversationStore(reader)
         self.nodes = NodeStore(reader)
@@ -74,7 +75,7 @@ class Database:
         engine, writer = await open_engine(url, copies)
         journal = Journal(writer, engine)
         try:
-            epoch = await _first_rows(journal, Reader(engine))
+            epoch = await _first_rows(journal, Reader(engine, journal.health))
         except StorageError as error:
             await journal.close()
             await engine.dispose()

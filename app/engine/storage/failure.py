@@ -2,7 +2,8 @@
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from app.engine.errors import StorageError
+from app.engine.errors import CannotSave, StorageError
+from app.engine.storage.trouble import kind_of
 
 
 def reason(error: SQLAlchemyError) -> str:
@@ -10,4 +11,6 @@ def reason(error: SQLAlchemyError) -> str:
 
 
 def not_saved(why: object) -> StorageError:
-    return StorageError(f"Not saved: {why}. Everything saved before is kept.")
+    """`CannotSave` where it is the ground that fails: the disk, the file, a lock."""
+    text = f"Not saved: {why}. Everything saved before is kept."
+    return StorageError(text) if kind_of(why) is None else CannotSave(text)

@@ -3,15 +3,20 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, assert_never
 
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.engine.errors import Busy, StorageError
+from app.engine.errors import Busy, CannotSave, StorageError
+from app.engine.health import Health
 from app.engine.storage.failure import not_saved, reason
+from app.engine.storage.tables import meta
+from app.engine.storage.trouble import condition, kind_of
+from app.engine.storage.upsert import Upsert
 from app.engine.storage.write import Write
 from app.engine.storage.writer import Writer
 
@@ -21,6 +26,9 @@ _log = logging.getLogger(__name__)
 
 # Groups in one transaction at most: keeps a commit short while the queue is long.
 _BATCH = 1000
+# While nothing can be saved it is tried again this often.
+_AGAIN_S = 1.0
+_PROBE = Write(Upsert(meta, ["name"], ["value"]), {"name": "probe", "value": ""})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,20 +51,34 @@ class _Turn:
     over: asyncio.Future[None]
 
 
-_Entry: TypeAlias = _Group | _Mark | _Turn
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """A change of nothing, to see whether one can be saved."""
+
+    done: asyncio.Future[None]
+
+
+_Entry: TypeAlias = _Group | _Mark | _Turn | _Probe
 
 
 class Journal:
-    """Every change of the database goes through here, in the order it is put."""
+    """Every change of the database goes through here, in the order it is put.
+
+    A patient journal keeps what it cannot save for reasons of the ground (a full disk, a lock) and tries again until
+    it can: who flushes waits. Until `endure` and after `hurry` such a change is lost, and fails the flush.
+    """
 
     def __init__(self, writer: Writer, engine: AsyncEngine, limit: int = 100_000) -> None:
         self._writer = writer
         self._engine = engine
+        self.health = Health()
         self._limit = limit
         self._entries: deque[_Entry] = deque()
         self._wake = asyncio.Event()
         self._closing = False
         self._failure: StorageError | None = None
+        self._hurried = asyncio.Event()
+        self._hurried.set()
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(), name="storage journal")
 
@@ -78,11 +100,30 @@ class Journal:
         self._add(mark)
         await mark.done
 
+    def endure(self) -> None:
+        """From now on wait out what keeps changes from being saved."""
+        self._hurried.clear()
+
+    def hurry(self) -> None:
+        """Try once more, then give up what cannot be saved: the engine ends."""
+        self._hurried.set()
+
+    async def probe(self) -> None:
+        """See that a change can be saved now; `CannotSave`, with what to do, if not."""
+        if self.health.holding is None:
+            probe = _Probe(self._loop.create_future())
+            self._add(probe)
+            await probe.done
+        else:
+            raise self._refusal()
+
     async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Read, decide and write alone, in queue order, in one transaction; an error of `work` rolls it back.
 
-        The journal stands still meanwhile: `work` must not wait for a flush.
+        The journal stands still meanwhile: `work` must not wait for a flush. `CannotSave` at once while it cannot.
         """
+        if self.health.holding is not None:
+            raise self._refusal()
         turn = _Turn(self._loop.create_future(), self._loop.create_future())
         self._add(turn)
         try:
@@ -104,6 +145,7 @@ class Journal:
         """Commit what is queued, then end. What is put later is refused; a second call only waits."""
         first = not self._closing
         self._closing = True
+        self._hurried.set()
         self._wake.set()
         await asyncio.shield(self._task)
         if first:
@@ -127,11 +169,11 @@ class Journal:
                 await self._settle(entry, failures)
 
     def _take(self) -> list[_Entry]:
-        """What goes into the next transaction; a turn is always the last of its batch."""
+        """What goes into the next transaction; a turn or a probe is always the last of its batch."""
         batch: list[_Entry] = []
         while self._entries and len(batch) < _BATCH:
             batch.append(self._entries.popleft())
-            if isinstance(batch[-1], _Turn):
+            if isinstance(batch[-1], _Turn | _Probe):
                 break
         return batch
 
@@ -140,7 +182,7 @@ class Journal:
         if not groups:
             return {}
         try:
-            await self._writer.write([write for group in groups for write in group.writes])
+            await self._write([write for group in groups for write in group.writes])
             return {}
         except StorageError as error:
             if len(groups) == 1:
@@ -149,6 +191,63 @@ class Journal:
         for group in groups:
             failures |= await self._commit([group])
         return failures
+
+    async def _write(self, writes: Sequence[Write]) -> None:
+        """Write, again and again while it is the ground that fails."""
+        while True:
+            try:
+                await self._writer.write(writes)
+            except CannotSave as error:
+                self._stand_still(error)
+                if self._hurried.is_set():
+                    raise
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_AGAIN_S):
+                        await self._hurried.wait()
+            else:
+                self._go_on()
+                return
+
+    def _stand_still(self, error: CannotSave) -> None:
+        kind = kind_of(error)
+        assert kind is not None
+        if not any(known.kind == kind for known in self.health.conditions):
+            _log.error("nothing can be saved: %s", error)
+        self.health.report(condition(kind, self._engine.url.database or ""))
+        for entry in self._entries:
+            match entry:
+                case _Probe(waiting) | _Turn(waiting) if not waiting.done():
+                    waiting.set_exception(self._refusal())
+                case _:
+                    pass
+
+    def _go_on(self) -> None:
+        for known in self.health.conditions:
+            if known.holds and known.kind != "damaged":
+                _log.warning("saving works again after: %s", known.text)
+                self.health.clear(known.kind)
+
+    def _refusal(self) -> CannotSave:
+        held = self.health.holding
+        assert held is not None
+        return CannotSave(f"Not saved: {held.text} {held.advice}")
+
+    async def _probe(self, done: asyncio.Future[None]) -> None:
+        """Answer who waits after the first try; then go on trying, so that the mending is noticed."""
+        try:
+            await self._writer.write((_PROBE,))
+        except CannotSave as error:
+            self._stand_still(error)
+            if not done.done():
+                done.set_exception(self._refusal())
+            with suppress(StorageError):
+                await self._write((_PROBE,))
+        except StorageError as error:
+            if not done.done():
+                done.set_exception(error)
+        else:
+            if not done.done():
+                done.set_result(None)
 
     async def _settle(self, entry: _Entry, failures: dict[_Group, StorageError]) -> None:
         match entry:
@@ -165,6 +264,9 @@ class Journal:
                 self._answer(done)
                 # Each waiter goes on in a turn of the loop of its own: what fifty do next would hold up all others.
                 await asyncio.sleep(0)
+            case _Probe(done):
+                if not done.done():
+                    await self._probe(done)
             case _Turn(granted, over):
                 if not granted.done():
                     granted.set_result(None)

@@ -10,6 +10,7 @@ from app.client.dial import DIAL_ERRORS
 from app.client.errors import CallError, ConnectionLost, LaunchError
 from app.protocol.engine import EmptyParams, SubscribeResult
 from app.protocol.events import EventRecord, Resync
+from app.protocol.health import Condition, HealthUpdate
 from app.protocol.struct import Wire
 from app.protocol.wire import ENGINE_SHUTDOWN, Method
 from app.window.tasks import Tasks
@@ -35,6 +36,7 @@ class Session(QObject):
     resync = Signal()
     event_received = Signal(object)
     delta_received = Signal(object)
+    health_changed = Signal(object)
     failed = Signal(str)
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]], parent: QObject | None = None) -> None:
@@ -46,6 +48,12 @@ class Session(QObject):
         self._reason = ""
         self._reviving = False
         self._follow_due = False
+        self._conditions: tuple[Condition, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What keeps the engine from working as it should, as far as it is known."""
+        return self._conditions
 
     @property
     def state(self) -> State:
@@ -76,6 +84,7 @@ class Session(QObject):
         except CALL_ERRORS as error:
             self._set_state("lost", str(error))
             return
+        self._on_health(HealthUpdate(conditions=connection.welcome.health))
         self._set_state("ready")
         self.resync.emit()  # for conversations that were opened before there was a line
 
@@ -141,8 +150,15 @@ class Session(QObject):
                 self._on_lost(message)
             case Restored():
                 self._set_state("ready")
+            case HealthUpdate():
+                self._on_health(message)
             case _:
                 self.delta_received.emit(message)
+
+    def _on_health(self, update: HealthUpdate) -> None:
+        if update.conditions or self._conditions:
+            self._conditions = update.conditions
+            self.health_changed.emit(update)
 
     def _on_lost(self, lost: Lost) -> None:
         self._set_state("lost", lost.reason)

@@ -22,6 +22,7 @@ from app.protocol.events import (
     TaskPlan,
     TaskUpdate,
 )
+from app.protocol.health import HealthUpdate
 from app.protocol.tasks import Task
 from app.window.stores.asks import AskStore
 from app.window.stores.conversation import ConversationStore
@@ -87,6 +88,11 @@ class Stores:
         for store in self._of(delta.conversation_id):
             store.put_delta(delta)
 
+    def apply_health(self, update: HealthUpdate) -> None:
+        """Show the tasks under way as they stand: what holds them all is told by no event of theirs."""
+        for task in update.tasks:
+            self._put_task(task)
+
     def apply_snapshot(self, snapshot: Snapshot) -> None:
         self.tasks.put_snapshot(snapshot.tasks)
         self.asks.put_snapshot(snapshot.asks)
@@ -128,6 +134,7 @@ def make_stores(connect: Callable[[], Awaitable[Connection]]) -> Stores:
     stores = Stores(session, TaskStore(), AskStore(session), ConversationsStore(session), PersonalityStore(session))
     session.event_received.connect(stores.apply)
     session.delta_received.connect(stores.apply_delta)
+    session.health_changed.connect(stores.apply_health)
     session.snapshot.connect(stores.apply_snapshot)
     session.resync.connect(stores.follow_again)
     return stores

@@ -19,6 +19,7 @@ from app.window.views.commands import Commands
 from app.window.views.connection_banner import ConnectionBanner
 from app.window.views.desk import Desk
 from app.window.views.dialogs import Dialogs
+from app.window.views.health_banner import HealthBanner
 from app.window.views.leave_dialog import LeaveDialog
 from app.window.views.page import PageMaker
 from app.window.views.pages import PagesView
@@ -62,6 +63,7 @@ class MainWindow(QMainWindow):
         self.desk = desk
         self.trouble = Banner(theme)
         self.connection = ConnectionBanner(stores.session, theme)
+        self.health = HealthBanner(stores.session, theme)
         self.shortcuts = Shortcuts(state)
         self.dialogs = Dialogs(stores.session, theme, self.shortcuts, self)
         self._palette: Palette | None = None
@@ -150,6 +152,7 @@ class MainWindow(QMainWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.connection)
+        column.addWidget(self.health)
         column.addWidget(self.trouble)
         column.addWidget(self.pages, 1)
         self._splitter.addWidget(self.sidebar)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
 from app.window.stores.session import Session
 from app.window.theme.theme import Theme
 from app.window.views.connection_banner import ConnectionBanner
+from app.window.views.health_banner import HealthBanner
 from app.window.views.page import Page
 from app.window.widgets.banner import Banner
 from app.window.widgets.state_dot import WORDS
@@ -27,6 +28,7 @@ class OwnWindow(QMainWindow):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
         self._column.addWidget(ConnectionBanner(session, theme))
+        self._column.addWidget(HealthBanner(session, theme))
         self._column.addWidget(self.trouble)
         self._column.addWidget(page.view, 1)
         self.setCentralWidget(place)

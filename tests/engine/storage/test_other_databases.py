@@ -7,6 +7,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from app.engine.errors import StorageError
+from app.engine.health import Health
 from app.engine.storage import commands, conversations, events, executions, nodes, personalities, turns
 from app.engine.storage.apply import writes_for
 from app.engine.storage.database import Database
@@ -74,7 +75,7 @@ async def test_the_plain_search_finds_words_and_takes_anything(database: Databas
     database.journal.put(nodes.save(node("n1", text="100 % of the Fox")), nodes.save(node("n2", text="a fox")))
     await database.journal.flush()
     engine, writer = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
-    search = LikeSearch(Reader(engine))
+    search = LikeSearch(Reader(engine, Health()))
     try:
         assert [hit.node_id for hit in await search.find("fox")] == ["n2", "n1"]
         assert [hit.node_id for hit in await search.find('"the fox"', 20, "c1")] == ["n1"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.engine.health import Health
 from app.engine.storage import conversations
 from app.engine.storage.database import Database
 from app.engine.storage.engines import open_engine, sqlite_url
@@ -91,7 +92,7 @@ async def test_archived_conversations_are_found_too(database: Database) -> None:
 async def test_the_plain_search_finds_titles_too(database: Database, tmp_path: Path) -> None:
     await put(database, *TITLES)
     engine, writer = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
-    search = LikeTitleSearch(Reader(engine))
+    search = LikeTitleSearch(Reader(engine, Health()))
     try:
         assert await search.find("tests SHOP") == (TITLES[2], TITLES[0])
         assert await search.find("%") == ()

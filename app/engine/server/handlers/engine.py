@@ -1,11 +1,12 @@
 """The engine itself: handshake, subscriptions, status, shutdown."""
 
 import os
+from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.engine.errors import Conflict, InvalidParams, NotFound
+from app.engine.errors import CannotSave, Conflict, InvalidParams, NotFound
 from app.engine.server.meter import cpu_seconds, memory_bytes
 from app.engine.server.route import Route
 from app.engine.server.services import Services
@@ -54,6 +55,7 @@ async def initialize(services: Services, session: Session, params: InitializePar
         engine_version=services.version,
         epoch=services.log.epoch,
         head=services.log.head,
+        health=services.database.health.conditions,
     )
 
 
@@ -98,12 +100,23 @@ async def _with_snapshot(
         return await snapshot(services.database, subscription)
 
     try:
-        made = await services.database.journal.transact(read)
+        made = await _standing(services, subscription, read)
     except NotFound:
         session.unfollow(params.scope)
         raise
     session.go_live_after_reply(subscription)
     return SubscribeResult(epoch=services.log.epoch, head=subscription.since, snapshot=made, reason=reason)
+
+
+async def _standing(
+    services: Services, subscription: Subscription, read: Callable[[AsyncConnection], Awaitable[Snapshot]]
+) -> Snapshot:
+    try:
+        return await services.database.journal.transact(read)
+    except CannotSave:
+        # Nothing is being committed; what will be, once it can, follows as events.
+        subscription.since = services.log.committed
+        return await snapshot(services.database, subscription)
 
 
 async def unsubscribe(services: Services, session: Session, params: UnsubscribeParams) -> EmptyResult:
