@@ -10,6 +10,7 @@ from app.engine.data.new_file import NewFile, check_place
 from app.engine.errors import NotFound
 from app.engine.storage.database import Database
 from app.engine.storage.encoding import to_json
+from app.engine.storage.holdings import names_pictures
 from app.paths import Paths
 from app.protocol.data import DataExportParams, DataExportResult
 
@@ -43,11 +44,13 @@ async def chosen(database: Database, conversation_ids: tuple[str, ...] | None) -
 
 async def _write_one(database: Database, paths: Paths, conversation_id: str, file: NewFile) -> int:
     """The number of its nodes."""
-    nodes = 0
+    nodes, has_pictures = 0, False
     async for kind, body in database.transfer.records(conversation_id):
         await file.write(f'{{"type":"{kind}","record":{body}}}\n')
         nodes += kind == "node"
-    for picture in sorted(await database.holdings.pictures(conversation_id)):
+        has_pictures = has_pictures or names_pictures(body)
+    pictures = await database.holdings.pictures(conversation_id) if has_pictures else ()
+    for picture in sorted(pictures):
         data = await asyncio.to_thread(_read, Path(picture), paths.attachments)
         if data is not None:
             await file.write(to_json(PictureLine(path=picture, name=Path(picture).name, data=data)) + "\n")

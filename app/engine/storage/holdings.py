@@ -28,14 +28,15 @@ _EXECUTIONS_OF_OLD = select(func.sum(func.length(tool_executions.c.body)).label(
 _COUNT_NODES = select(func.count().label("amount")).where(nodes.c.conversation_id == bindparam("conversation_id"))
 _TASK_IDS = select(tasks.c.id).where(tasks.c.conversation_id == bindparam("conversation_id"))
 # Texts of people stand in JSON with their quotes escaped: only real pictures have these words.
+_IMAGE, _ATTACHED = '"type":"image"', '"attachments":["'
 _PICTURES = (
     select(nodes.c.number, nodes.c.body)
-    .where(nodes.c.number > bindparam("after"), nodes.c.body.like('%"type":"image"%'))
+    .where(nodes.c.number > bindparam("after"), nodes.c.body.like(f"%{_IMAGE}%"))
     .order_by(nodes.c.number)
     .limit(_PIECE)
 )
 _PICTURES_OF = _PICTURES.where(nodes.c.conversation_id == bindparam("conversation_id"))
-_QUEUES = select(tasks.c.body).where(tasks.c.ended_at.is_(None), tasks.c.body.like('%"attachments":["%'))
+_QUEUES = select(tasks.c.body).where(tasks.c.ended_at.is_(None), tasks.c.body.like(f"%{_ATTACHED}%"))
 _QUEUES_OF = _QUEUES.where(tasks.c.conversation_id == bindparam("conversation_id"))
 
 
@@ -108,6 +109,11 @@ class HoldingStore:
             if len(rows) < _PIECE:
                 return
             after = rows[-1].number
+
+
+def names_pictures(body: str) -> bool:
+    """True where a stored node or task may name pictures."""
+    return _IMAGE in body or _ATTACHED in body
 
 
 def pictures_of(blocks: Sequence[Block]) -> set[str]:

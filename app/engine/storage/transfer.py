@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import Table, Text, bindparam, select
+from sqlalchemy import Row, Table, Text, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.expression import Executable
 
 from app.engine.storage import agents, asks, conversations, executions, nodes, tables, tasks
 from app.engine.storage.encoding import to_json
@@ -97,23 +98,28 @@ class TransferStore:
         if found:
             async for record in self._of_tasks(conversation_id):
                 yield record
-        after = 0
-        while rows := await self._reader.rows(_NODES, {**of, "after": after}):
-            for row in rows:
-                yield "node", row.body
-            after = rows[-1].number
+        async for row in self._pieces(_NODES, of):
+            yield "node", row.body
 
     async def _of_tasks(self, conversation_id: str) -> AsyncIterator[Record]:
         of = {"conversation_id": conversation_id}
         for row in await self._reader.rows(_TURNS, of):
             yield "turn", to_json(turn_of(row))
-        after = 0
-        while rows := await self._reader.rows(_EXECUTIONS, {**of, "after": after}):
-            for row in rows:
-                yield row.phase, row.body
-            after = rows[-1].number
+        async for row in self._pieces(_EXECUTIONS, of):
+            yield row.phase, row.body
         for row in await self._reader.rows(_ASKS, of):
             yield "ask", row.body
+
+    async def _pieces(self, statement: Executable, of: dict[str, str]) -> AsyncIterator[Row[Any]]:
+        """All rows of a statement that gives those after a number, read a piece at a time."""
+        after = 0
+        while True:
+            rows = await self._reader.rows(statement, {**of, "after": after})
+            for row in rows:
+                yield row
+            if len(rows) < _PIECE:
+                return
+            after = rows[-1].number
 
 
 async def insert(connection: AsyncConnection, bundle: Bundle) -> None:
