@@ -79,7 +79,9 @@ def _of_everything(name: str | None) -> Command:
         case "search":
             from app.cli.search import search as command
         case "models":
-            from app.cli.models import list_models as command
+            from app.cli.models import models as command
+        case "usage":
+            from app.cli.usage import show_usage as command
         case "engine":
             from app.cli.engine import stop_engine as command
         case "doctor":

@@ -1,21 +1,31 @@
-"""`errand models`: providers and models that were found, and what to do when there is none."""
+"""`errand models`: providers and models that were found, tried if asked, and what to do when there is none."""
+
+import asyncio
 
 import msgspec
 
 from app.cli.options import Options
+from app.cli.outcome import EXIT_ERROR
 from app.cli.plain import plain, wrapped
 from app.cli.style import Style
 from app.cli.terminal import Terminal
+from app.client.connection import Connection
 from app.client.launch import connect
 from app.paths import Paths
-from app.protocol.models import Model, ModelListParams, ModelListResult, Provider
-from app.protocol.wire import MODEL_LIST
+from app.protocol.models import Model, ModelListParams, ModelListResult, ModelTestParams, ModelTestResult, Provider
+from app.protocol.wire import MODEL_LIST, MODEL_TEST
 
 NOTHING_FOUND = (
     "No model is set up. Set a key such as OPENAI_API_KEY, ANTHROPIC_API_KEY or\n"
     "GEMINI_API_KEY in your environment, or start a local server (Ollama,\n"
     "LM Studio, llama.cpp, vLLM), or try: errand tour"
 )
+
+
+async def models(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """List them, or try them."""
+    work = list_models if options.test is None else test_models
+    return await work(options, paths, terminal)
 
 
 async def list_models(options: Options, paths: Paths, terminal: Terminal) -> int:
@@ -32,6 +42,33 @@ async def list_models(options: Options, paths: Paths, terminal: Terminal) -> int
     for line in model_lines(found, terminal.style):
         terminal.line(line)
     return 0
+
+
+async def test_models(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """A small real request to one provider, or to each that is ready, side by side; 1 where one failed."""
+    connection = await connect(paths, "errand models")
+    try:
+        names = [options.test] if options.test else await _ready_names(connection)
+        results = await asyncio.gather(*(connection.call(MODEL_TEST, ModelTestParams(provider=name)) for name in names))
+    finally:
+        await connection.close()
+    if not names:
+        terminal.line(NOTHING_FOUND)
+    for name, result in zip(names, results, strict=True):
+        shown = msgspec.json.encode(result).decode() if options.json else test_line(name, result, terminal.style)
+        terminal.line(shown)
+    return 0 if names and all(result.ok for result in results) else EXIT_ERROR
+
+
+async def _ready_names(connection: Connection) -> list[str]:
+    found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
+    with_models = {model.provider for model in found.models}
+    return [provider.name for provider in found.providers if provider.ready and provider.name in with_models]
+
+
+def test_line(name: str, result: ModelTestResult, style: Style) -> str:
+    sign = style.green(style.sign("tick")) if result.ok else style.red(style.sign("cross"))
+    return f"{sign} {plain(result.model or name)}  {plain(result.text)}"
 
 
 def ready_lines(found: ModelListResult, style: Style) -> list[str]:

@@ -32,6 +32,9 @@ class Options(argparse.Namespace):
     text: str = ""
     limit: int = 20
     refresh: bool = False
+    test: str | None = None
+    days: int | None = None
+    by: str = "day"
     stop: bool = False
 
 
@@ -75,6 +78,13 @@ def _parser() -> argparse.ArgumentParser:
     models = commands.add_parser("models", help="providers and models that were found")
     models.add_argument("--json", action="store_true", help="the whole list as one JSON object")
     models.add_argument("--refresh", action="store_true", help="look for local model servers again")
+    models.add_argument(
+        "--test", metavar="PROVIDER", nargs="?", const="", help="try one, or all that are ready, with a small request"
+    )
+    usage = commands.add_parser("usage", help="tokens and money that were used")
+    usage.add_argument("--days", type=_whole, default=30, metavar="N", help="the last N days (default 30)")
+    usage.add_argument("--by", choices=("day", "model", "conversation"), default="day", help="rows of (default: day)")
+    usage.add_argument("--json", action="store_true", help="the whole report as one JSON object")
     engine = commands.add_parser("engine", help="run the engine here, or end the one that runs")
     engine.add_argument("--port", type=_whole, default=0, help="port on 127.0.0.1 (default: a free one)")
     engine.add_argument("--stop", action="store_true", help="end the running engine in order")

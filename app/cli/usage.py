@@ -1,0 +1,55 @@
+"""`errand usage`: tokens and money as a table."""
+
+import msgspec
+
+from app.cli.options import Options
+from app.cli.plain import columns, one_line
+from app.cli.style import Style
+from app.cli.terminal import Terminal
+from app.client.figures import money
+from app.client.launch import connect
+from app.client.usage_words import period_of, unpriced_words
+from app.paths import Paths
+from app.protocol.usage import UsageReportResult, UsageRow
+from app.protocol.wire import USAGE_REPORT
+
+_HEADS = ("money", "tokens in", "out", "cached", "turns", "tasks")
+_LONGEST_NAME = 44
+
+
+async def show_usage(options: Options, paths: Paths, terminal: Terminal) -> int:
+    connection = await connect(paths, "errand usage")
+    try:
+        found = await connection.call(USAGE_REPORT, period_of(options.days))
+    finally:
+        await connection.close()
+    if options.json:
+        terminal.line(msgspec.json.encode(found).decode())
+        return 0
+    for line in usage_lines(found, options.by, terminal.style):
+        terminal.line(line)
+    return 0
+
+
+def usage_lines(found: UsageReportResult, by: str, style: Style) -> list[str]:
+    """A row each, the sum below, and what is not known."""
+    if not found.total.turns:
+        return ["Nothing was used in this time."]
+    rows = {"day": found.days, "model": found.models, "conversation": found.conversations}[by]
+    table = [(by, *_HEADS), *(_cells(row, row.title) for row in rows), _cells(found.total, "in all")]
+    widths = [max(columns(cells[place]) for cells in table) for place in range(len(table[0]))]
+    lines = ["  ".join(_aligned(cells, widths)).rstrip() for cells in table]
+    notes = [style.amber(note) for note in (unpriced_words(found.total),) if note]
+    return [style.dim(lines[0]), *lines[1:-1], style.bold(lines[-1]), *notes]
+
+
+def _cells(row: UsageRow, name: str) -> tuple[str, ...]:
+    used = row.usage
+    numbers = (used.input_tokens, used.output_tokens, used.cache_read_tokens, row.turns, row.tasks)
+    return one_line(name, _LONGEST_NAME), money(used) or "?", *(f"{number:,}" for number in numbers)
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int]) -> list[str]:
+    """The name to the left, numbers to the right."""
+    gaps = [" " * (width - columns(cell)) for cell, width in zip(cells, widths, strict=True)]
+    return [cells[0] + gaps[0], *(gap + cell for cell, gap in zip(cells[1:], gaps[1:], strict=True))]
