@@ -154,12 +154,14 @@ class TaskResult(Wire, frozen=True, kw_only=True):
 class TaskMessageParams(Wire, frozen=True, kw_only=True):
     """A text for a task under way.
 
-    `task/steer` brings it into the next turn, `task/follow_up` after the work at hand.
+    `task/steer` brings it into the next turn, `task/follow_up` after the work at hand. `queued_id` may be chosen by the
+    client; what waits under that id already is not said twice.
     """
 
     task_id: str
     text: str
     attachments: tuple[str, ...] = ()
+    queued_id: str | None = None
 
 
 class TaskQueueChangeParams(Wire, frozen=True, kw_only=True):

@@ -103,9 +103,12 @@ class AgentTaskRunner:
         """Have a task under way read a text when its turn comes; returns once that is on record."""
         if not params.text.strip() and not params.attachments:
             raise InvalidParams("The text is empty.")
+        known = await self._known(params.task_id)
+        if known is not None and any(entry.id == params.queued_id for entry in known.queue):
+            return known
         run = await self._run(params.task_id)
         entry = Queued(
-            id=new_id("queued"),
+            id=params.queued_id or new_id("queued"),
             kind=kind,
             text=params.text,
             queued_at=datetime.now(UTC),

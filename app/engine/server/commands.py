@@ -1,10 +1,10 @@
 """Commands are done once: the same client's same request gets the first one's answer, also after a restart."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import blake2b
 
 from app.engine.errors import Busy, CannotSave, Conflict
 from app.engine.storage import commands
@@ -12,7 +12,6 @@ from app.engine.storage.database import Database
 from app.protocol.wire import ENGINE_SHUTDOWN, TASK_STOP
 
 _MOST_UNDER_WAY = 1_000
-_MOST_KEPT = 10_000
 # What must work though nothing can be saved.
 _EVEN_SO = frozenset({TASK_STOP.name, ENGINE_SHUTDOWN.name})
 
@@ -28,9 +27,14 @@ class Command:
         """As the table has it: 7 and "7" differ."""
         return repr(self.request_id)
 
+    @property
+    def name(self) -> str:
+        """What is made by this command is named after it, so that done again it finds what is there."""
+        return blake2b(repr((self.client_id, self.request_id)).encode(), digest_size=10).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _UnderWay:
     method: str
     task: asyncio.Task[bytes]
 
@@ -40,21 +44,21 @@ class Commands:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._done: OrderedDict[tuple[str, str], _Done] = OrderedDict()
+        self._under_way: dict[tuple[str, str], _UnderWay] = {}
 
     async def once(self, command: Command, work: Callable[[], Awaitable[bytes]]) -> bytes:
         """The result of `work`, which runs only if this command never ran. An error of `work` is not remembered."""
         key = (command.client_id, command.stored_id)
-        known = self._done.get(key)
+        known = self._under_way.get(key)
         if known is None:
             known = self._begin(key, command, work)
-        elif known.method != command.method:
-            raise Conflict(f"The id {command.request_id!r} was used for {known.method}; choose a new id.")
+        else:
+            _check(command, known.method)
         return await asyncio.shield(known.task)
 
     async def settle(self, seconds: float) -> None:
         """Let what is under way end, for at most so long."""
-        under_way = [one.task for one in self._done.values() if not one.task.done()]
+        under_way = [one.task for one in self._under_way.values() if not one.task.done()]
         if not under_way:
             return
         _, late = await asyncio.wait(under_way, timeout=seconds)
@@ -62,20 +66,25 @@ class Commands:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
-    def _begin(self, key: tuple[str, str], command: Command, work: Callable[[], Awaitable[bytes]]) -> _Done:
-        while len(self._done) >= _MOST_KEPT and next(iter(self._done.values())).task.done():
-            self._done.popitem(last=False)
-        if len(self._done) >= _MOST_KEPT + _MOST_UNDER_WAY:
+    def _begin(self, key: tuple[str, str], command: Command, work: Callable[[], Awaitable[bytes]]) -> _UnderWay:
+        if len(self._under_way) >= _MOST_UNDER_WAY:
             raise Busy("Too many commands are under way. Try again shortly.")
         task = asyncio.get_running_loop().create_task(self._run(command, work), name=f"command {command.method}")
-        known = self._done[key] = _Done(command.method, task)
-        task.add_done_callback(lambda task: self._forget_failed(key, task))
+        known = self._under_way[key] = _UnderWay(command.method, task)
+        task.add_done_callback(lambda task: self._on_done(key, task))
         return known
 
+    def _on_done(self, key: tuple[str, str], task: asyncio.Task[bytes]) -> None:
+        """Its answer is in the database, or it failed and may be sent again."""
+        del self._under_way[key]
+        if not task.cancelled():
+            task.exception()  # told to who waits; its client may be gone
+
     async def _run(self, command: Command, work: Callable[[], Awaitable[bytes]]) -> bytes:
-        stored = await self._database.commands.result(command.client_id, command.stored_id)
-        if stored is not None:
-            return stored.encode()
+        answered = await self._database.commands.answered(command.client_id, command.stored_id)
+        if answered is not None:
+            _check(command, answered.method)
+            return answered.result.encode()
         try:
             await self._database.journal.probe()
         except CannotSave:
@@ -90,6 +99,7 @@ class Commands:
         await self._database.journal.flush()
         return result
 
-    def _forget_failed(self, key: tuple[str, str], task: asyncio.Task[bytes]) -> None:
-        if task.cancelled() or task.exception() is not None:
-            self._done.pop(key, None)
+
+def _check(command: Command, method: str) -> None:
+    if method != command.method:
+        raise Conflict(f"The id {command.request_id!r} was used for {method}; choose a new id.")

@@ -53,9 +53,11 @@ class Dispatcher:
 
     async def _result(self, session: Session, route: Served, request: Request) -> bytes:
         if not route.changes:
-            return await route.serve(self._services, session, request.params)
+            return await route.serve(self._services, session, request.params, "")
         command = Command(session.client_id, request.id, request.method)
-        return await self._commands.once(command, lambda: route.serve(self._services, session, request.params))
+        return await self._commands.once(
+            command, lambda: route.serve(self._services, session, request.params, command.name)
+        )
 
 
 def refusal(what: Failure, request_id: str | int | None) -> bytes:

@@ -24,15 +24,25 @@ class Served(Protocol):
     def name(self) -> str: ...
     @property
     def changes(self) -> bool: ...
-    async def serve(self, services: Services, session: Session, params: msgspec.Raw) -> bytes: ...
+    async def serve(self, services: Services, session: Session, params: msgspec.Raw, name: str) -> bytes: ...
 
 
 class Route(Generic[P, R]):
-    """A row of the protocol with the function that answers it."""
+    """A row of the protocol with the function that answers it.
 
-    def __init__(self, method: Method[P, R], handle: Callable[[Services, Session, P], Awaitable[R]]) -> None:
+    An engine may die between doing a command and storing its answer. So `named` gives what a command makes an id that
+    comes from the command itself, where the client chose none: sent again, it finds what is there.
+    """
+
+    def __init__(
+        self,
+        method: Method[P, R],
+        handle: Callable[[Services, Session, P], Awaitable[R]],
+        named: Callable[[P, str], P] | None = None,
+    ) -> None:
         self._method = method
         self._handle = handle
+        self._named = named
         self._decoder = msgspec.json.Decoder(method.params)
 
     @property
@@ -43,9 +53,11 @@ class Route(Generic[P, R]):
     def changes(self) -> bool:
         return self._method.changes
 
-    async def serve(self, services: Services, session: Session, params: msgspec.Raw) -> bytes:
+    async def serve(self, services: Services, session: Session, params: msgspec.Raw, name: str) -> bytes:
         try:
             decoded = self._decoder.decode(params)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidParams(f"Wrong params for {self.name}: {error}.") from error
+        if self._named is not None:
+            decoded = self._named(decoded, name)
         return _ENCODER.encode(await self._handle(services, session, decoded))

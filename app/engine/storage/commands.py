@@ -1,5 +1,6 @@
 """Commands already done: what was answered, so that one sent twice is done once, over restarts too."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import bindparam, select
@@ -13,7 +14,7 @@ from app.engine.storage.write import Write
 # The first result stays.
 _SAVE = Upsert(commands, ["client_id", "command_id"], [])
 _PRUNE = commands.delete().where(commands.c.at < bindparam("before"))
-_RESULT = select(commands.c.result).where(
+_ANSWERED = select(commands.c.method, commands.c.result).where(
     commands.c.client_id == bindparam("client_id"), commands.c.command_id == bindparam("command_id")
 )
 
@@ -31,11 +32,19 @@ def prune(before: datetime) -> Write:
     return Write(_PRUNE, {"before": to_text(before)})
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a command was, and the JSON text it was answered."""
+
+    method: str
+    result: str
+
+
 class CommandStore:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    async def result(self, client_id: str, command_id: str) -> str | None:
-        """The JSON text answered the first time; None for a command not seen yet."""
-        rows = await self._reader.rows(_RESULT, {"client_id": client_id, "command_id": command_id})
-        return rows[0].result if rows else None
+    async def answered(self, client_id: str, command_id: str) -> Answered | None:
+        """The first time; None for a command not seen yet."""
+        rows = await self._reader.rows(_ANSWERED, {"client_id": client_id, "command_id": command_id})
+        return Answered(rows[0].method, rows[0].result) if rows else None

@@ -1,8 +1,13 @@
 """A command is done once, however often the same client sends the same id."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
+
+from app.engine.storage import commands
 from app.protocol.json import JsonObject
+from app.protocol.tasks import TaskStartResult
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.raw_client import error_of, raw_client
 
@@ -53,7 +58,7 @@ async def test_the_same_id_of_another_client_or_kind_is_another_command(engine: 
 async def test_a_command_that_failed_may_be_sent_again(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         assert error_of(await client.ask("task/stop", 7, taskId="t1"))[1] == "not_found"
-        await client.ask("task/start", 8, prompt="a")
+        await client.ask("task/start", 8, prompt="a", taskId="t1")
         assert "result" in await client.ask("task/stop", 7, taskId="t1")
 
 
@@ -68,7 +73,26 @@ async def test_a_command_is_remembered_over_a_restart_of_the_engine(tmp_path: Pa
     assert started == ["raw"]
 
 
+async def test_an_id_used_for_another_command_is_refused_over_a_restart_too(tmp_path: Path) -> None:
+    async with engine_server(tmp_path / "home") as engine, raw_client(engine) as client:
+        await client.ask("task/start", 7, prompt="a")
+    async with engine_server(tmp_path / "home") as engine, raw_client(engine) as client:
+        assert error_of(await client.ask("task/stop", 7, taskId="t1"))[1] == "conflict"
+
+
+async def test_what_a_command_makes_is_named_after_it_where_its_answer_was_lost(tmp_path: Path) -> None:
+    """An engine that dies after the command and before its answer is stored: here the row of the answer is lost."""
+    started: list[JsonObject] = []
+    for _ in range(2):
+        async with engine_server(tmp_path / "home") as engine, raw_client(engine) as client:
+            started.append(await client.ask("task/start", 7, prompt="a"))
+            engine.database.journal.put(commands.prune(datetime.now(UTC) + timedelta(days=1)))
+            await engine.database.journal.flush()
+    one, again = (msgspec.convert(answer["result"], TaskStartResult).task.id for answer in started)
+    assert one == again
+
+
 async def test_a_command_answered_is_on_disk(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         assert "result" in await client.ask("task/start", 1, prompt="a")
-        assert (await engine.database.tasks.get("t1")) == engine.runner.tasks["t1"]
+        assert (await engine.database.tasks.page()).tasks == tuple(engine.runner.tasks.values())

@@ -65,8 +65,8 @@ async def test_a_removed_conversation_leaves_no_row_and_no_text(database: Databa
     assert await database.search.find("secret") == ()
     assert await database.titles.find("title") == (conversation("c_"),)
     assert await database.events.after(0) == (gone(3),)
-    assert await database.commands.result("client", "1") is None
-    assert await database.commands.result("client", "2") is not None
+    assert await database.commands.answered("client", "1") is None
+    assert await database.commands.answered("client", "2") is not None
     assert await database.grants.valid() == (grant_for("c_"),)
     database.journal.put(done("c1"))
     await database.journal.flush()

@@ -174,10 +174,10 @@ async def test_waiting_asks_come_oldest_first_and_all_others_newest_first(databa
 async def test_a_command_keeps_its_first_result_until_it_is_pruned(database: Database) -> None:
     await put(database, commands.save("window", "7", "task/start", '{"a":1}', NOW))
     await put(database, commands.save("window", "7", "task/start", '{"a":2}', NOW))
-    assert await database.commands.result("window", "7") == '{"a":1}'
-    assert await database.commands.result("cli", "7") is None
+    assert await database.commands.answered("window", "7") == commands.Answered("task/start", '{"a":1}')
+    assert await database.commands.answered("cli", "7") is None
     await put(database, commands.prune(NOW + timedelta(seconds=1)))
-    assert await database.commands.result("window", "7") is None
+    assert await database.commands.answered("window", "7") is None
 
 
 async def test_a_row_that_another_version_wrote_is_a_storage_error(database: Database) -> None:

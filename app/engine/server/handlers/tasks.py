@@ -1,5 +1,7 @@
 """Tasks: the moves are the runner's, the reads are storage's."""
 
+import msgspec
+
 from app.engine.errors import NotFound
 from app.engine.server.limits import page_size
 from app.engine.server.route import Route
@@ -87,14 +89,26 @@ async def plans(services: Services, session: Session, params: TaskIdParams) -> T
     return TaskPlansResult(plans=await services.database.turns.plans(params.task_id))
 
 
+def _named_start(params: TaskStartParams, name: str) -> TaskStartParams:
+    return params if params.task_id is not None else msgspec.structs.replace(params, task_id=f"task_{name}")
+
+
+def _named_retry(params: TaskRetryParams, name: str) -> TaskRetryParams:
+    return params if params.task_id is not None else msgspec.structs.replace(params, task_id=f"task_{name}")
+
+
+def _named_words(params: TaskMessageParams, name: str) -> TaskMessageParams:
+    return params if params.queued_id is not None else msgspec.structs.replace(params, queued_id=f"queued_{name}")
+
+
 HANDLERS = (
-    Route(TASK_START, start),
-    Route(TASK_RETRY, retry),
+    Route(TASK_START, start, _named_start),
+    Route(TASK_RETRY, retry, _named_retry),
     Route(TASK_STOP, stop),
     Route(TASK_PAUSE, pause),
     Route(TASK_RESUME, resume),
-    Route(TASK_STEER, steer),
-    Route(TASK_FOLLOW_UP, follow_up),
+    Route(TASK_STEER, steer, _named_words),
+    Route(TASK_FOLLOW_UP, follow_up, _named_words),
     Route(TASK_CHANGE_QUEUED, change_queued),
     Route(TASK_REMOVE_QUEUED, remove_queued),
     Route(TASK_GET, get),
