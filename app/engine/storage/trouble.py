@@ -37,9 +37,7 @@ def _words(kind: ConditionKind, database: str) -> tuple[str, str]:
             room = f"Make at least {_megabytes(_ROOM)} free on it{_free(database)}."
             return f"The disk is full: nothing can be saved in {database}.", f"{room} {_GOES_ON}"
         case "read_only":
-            advice = (
-                f"Make the file, its folder and the disk writable, and put the file back if it was moved. {_GOES_ON}"
-            )
+            advice = f"Make the file, its folder and the disk writable again. {_GOES_ON}"
             return f"The database {database} may not be written.", advice
         case "locked":
             advice = f"Close what has it open: a database browser, a backup, a file sync. {_GOES_ON}"
