@@ -1,8 +1,8 @@
 """An approval: exactly what will run, where, why it is asked, how risky it is, and the ways to answer."""
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QPushButton, QWidget
 
 from app.client.characters import exact, plain
 from app.protocol.asks import Approval, Ask, Remember, Risk
@@ -62,12 +62,31 @@ class ApprovalCard(AskCard):
     def take_focus(self) -> None:
         self._allow.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
+    def event(self, event: QEvent) -> bool:
+        """Esc closes what was opened in the card; only then it stops the task."""
+        is_escape = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
+        if is_escape and event.type() == QEvent.Type.ShortcutOverride and self._opened() is not None:
+            event.accept()
+            return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        opened = self._opened()
+        if event.key() == Qt.Key.Key_Escape and opened is not None:
+            opened.click()
+            opened.setFocus()
+            return
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if is_enter and event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.controls.isVisible():
             self._on_allowed_once()
             return
         super().keyPressEvent(event)
+
+    def _opened(self) -> QPushButton | None:
+        """The button of the part that is open."""
+        if self._deny_row.isVisible():
+            return self._deny_why
+        return self._always if self._remember_row.isVisible() else None
 
     def _add_controls(self) -> None:
         self._allow = push_button("Allow once", "primary")

@@ -48,6 +48,7 @@ class FindStore(QObject):
         self._session = session
         self._seen: dict[str, _Seen] = {}
         self._is_seeking = False
+        self._visited = 0
         self._asked = 0
         self._found: tuple[SearchHit, ...] = ()
         self._away: frozenset[str] = frozenset()
@@ -104,6 +105,7 @@ class FindStore(QObject):
 
     def clear(self) -> None:
         self._asked += 1
+        self._visited = 0
         self._is_seeking = False
         self._soon.stop()
         self._seen.clear()
@@ -122,6 +124,14 @@ class FindStore(QObject):
             self._store.seek(self.earlier[0].node_id)
         else:
             self._step(-1)
+
+    def go_elsewhere(self) -> None:
+        """To the branch of a hit that is in another one; each time to the next of those."""
+        hits = self.elsewhere
+        if hits:
+            self._is_seeking = True
+            self._visited += 1
+            self._store.seek(hits[(self._visited - 1) % len(hits)].node_id, switches=True)
 
     def _step(self, by: int) -> None:
         hits = [hit for _, hit in self._hits()]

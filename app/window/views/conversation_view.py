@@ -150,7 +150,6 @@ class ConversationView(QWidget):
             find = FindStore(self.store, self._stores.session)
             find.failed.connect(self.store.failed)
             self._find_bar = FindBar(find, self.transcript, self._theme)
-            self._find_bar.elsewhere_asked.connect(self.go_to)
             self._find_place.addWidget(self._find_bar)
         return self._find_bar
 
@@ -209,7 +208,16 @@ class ConversationView(QWidget):
         self.interrupted.acted.connect(self._on_resume_clicked)
         escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self)
         escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        escape.activated.connect(store.requests.stop)
+        escape.activated.connect(self._on_escape)
+
+    def _on_escape(self) -> None:
+        """What is nearest goes first: the search, then the tree; the task is stopped from everywhere else."""
+        if self._find_bar is not None and self._find_bar.isVisible():
+            self._find_bar.close_search()
+        elif any(pane.isAncestorOf(self.focusWidget() or self) for pane in self.tree.panes):
+            self.composer.setFocus()
+        else:
+            self.store.requests.stop()
 
     def _row_of(self, ask: Ask) -> int | None:
         """The row of an ask: most often near the end."""
@@ -235,10 +243,12 @@ class ConversationView(QWidget):
             self.go_to_ask()
 
     def _on_reached(self, index: int) -> None:
-        self.transcript.to_row(index, self._wanted.offset if self._wanted is not None else 0)
+        wanted, self._wanted = self._wanted, None
+        self.transcript.to_row(index, wanted.offset if wanted is not None else 0)
 
     def _on_missed(self) -> None:
-        if self._wanted is None:
+        wanted, self._wanted = self._wanted, None
+        if wanted is None:
             self.store.failed.emit(_NOT_HERE)
 
     def _on_bar_moved(self) -> None:

@@ -17,9 +17,7 @@ _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class FindBar(QWidget):
-    """Hidden until `open`. `elsewhere_asked` has a node of another branch that a person wants to see."""
-
-    elsewhere_asked = Signal(str)
+    """Hidden until `open`."""
 
     def __init__(self, find: FindStore, transcript: TranscriptView, theme: Theme) -> None:
         super().__init__()
@@ -27,7 +25,6 @@ class FindBar(QWidget):
         self._transcript = transcript
         self._theme = theme
         self._back: QWidget | None = None
-        self._visited = 0
         find.setParent(self)
         self.setObjectName("findbar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -92,10 +89,9 @@ class FindBar(QWidget):
         self._next.clicked.connect(self.next)
         self._previous.clicked.connect(self.previous)
         self._close.clicked.connect(self.close_search)
-        self._elsewhere.clicked.connect(self._on_elsewhere)
+        self._elsewhere.clicked.connect(self._find.go_elsewhere)
 
     def _on_searched(self, text: str) -> None:
-        self._visited = 0
         self._find.search(text, self._transcript.shown.start)
 
     def _on_changed(self) -> None:
@@ -134,12 +130,6 @@ class FindBar(QWidget):
         self._elsewhere.setText(words)
         self._elsewhere.setAccessibleName(words)
         self._elsewhere.setVisible(count > 0)
-
-    def _on_elsewhere(self) -> None:
-        hits = self._find.elsewhere
-        if hits:
-            self._visited += 1
-            self.elsewhere_asked.emit(hits[(self._visited - 1) % len(hits)].node_id)
 
 
 class _Field(SearchField):

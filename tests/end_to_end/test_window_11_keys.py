@@ -1,0 +1,131 @@
+"""Behaviours 120 to 122: Esc in every place of the window, and the search in a conversation with branches."""
+
+import os
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QWidget
+
+from app.window.blocks.ask_block import AskBlock
+from app.window.rows import AskRow, EndRow, TextRow
+from app.window.views.find_bar import FindBar
+from app.window.views.tree_panel import TreePanelView
+from tests.support.errand import Errand
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.open_window import OpenWindow, open_window
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in tuple(os.environ):
+        if name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+
+
+def speak_to(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+
+
+def key(person: OpenWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    """Press it where the keyboard is."""
+    QTest.keyClick(person.window.focusWidget() or person.window, key, modifiers)
+
+
+def escape(person: OpenWindow, place: QWidget) -> None:
+    place.setFocus()
+    key(person, Qt.Key.Key_Escape)
+
+
+async def begin(person: OpenWindow, text: str) -> None:
+    await person.until(lambda: person.stores.session.state == "ready")
+    person.type(text)
+    person.enter()
+
+
+def stops(person: OpenWindow) -> bool:
+    task = person.front.store.task
+    return task is not None and (task.stopping or task.ended_at is not None)
+
+
+async def test_120_esc_closes_what_is_nearest_and_stops_the_task_only_in_the_conversation(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await begin(person, "write a book")
+            await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
+            sidebar, composer = person.window.sidebar, person.front.composer
+            QTest.keyClicks(sidebar.search, "book")
+            escape(person, sidebar.search)
+            assert (sidebar.search.text(), person.window.focusWidget()) == ("", sidebar.search)
+            for place in (sidebar.search, sidebar.list, person.window.pages.tabs):
+                escape(person, place)
+                assert person.window.focusWidget() is composer.field
+            person.window.on_action("tree")
+            (panel,) = person.front.findChildren(TreePanelView)
+            escape(person, panel)
+            assert (panel.isVisible(), person.window.focusWidget()) == (True, composer.field)
+            person.window.on_action("find")
+            (bar,) = person.front.findChildren(FindBar)
+            escape(person, person.front.transcript)
+            assert not bar.isVisible() and not stops(person)
+            escape(person, person.front.transcript)
+            await person.until(lambda: stops(person))
+
+
+async def test_121_esc_in_a_reason_for_denying_closes_it_and_then_stops(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(calls=(Call("shell", {"command": "touch later"}),))]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await begin(person, "touch it")
+            await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
+            await person.press("Deny and say why …")
+            (card,) = person.front.findChildren(AskBlock)
+            (field,) = (field for field in card.findChildren(QLineEdit) if field.isVisible())
+            assert person.window.focusWidget() is field
+            QTest.keyClicks(field, "not now")
+            key(person, Qt.Key.Key_Escape)
+            button = person.window.focusWidget()
+            assert isinstance(button, QPushButton) and button.accessibleName() == "Deny and say why …"
+            assert not field.isVisible() and not stops(person)
+            key(person, Qt.Key.Key_Escape)
+            await person.until(lambda: stops(person))
+
+
+async def test_122_a_search_steps_through_its_hits_and_goes_to_the_one_in_another_branch(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A walrus, and a walrus."), Reply(text="A seal.")]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+
+            def replies() -> list[str]:
+                done = person.rows and isinstance(person.rows[-1], EndRow)
+                return [row.markdown for row in person.rows if isinstance(row, TextRow)] if done else []
+
+            await begin(person, "name an animal")
+            await person.until(lambda: replies() == ["A walrus, and a walrus."])
+            person.window.on_action("find")
+            (bar,) = person.front.findChildren(FindBar)
+            QTest.keyClicks(bar.field, "walrus")
+            key(person, Qt.Key.Key_Return)
+            await person.until(lambda: bar.count.text() == "1 of 2")
+            key(person, Qt.Key.Key_F3)
+            assert bar.count.text() == "2 of 2"
+            key(person, Qt.Key.Key_F3, Qt.KeyboardModifier.ShiftModifier)
+            assert bar.count.text() == "1 of 2"
+            await person.press("Have it done again")
+            await person.until(lambda: replies() == ["A seal."])
+            bar.field.clear()
+            QTest.keyClicks(bar.field, "walrus")
+            bar.field.setFocus()
+            key(person, Qt.Key.Key_Return)
+            await person.press("Also in another branch: go there", bar)
+            await person.until(lambda: replies() == ["A walrus, and a walrus."])
+            await person.until(lambda: bar.count.text() == "1 of 2")
