@@ -7,7 +7,8 @@ from app.cli.asks import Problem, hint, read_reply, short_hint
 from app.cli.figures import short_id
 from app.cli.interrupts import Interrupts
 from app.cli.terminal import Terminal
-from app.protocol.asks import Ask, AskAnswerParams
+from app.client.call_words import exactly
+from app.protocol.asks import SKIP, Ask, AskAnswerParams
 
 NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
 
@@ -58,7 +59,10 @@ class OthersAnswer:
 
 
 class NobodyAnswers:
-    """Nobody is there: questions go back to the model, approvals and further limits are refused."""
+    """Nobody is there: questions go back to the model, approvals and further limits are refused.
+
+    A call of unknown outcome is not run a second time; the model hears of it and can look what has happened.
+    """
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -67,4 +71,7 @@ class NobodyAnswers:
         if ask.kind == "question":
             self._terminal.note(f"errand: nobody is there to answer {ask.text!r}; the agent decides itself")
             return AskAnswerParams(ask_id=ask.id, text=NOBODY)
+        if ask.unknown is not None:
+            self._terminal.note(f"errand: the outcome of `{exactly(ask.unknown)}` is not known; it is not run again")
+            return AskAnswerParams(ask_id=ask.id, text=SKIP)
         return AskAnswerParams(ask_id=ask.id, allow=False, text=NOBODY)

@@ -6,7 +6,8 @@ from typing import TypeAlias
 from app.cli.diff import whole_diff_lines
 from app.cli.plain import exact, plain, short_path
 from app.cli.style import Style
-from app.protocol.asks import Approval, Ask, AskAnswerParams, Remember, Risk
+from app.client.call_words import exactly
+from app.protocol.asks import Approval, Ask, AskAnswerParams, Remember, Risk, UnknownCall
 
 _RISKS: dict[Risk, str] = {"low": "low risk", "medium": "medium risk", "high": "high risk, look closely"}
 _MOST_PATHS = 10
@@ -26,6 +27,8 @@ def ask_lines(ask: Ask, style: Style) -> list[str]:
     """The ask as a person must see it before answering."""
     if ask.approval is not None:
         return _approval_lines(ask.approval, style)
+    if ask.unknown is not None:
+        return _unknown_lines(ask, ask.unknown, style)
     head = f"{style.amber(style.sign('ask'))} {style.bold(plain(ask.text))}"
     choices = [f"  {number}  {plain(choice)}" for number, choice in enumerate(ask.choices, start=1)]
     return [head, *choices]
@@ -40,6 +43,8 @@ def hint(ask: Ask) -> str:
         return f"a allow once · c exactly this in this conversation · w in this workspace\n  {deny}"
     if ask.kind == "limit":
         return "y go on with as much again · n stop here"
+    if ask.kind == "unknown":
+        return " · ".join(f"{number} {choice.lower()}" for number, choice in enumerate(ask.choices, start=1))
     return "a number, or an answer of your own" if ask.choices else "type your answer"
 
 
@@ -57,6 +62,8 @@ def read_reply(ask: Ask, line: str) -> Reply:
         return _approval_reply(ask, ask.approval, text)
     if ask.kind == "limit":
         return _limit_reply(ask, text)
+    if ask.kind == "unknown" and not (text.isdecimal() and 1 <= int(text) <= len(ask.choices)):
+        return Problem(f"Nothing was decided. Type one of: {hint(ask)}")
     if not text:
         return Problem("Type an answer, or press Ctrl+C to stop the task.")
     if ask.choices and text.isdecimal() and 1 <= int(text) <= len(ask.choices):
@@ -71,6 +78,8 @@ def outcome(ask: Ask) -> str:
         return "no longer needed"
     if ask.kind == "question":
         return f"answered{by}: {plain(ask.answer or '')}"
+    if ask.kind == "unknown":
+        return f"{plain(ask.answer or '').lower()}{by}"
     if not ask.allowed:
         reason = f": {plain(ask.answer)}" if ask.answer else ""
         return f"{'stopped here' if ask.kind == 'limit' else 'denied'}{by}{reason}"
@@ -92,6 +101,15 @@ def _approval_lines(approval: Approval, style: Style) -> list[str]:
     lines += _path_lines("reads", reads) + _path_lines("writes", approval.writes)
     lines.append(f"  why    {style.dim(plain(approval.rule))}")
     return lines + whole_diff_lines(approval.preview, style)
+
+
+def _unknown_lines(ask: Ask, call: UnknownCall, style: Style) -> list[str]:
+    return [
+        f"{style.amber(style.sign('warn'))} {style.bold('outcome unknown')}",
+        f"  ran    {style.bold(_indented(exactly(call)))}",
+        f"  since  {call.started_at.astimezone():%H:%M:%S}",
+        f"  why    {style.dim(plain(ask.text))}",
+    ]
 
 
 def _path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from app.client.characters import exact
+from app.protocol.asks import Approval, UnknownCall
 from app.protocol.json import JsonObject
 
 _ACTIONS = {
@@ -41,6 +43,11 @@ def words_of(tool: str, arguments: JsonObject) -> CallWords:
         doing, done = _ACTIONS.get(action, (f"code {action}", f"code {action}"))
         return CallWords(action, doing, done, text_of(arguments, "pattern" if action == "search" else "path") or ".")
     return CallWords(tool, *_CONTROL.get(tool, (f"using {tool}", f"used {tool}")))
+
+
+def exactly(asked: Approval | UnknownCall) -> str:
+    """What a person is asked about: the very command, or what the call does where it runs none."""
+    return exact(asked.text if asked.command is None else asked.command)
 
 
 def text_of(arguments: JsonObject, key: str) -> str:

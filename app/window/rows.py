@@ -45,7 +45,8 @@ class ThinkingRow:
 class ToolRow:
     """A tool call with its result once there is one; `output` is what it printed so far.
 
-    `waiting` says that it has not begun: a person must allow it first.
+    `waiting` says that it has not begun: a person must allow it first. `unknown` says that the engine was killed while
+    it was under way, and a person has to say what becomes of it.
     """
 
     key: str
@@ -54,6 +55,7 @@ class ToolRow:
     result: ToolResultBlock | None
     output: str
     waiting: bool = False
+    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 import pytest
 
-from app.cli.asks import Problem, hint, read_reply
+from app.cli.asks import Problem, ask_lines, hint, read_reply
+from app.cli.style import Style
 from app.protocol.asks import AskAnswerParams
+from tests.support.asks import UNKNOWN
 from tests.support.terminal_events import approval, limit, question
 
 
@@ -47,3 +49,14 @@ def test_a_limit_takes_yes_or_no() -> None:
     assert read_reply(limit(), "y") == AskAnswerParams(ask_id="ask_1", allow=True)
     assert read_reply(limit(), "no") == AskAnswerParams(ask_id="ask_1", allow=False)
     assert isinstance(read_reply(limit(), "maybe"), Problem)
+
+
+def test_an_unknown_outcome_takes_one_of_its_numbers_and_nothing_else() -> None:
+    assert hint(UNKNOWN) == "1 run it again · 2 skip it · 3 stop the task"
+    assert read_reply(UNKNOWN, "2") == AskAnswerParams(ask_id="ask_u", text="Skip it")
+    assert all(isinstance(read_reply(UNKNOWN, line), Problem) for line in ("", "4", "y", "skip"))
+
+
+def test_an_unknown_outcome_shows_the_exact_command() -> None:
+    lines = ask_lines(UNKNOWN, Style(colour=False, unicode=True))
+    assert lines[1] == "  ran    make deploy && ./announce.sh"

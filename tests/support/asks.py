@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from app.protocol.asks import Approval, Ask, Remember
+from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Approval, Ask, Remember, UnknownCall
 from tests.support.rows import KeptBranches
 
 WHEN = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
@@ -44,6 +44,24 @@ LIMIT = Ask(
     kind="limit",
     text="The task has used its 50 turns.",
     created_at=WHEN,
+)
+UNKNOWN = Ask(
+    id="ask_u",
+    task_id="task_1",
+    conversation_id="conversation_1",
+    kind="unknown",
+    text="The engine was killed while this was under way. It may have taken effect, or not: look first, then choose.",
+    created_at=WHEN,
+    choices=(RUN_AGAIN, SKIP, STOP),
+    call_id="call_1",
+    unknown=UnknownCall(
+        execution_id="exec_1",
+        call_id="call_1",
+        tool="shell",
+        text="Run a command",
+        started_at=WHEN,
+        command="make deploy && ./announce.sh",
+    ),
 )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from app.client.call_words import exactly
 from app.client.characters import exact, plain
 from app.client.figures import count
 from app.log import redact
@@ -77,6 +78,10 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[Button, ...]]:
             return "Question", plain(ask.text), _choices(ask.choices)
         case "limit":
             return "Limit reached", plain(ask.text), (Button("allow", "Go on"), Button("deny", "Stop here"))
+        case "unknown":
+            # Before choosing one has to look what has happened: no buttons.
+            assert ask.unknown is not None
+            return "Outcome unknown", f"{exactly(ask.unknown)}\n{plain(ask.text)}", ()
         case "approval":
             assert ask.approval is not None
             return "Approval needed", _what_would_run(ask.approval), _verdicts(ask.approval)

@@ -9,6 +9,7 @@ from app.window.blocks.ask_card import AskCard
 from app.window.blocks.block import Block
 from app.window.blocks.limit_card import LimitCard
 from app.window.blocks.question_card import QuestionCard
+from app.window.blocks.unknown_card import UnknownCard
 from app.window.rows import AskRow, Row
 from app.window.theme.theme import Theme
 
@@ -52,3 +53,5 @@ class AskBlock(Block):
                 return ApprovalCard(self.theme, self._intents)
             case "limit":
                 return LimitCard(self.theme, self._intents)
+            case "unknown":
+                return UnknownCard(self.theme, self._intents)

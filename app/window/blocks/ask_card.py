@@ -1,4 +1,4 @@
-"""What the three cards for asks share: the heading, the place of the controls, and the line once it is settled."""
+"""What the cards for asks share: the heading, the place of the controls, and the line once it is settled."""
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
@@ -86,6 +86,8 @@ def _decision(ask: Ask) -> str:
     match ask.kind:
         case "question":
             return f"Answered: {answer}"
+        case "unknown":
+            return f"Chosen: {answer}"
         case "limit":
             return "Went on with as much again" if ask.allowed else "Stopped here"
         case "approval":

@@ -79,6 +79,9 @@ def _line_of(row: ToolRow) -> tuple[str, str, list[Piece]]:
     result = row.result
     if row.waiting:
         return "shield-question-mark", "waiting_mark", [Piece(f"waits for you before {words.doing}"), *_object(words)]
+    if row.unknown:
+        cut_off = [Piece(f"cut off while {words.doing}"), *_object(words)]
+        return "triangle-alert", "waiting_mark", [*cut_off, *_dotted("outcome unknown", "waiting")]
     if result is None:
         return icon_of(words), "link", [Piece(words.doing), *_object(words), Piece("…")]
     if result.is_error:

@@ -114,9 +114,10 @@ class _Reply:
         message = call.arguments.get("message")
         if call.tool == "send_update" and isinstance(message, str) and not was_refused:
             return [*self._text_rows(index, message)]
-        approvals = self._approval_rows(call)
-        waiting = any(row.ask.status == "waiting" for row in approvals)
-        return [replace(self._tool_row(index, call, result), waiting=waiting), *approvals]
+        asks = self._ask_rows(call)
+        waiting = [row.ask.kind for row in asks if row.ask.status == "waiting"]
+        row = self._tool_row(index, call, result)
+        return [replace(row, waiting="approval" in waiting, unknown="unknown" in waiting), *asks]
 
     def _question_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:
         question = call.arguments.get("question")
@@ -127,8 +128,8 @@ class _Reply:
         # It was never put: the card says why. Before it is put there is nothing to show.
         return [self._tool_row(index, call, result)] if result is not None else []
 
-    def _approval_rows(self, call: ToolCallBlock) -> list[AskRow]:
-        own = [ask for ask in self._asks if ask.approval is not None and ask.approval.call_id == call.call_id]
+    def _ask_rows(self, call: ToolCallBlock) -> list[AskRow]:
+        own = [ask for ask in self._asks if (of := ask.approval or ask.unknown) and of.call_id == call.call_id]
         self._asks = [ask for ask in self._asks if ask not in own]
         return [AskRow(ask.id, ask) for ask in own]
 

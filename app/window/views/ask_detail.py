@@ -5,6 +5,7 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
+from app.client.call_words import exactly
 from app.client.characters import exact, plain
 from app.protocol.asks import Approval, Ask, Risk
 from app.window.theme.look import Tone, push_button
@@ -43,8 +44,12 @@ class AskDetail(QWidget):
             self._column.addWidget(TextLabel(theme, plain(ask.text), wrap=True))
             if ask.kind == "limit":
                 self._add_buttons("Go on", "Stop here")
+            elif ask.unknown is not None:
+                self._add_box("What was under way", exactly(ask.unknown))
+                self._add_choices(ask.choices)
             else:
-                self._add_answers(ask)
+                self._add_choices(ask.choices)
+                self._add_field(bool(ask.choices))
 
     @property
     def can_decide(self) -> bool:
@@ -96,13 +101,15 @@ class AskDetail(QWidget):
         allow.clicked.connect(partial(self._on_decided, True))
         deny.clicked.connect(partial(self._on_decided, False))
 
-    def _add_answers(self, ask: Ask) -> None:
-        for choice in ask.choices:
+    def _add_choices(self, choices: tuple[str, ...]) -> None:
+        for choice in choices:
             button = ChoiceButton(self._theme, plain(choice))
             button.clicked.connect(partial(self._on_chosen, choice))
             self._column.addWidget(button)
+
+    def _add_field(self, has_choices: bool) -> None:
         self._field = QLineEdit()
-        name = "Or answer in your own words" if ask.choices else "Your answer"
+        name = "Or answer in your own words" if has_choices else "Your answer"
         self._field.setPlaceholderText(name)
         self._field.setAccessibleName(name)
         self._field.setMaxLength(100_000)

@@ -102,7 +102,8 @@ class InboxView(QWidget):
         first = asks[0]
         text = plain(first.text)
         title = self._title(first.conversation_id, text) if len(asks) == 1 else f"{len(asks)} × {text}"
-        command = first.approval.command if first.approval is not None else None
+        asked = first.approval or first.unknown
+        command = asked.command if asked is not None else None
         detail = text if command is None else exact(command)
         return InboxEntry(first.id, first.conversation_id, "waiting", title, detail, first.task_id, asks)
 

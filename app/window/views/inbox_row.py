@@ -164,7 +164,7 @@ class InboxRow(QFrame):
 
     def _decision(self, event: QKeyEvent) -> bool | None:
         """What a key says about an approval or a limit; None where it says nothing."""
-        if not self.entry.asks or self.entry.asks[0].kind == "question":
+        if not self.entry.asks or self.entry.asks[0].kind in ("question", "unknown"):
             return None
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         if modifiers == Qt.KeyboardModifier.ControlModifier and event.key() in _ENTERS:

@@ -5,7 +5,7 @@ import pytest
 
 from app.protocol.asks import Approval, Ask
 from app.window.attention.notice import Button, of_ask, of_ended, of_many
-from tests.support.asks import APPROVAL, LIMIT, QUESTION
+from tests.support.asks import APPROVAL, LIMIT, QUESTION, UNKNOWN
 from tests.support.news import ended
 
 PLAIN = Approval(
@@ -64,6 +64,12 @@ def test_a_question_has_its_choices_as_buttons_only_if_all_of_them_fit() -> None
 
 
 def test_a_limit_can_be_raised_or_kept() -> None:
+    notice = of_ask(UNKNOWN, "Deploy")
+    assert (notice.title, notice.body.split("\n")) == (
+        "Outcome unknown: Deploy",
+        ["make deploy && ./announce.sh", UNKNOWN.text],
+    )
+    assert notice.buttons == OPEN_ALONE
     notice = of_ask(LIMIT, "Count")
     assert (notice.title, notice.body) == ("Limit reached: Count", LIMIT.text)
     assert [button.label for button in notice.buttons] == ["Go on", "Stop here", "Open"]

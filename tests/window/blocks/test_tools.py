@@ -50,6 +50,10 @@ def _line(block: Block) -> LineButton:
         (tool("code", {"action": "search", "pattern": "def x"}, "", summary="2 hits"), "searched for def x · 2 hits"),
         (tool("code", {"action": "write", "path": "b"}, "ok", details={"added": 5, "removed": 0}), "wrote b +5"),
         (tool("shell", {"command": "rm x"}, waiting=True), "waits for you before running rm x"),
+        (
+            tool("shell", {"command": "make deploy"}, unknown=True),
+            "cut off while running make deploy · outcome unknown",
+        ),
         (tool("weather", {"city": "Oslo"}, "rain"), "used weather"),
         (tool("weather", {"city": "Oslo"}), "using weather …"),
     ],

@@ -13,7 +13,7 @@ from app.protocol.asks import Ask
 from app.window.blocks.ask_block import AskBlock
 from app.window.rows import AskRow
 from app.window.theme.theme import Theme
-from tests.support.asks import APPROVAL, LIMIT, QUESTION, Answers
+from tests.support.asks import APPROVAL, LIMIT, QUESTION, UNKNOWN, Answers
 
 WIDTH = 600
 
@@ -151,6 +151,14 @@ def test_a_limit_is_answered(shown: Shown, name: str, allow: bool) -> None:
     assert shown.answers.given == [("ask_l", "", allow, "once")]
 
 
+@pytest.mark.parametrize("name", UNKNOWN.choices)
+def test_an_unknown_outcome_shows_what_was_under_way_and_takes_one_of_its_choices(shown: Shown, name: str) -> None:
+    shown.show(UNKNOWN)
+    assert {"make deploy && ./announce.sh", UNKNOWN.text} <= set(shown.texts())
+    shown.button(name).click()
+    assert shown.answers.given == [("ask_u", name, None, "once")]
+
+
 @pytest.mark.parametrize(
     ("ask", "answer", "allowed", "words"),
     [
@@ -158,6 +166,7 @@ def test_a_limit_is_answered(shown: Shown, name: str, allow: bool) -> None:
         (APPROVAL, "", True, "Allowed once · by window at "),
         (APPROVAL, "not now", False, "Denied: not now · by window at "),
         (LIMIT, "", True, "Went on with as much again · by window at "),
+        (UNKNOWN, "Skip it", None, "Chosen: Skip it · by window at "),
     ],
 )
 def test_a_settled_ask_says_what_by_whom_and_when_and_takes_no_answer(
@@ -174,7 +183,7 @@ def test_a_settled_ask_says_what_by_whom_and_when_and_takes_no_answer(
 
 
 def test_one_block_shows_ask_after_ask_of_every_kind(shown: Shown) -> None:
-    for ask in (QUESTION, APPROVAL, LIMIT, APPROVAL, QUESTION):
+    for ask in (QUESTION, APPROVAL, LIMIT, UNKNOWN, APPROVAL, QUESTION):
         shown.show(ask)
         names = [widget.accessibleName() for widget in shown.controls()]
         assert all(names) and len(names) == len(set(names))
