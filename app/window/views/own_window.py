@@ -10,7 +10,6 @@ from app.window.views.connection_banner import ConnectionBanner
 from app.window.views.health_banner import HealthBanner
 from app.window.views.page import Page
 from app.window.widgets.banner import Banner
-from app.window.widgets.state_dot import WORDS
 
 
 class OwnWindow(QMainWindow):
@@ -38,10 +37,8 @@ class OwnWindow(QMainWindow):
         self.show_look()
 
     def show_look(self) -> None:
-        """The title says what the conversation is about and how its task is."""
-        look = self.page.look
-        state = "" if look.state == "idle" else f" · {WORDS[look.state].lower()}"
-        self.setWindowTitle(f"{look.title}{state} — Errand")
+        """The title says what the conversation is about, how its task is, and what is new."""
+        self.setWindowTitle(f"{self.page.look.words} — Errand")
 
     def give_page(self) -> Page:
         """Leave the page to another window; this one is empty then and goes."""

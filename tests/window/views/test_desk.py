@@ -1,9 +1,11 @@
 """Conversations in tabs and in windows of their own, without an engine."""
 
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -16,6 +18,7 @@ from app.window.state import WindowState
 from app.window.stores.stores import make_stores
 from app.window.theme.theme import Theme
 from app.window.views.main_window import MainWindow
+from tests.support.records import task
 
 
 async def no_engine() -> Connection:
@@ -76,6 +79,20 @@ async def test_a_window_of_its_own_is_closed_like_a_tab_and_reopened_as_one(wind
     assert (window.desk.windows, window.pages.open_ids) == ((), ())
     window.on_action("reopen_tab")
     assert window.pages.open_ids == ("conv_1",)
+
+
+async def test_the_title_of_a_window_of_its_own_says_how_its_task_is_and_what_is_new(window: MainWindow) -> None:
+    for name in ("conv_1", "conv_2"):
+        window.desk.open(name)
+        window.on_action("own_window")
+    own, front = window.desk.windows
+    begun = replace(task("task_1", started_at=datetime.now(UTC)), conversation_id="conv_1")
+    window.stores.tasks.put(begun)
+    assert own.windowTitle() == "New task · working — Errand"
+    window.stores.tasks.put(replace(begun, status="completed", stop_reason="completed", ended_at=datetime.now(UTC)))
+    assert (own.windowTitle(), front.windowTitle()) == ("New task · done · 1 new — Errand", "New task — Errand")
+    window.desk.open("conv_1")
+    assert own.windowTitle() == "New task · done — Errand"
 
 
 async def test_keys_work_in_a_window_of_its_own_and_trouble_is_told_there(window: MainWindow) -> None:
