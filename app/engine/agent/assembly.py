@@ -81,7 +81,7 @@ class Assembly:
             AgentOptions(
                 stream=steps.stream,
                 model=task.model,
-                system_prompt=system_prompt(personality.system_prompt, task.workspace),
+                system_prompt=system_prompt(personality.system_prompt, task.workspace, task.mode),
                 tools=tools,
                 messages=history,
                 thinking_level=task.thinking_level,
@@ -103,7 +103,8 @@ class Assembly:
         output = self.paths.outputs / task.id
         workplace = Workplace(task.id, Path(task.workspace), output, clean_environment(os.environ))
         ask_user = AskUser(Questions(live, self.desk).ask)
-        return (*bind(workplace, personality.tools), ask_user, SendUpdate(), completion)
+        tools = (*bind(workplace, personality.tools), ask_user)
+        return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # talk has nothing to complete
 
     def _limits(self, task: Task) -> Limits:
         minutes = self.settings.values.max_minutes

@@ -120,7 +120,7 @@ def ending_words(task: Task) -> str:
 def _ending(task: Task) -> _Ending:
     match task.stop_reason:
         case "completed":
-            return _Ending("Task complete", "circle-check", "done")
+            return _Ending("Replied" if task.mode == "chat" else "Task complete", "circle-check", "done")
         case "manual_stop":
             return _Ending("Stopped", "circle-stop", "waiting")
         case "iteration_limit":

@@ -4,9 +4,9 @@ from app.protocol.agents import ThinkingLevel
 from app.protocol.tasks import ApproveMode, TaskMode
 
 MODES: dict[TaskMode, tuple[str, str]] = {
-    "auto": ("Auto", "Done when the agent has nothing more to do."),
+    "auto": ("Auto", "Done at a reply that uses no tool, or when the agent says so."),
     "task": ("Task", "Goes on until the agent says itself that the job is complete."),
-    "chat": ("Chat", "Plain talk: done at each reply."),
+    "chat": ("Chat", "Plain talk: tools may be used, done at each reply."),
 }
 APPROVALS: dict[ApproveMode, tuple[str, str]] = {
     "ask": ("Ask me", "You are asked before anything risky."),

@@ -115,6 +115,18 @@ async def test_a_task_of_mode_task_is_nudged_until_it_says_that_it_is_complete(t
         assert (task.status, task.summary, task.step_count) == ("completed", "all done", 2)
 
 
+async def test_chat_is_done_at_each_reply_and_has_tools_but_nothing_to_complete(tmp_path: Path) -> None:
+    server = ModelServer(turns=[shell("echo 4"), Reply(text="It is 4.")])
+    async with engine_parts(tmp_path, server) as engine:
+        task = await engine.watcher.end((await engine.start(mode="chat")).id)
+        assert (task.stop_reason, task.step_count, task.summary) == ("completed", 2, "It is 4.")
+        (first, _) = server.requests
+        tools = str(first.body["tools"])
+        assert "'shell'" in tools and "'ask_user'" in tools
+        assert "task_complete" not in tools and "send_update" not in tools
+        assert "You talk with a person" in str(first.messages[0]["content"])
+
+
 async def test_a_model_that_refuses_ends_the_task_with_its_error_and_keeps_the_message(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(status=401, error="no such key")])) as engine:
         task = await engine.watcher.end((await engine.start("hello")).id)
