@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from app.cli.answers import Answers
 from app.cli.screen import Screen, Shown, conversation_of
-from app.client.connection import Connection, Lost, Message, Restored
+from app.client.connection import Connection
 from app.client.errors import ConnectionLost
+from app.client.messages import Lost, Message, Restored
 from app.protocol.asks import Ask
 from app.protocol.engine import Snapshot
 from app.protocol.events import AskUpdate, EventRecord, Resync, TaskMessage, TaskUpdate

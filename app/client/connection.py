@@ -6,13 +6,14 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from app.client.dial import DIAL_ERRORS, call_error, dial
 from app.client.errors import CallError, ConnectionLost, NoEngine, SocketFailed
 from app.client.follows import Detail, Follows
+from app.client.messages import Listener, Lost, Message, Restored
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import (
     InitializeParams,
@@ -37,28 +38,6 @@ _LONGEST_DELAY_S = 2.0
 _PATIENCE_S = 15.0
 _MOST_BYTES = 1024 * 1024
 _NO_KEYS: Mapping[str, str] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The line is down; the connection tries again by itself. It comes once more, with `gave_up`, when calls fail."""
-
-    reason: str
-    gave_up: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """The line is up again, calls were sent again and all that was missed has come.
-
-    What could not be replayed was announced by a `Resync` before.
-    """
-
-    instance_id: str
-
-
-Message: TypeAlias = EventRecord | Delta | Resync | HealthUpdate | Lost | Restored
-Listener: TypeAlias = Callable[[Message], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,18 @@
 """Waits for a window's first paint, so that what takes time begins when there is something to look at."""
 
-import asyncio
-
-from PySide6.QtCore import QEvent, QObject, QTimer, Signal
+from PySide6.QtCore import QEvent, QEventLoop, QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
-_LONGEST_S = 0.5
+_LONGEST_MS = 500
 
 
-async def first_paint(window: QWidget) -> None:
-    """Until `window` was painted, or half a second: one that opens minimised is not."""
-    watch = _PaintWatch(window)
-    painted = asyncio.Event()
-    watch.painted.connect(painted.set)
-    try:
-        await asyncio.wait_for(painted.wait(), _LONGEST_S)
-    except TimeoutError:
-        window.removeEventFilter(watch)
+def first_paint(window: QWidget) -> None:
+    """Until `window` was painted, or half a second: one that opens minimised is not. Clicks and keys wait meanwhile."""
+    watch, turns = _PaintWatch(window), QEventLoop()
+    watch.painted.connect(turns.quit)
+    QTimer.singleShot(_LONGEST_MS, turns.quit)
+    turns.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+    window.removeEventFilter(watch)
 
 
 class _PaintWatch(QObject):

@@ -1,25 +1,22 @@
-"""Opens the window: joins theme, state, stores and views, and runs Qt's loop and asyncio's as one."""
+"""Opens the window: joins theme, state, stores and views, and has them painted before anything else is loaded."""
 
-import asyncio
-import contextlib
 import gc
 import logging
 import sys
-from collections.abc import Coroutine
+from functools import partial
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-import qasync  # pyright: ignore[reportMissingTypeStubs] -- it has none; only its loop is made here
 from PySide6.QtWidgets import QApplication
 
 from app import log
-from app.client.launch import connect
 from app.file_lock import FileLock
 from app.paths import Paths
+from app.window.accessible import install_roles
 from app.window.control import TaskControl
 from app.window.first_paint import first_paint
 from app.window.models import ModelStore
 from app.window.pasted import PastedPictures
-from app.window.signals import on_signals
 from app.window.state import WindowState
 from app.window.stores.stores import Stores, make_stores
 from app.window.theme.theme import Theme
@@ -31,6 +28,9 @@ from app.window.views.page import PageMaker
 from app.window.views.pages import PagesView
 from app.window.views.sidebar import SidebarView
 from app.window.widgets.pulse import Pulse
+
+if TYPE_CHECKING:
+    from app.client.connection import Connection
 
 _log = logging.getLogger(__name__)
 
@@ -45,35 +45,36 @@ def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
     application.setApplicationName("Errand")
     application.setDesktopFileName("errand")
     application.setQuitOnLastWindowClosed(False)  # the loop ends below, after the line to the engine
-    work = run_quick(application, paths) if quick else run(application, paths, has_door=lock is not None)
-    _run_on(qasync.QEventLoop(application), work)
+    state, theme, stores = dressed(application, paths)
+    if quick:
+        from app.window.life import run
+
+        run(application, _run_quick(application, paths, state, theme, stores))
+        return 0
+    window = _shown(application, paths, state, theme, stores)
+    first_paint(window)
+    gc.freeze()
+    gc.enable()
+    _log.info("The window is painted")
+    from app.window.life import live, run
+
+    run(application, live(application, window, stores, theme, state, paths.window_door if lock is not None else None))
     return 0
 
 
-def _run_on(loop: asyncio.AbstractEventLoop, work: Coroutine[None, None, None]) -> None:
-    with contextlib.closing(loop):
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(work)
-
-
-async def run(application: QApplication, paths: Paths, *, has_door: bool) -> None:
-    """The window from its first paint to its end."""
-    state, theme, stores = dressed(application, paths)
-    await _show_window(application, paths, state, theme, stores, has_door=has_door)
-
-
-async def run_quick(application: QApplication, paths: Paths) -> None:
+async def _run_quick(application: QApplication, paths: Paths, state: WindowState, theme: Theme, stores: Stores) -> None:
     """The dialog for a quick task; the window only if its task is to be seen."""
     from app.window.attention.alone import quick_alone
+    from app.window.life import live
 
-    state, theme, stores = dressed(application, paths)
     stores.session.spawn(stores.session.start())
     conversation_id = await quick_alone(application, stores.session, state, theme)
     if conversation_id:
         lock = FileLock.take(paths.window_lock)
         state.kept.tabs = [*(known for known in state.kept.tabs if known != conversation_id), conversation_id]
         state.kept.current = conversation_id
-        await _show_window(application, paths, state, theme, stores, has_door=lock is not None)
+        window = _shown(application, paths, state, theme, stores)
+        await live(application, window, stores, theme, state, paths.window_door if lock is not None else None)
     else:
         await stores.session.close()
         state.flush()
@@ -85,31 +86,20 @@ def dressed(application: QApplication, paths: Paths) -> tuple[WindowState, Theme
     theme = Theme()
     wear(theme, state)
     theme.apply(application)
-    return state, theme, make_stores(lambda: connect(paths, "errand window"))
+    return state, theme, make_stores(partial(_connect, paths))
 
 
-async def _show_window(
-    application: QApplication, paths: Paths, state: WindowState, theme: Theme, stores: Stores, *, has_door: bool
-) -> None:
+async def _connect(paths: Paths) -> "Connection":
+    from app.client.launch import connect  # with asyncio: the first paint does not wait for it
+
+    return await connect(paths, "errand window")
+
+
+def _shown(application: QApplication, paths: Paths, state: WindowState, theme: Theme, stores: Stores) -> MainWindow:
     window = build(application, stores, paths, state, theme)
     sys.excepthook = _Excepthook(window)
-    closed = asyncio.Event()
-    window.closed.connect(closed.set)
     window.show()
-    await first_paint(window)
-    gc.freeze()
-    gc.enable()
-    _log.info("The window is painted")
-    window.desk.restore()
-    if not stores.session.has_line:
-        stores.session.spawn(stores.session.start())
-    from app.window.attention.attending import attending
-
-    with on_signals(closed.set):
-        async with attending(application, window, stores, theme, state, paths.window_door if has_door else None):
-            await closed.wait()
-    await stores.session.close()
-    state.flush()
+    return window
 
 
 def wear(theme: Theme, state: WindowState) -> None:
@@ -122,6 +112,7 @@ def wear(theme: Theme, state: WindowState) -> None:
 
 def build(application: QApplication, stores: Stores, paths: Paths, state: WindowState, theme: Theme) -> MainWindow:
     """All parts of a window on one set of stores."""
+    install_roles()
     models = ModelStore(stores.session)
     pulse = Pulse(theme, application)
     unread = UnreadStore(stores.tasks, state, lambda: desk.front_id)

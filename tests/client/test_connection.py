@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.client.connection import Connection, Lost, Restored
+from app.client.connection import Connection
 from app.client.errors import CallError, ConnectionLost, NoEngine
+from app.client.messages import Lost, Restored
 from app.protocol.engine import EmptyParams
 from app.protocol.events import ConversationUpdate, Resync, TaskUpdate
 from app.protocol.tasks import TaskIdParams, TaskListParams, TaskMessageParams, TaskStartParams

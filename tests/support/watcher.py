@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from app.client.connection import Connection, Message
+from app.client.connection import Connection
+from app.client.messages import Message
 from app.protocol.events import EventRecord
 
 _TIMEOUT_S = 10.0

@@ -1,6 +1,5 @@
 """A list of conversations as a view shows it: paged from the engine as it is scrolled, kept current by events."""
 
-import asyncio
 from collections.abc import Iterable
 
 from PySide6.QtCore import QObject, Signal
@@ -93,9 +92,11 @@ class Listing(QObject):
         self._change(conversation_id, None)
 
     async def _load(self) -> None:
+        from asyncio import gather  # the first paint does not wait for asyncio
+
         self._number += 1
         number = self._number
-        pages = await asyncio.gather(*(self._page(shelf, None) for shelf in self._shelves))
+        pages = await gather(*(self._page(shelf, None) for shelf in self._shelves))
         if number != self._number:
             return  # it is being read anew already
         for shelf, page in zip(self._shelves, pages, strict=True):

@@ -1,7 +1,11 @@
 """The pace at which streamed text reaches the rows: at once, then not before two frames are over."""
 
-import asyncio
+import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 # Two frames of a 60 Hz screen.
 _FLUSH_S = 0.033
@@ -20,12 +24,13 @@ class Pace:
         self._touched |= dict.fromkeys(node_ids)
         if self._timer is not None or not self._touched:
             return
-        loop = asyncio.get_running_loop()
-        wait = self._flushed_at + _FLUSH_S - loop.time()
+        wait = self._flushed_at + _FLUSH_S - time.monotonic()
         if wait <= 0:
             self._on_due()
         else:
-            self._timer = loop.call_later(wait, self._on_due)
+            from asyncio import get_running_loop  # the first paint does not wait for asyncio
+
+            self._timer = get_running_loop().call_later(wait, self._on_due)
 
     def drop(self, node_id: str) -> None:
         """Its rows were just made anew."""
@@ -37,7 +42,7 @@ class Pace:
             self._timer = None
 
     def _on_due(self) -> None:
-        self._flushed_at = asyncio.get_running_loop().time()
+        self._flushed_at = time.monotonic()
         self._timer = None
         touched, self._touched = self._touched, {}
         self._flush(touched)

@@ -1,19 +1,22 @@
 """The window's line to the engine: its state, its events as signals, and calls. What they mean is the stores'."""
 
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
-from app.client.connection import Connection, Lost, Message, Restored
 from app.client.dial import DIAL_ERRORS
 from app.client.errors import CallError, ConnectionLost, LaunchError
+from app.client.messages import Lost, Message, Restored
 from app.protocol.engine import EmptyParams, SubscribeResult
 from app.protocol.events import EventRecord, Resync
 from app.protocol.health import Condition, HealthUpdate
 from app.protocol.struct import Wire
 from app.protocol.wire import ENGINE_SHUTDOWN, Method
 from app.window.tasks import Tasks
+
+if TYPE_CHECKING:
+    from app.client.connection import Connection  # with asyncio: the window is painted before there is one
 
 State: TypeAlias = Literal["connecting", "ready", "lost"]
 
@@ -39,7 +42,7 @@ class Session(QObject):
     health_changed = Signal(object)
     failed = Signal(str)
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]], parent: QObject | None = None) -> None:
+    def __init__(self, connect: Callable[[], "Awaitable[Connection]"], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._connect = connect
         self._connection: Connection | None = None
@@ -130,12 +133,12 @@ class Session(QObject):
     def _on_failed(self, error: Exception) -> None:
         _tell(error, self.failed.emit)
 
-    def _line(self) -> Connection:
+    def _line(self) -> "Connection":
         if self._connection is None:
             raise ConnectionLost(self._reason or "The engine is not connected yet.")
         return self._connection
 
-    async def _follow_all(self, connection: Connection) -> None:
+    async def _follow_all(self, connection: "Connection") -> None:
         result = await connection.follow()
         if result.snapshot is not None:
             self.snapshot.emit(result.snapshot)
@@ -176,12 +179,12 @@ class Session(QObject):
         await self._follow_all(self._line())
         self.resync.emit()
 
-    def _revive(self, lost: Connection) -> None:
+    def _revive(self, lost: "Connection") -> None:
         if not self._reviving:
             self._reviving = True
             self.spawn(self._start_engine(lost))
 
-    async def _start_engine(self, lost: Connection) -> None:
+    async def _start_engine(self, lost: "Connection") -> None:
         """A second connection starts the engine if it is dead; the lost one finds it by itself then."""
         try:
             await (await self._connect()).close()
