@@ -36,6 +36,7 @@ from app.engine.server.socket import Server, bound
 from app.engine.settings import Settings
 from app.engine.stall import StallMeter
 from app.engine.storage import commands, personalities
+from app.engine.storage.daily import DailyCopies
 from app.engine.storage.database import Database
 from app.engine.storage.engines import sqlite_url
 from app.engine.tools.orphans import reap_orphans
@@ -119,6 +120,11 @@ async def open_services(paths: Paths, shutdown: Callable[[], None], stack: Async
     runner = AgentTaskRunner(assembly, models, stalls, group)
     stack.push_async_callback(runner.close)
     group.create_task(Remover(log, database, runner, grants, paths).sweep(), name="sweep left files")
+    if not settings.values.database_url:
+        copies = group.create_task(
+            DailyCopies(paths.database, paths.copies, database.health).run(), name="daily copies"
+        )
+        stack.callback(copies.cancel)
     return Services(
         log=log,
         database=database,

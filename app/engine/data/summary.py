@@ -23,7 +23,7 @@ def _parts(paths: Paths) -> tuple[DataPart, ...]:
     beside = [paths.database.with_name(paths.database.name + end) for end in ("-wal", "-shm")]
     return (
         _part("Records", paths.database, "Conversations, tasks, permissions, and the index for the search", *beside),
-        _part("Copies of the records", paths.copies, "Made before an update changes them; the newest five"),
+        _part("Copies of the records", paths.copies, "Made daily and before updates (five of each), and your backups"),
         _part("Pictures", paths.attachments, "Copies of pictures that you attached"),
         _part("Long output", paths.outputs, "What commands wrote, where it was too long for a message"),
         _part("Workspaces", paths.workspaces, "Folders for tasks that were given none, and the files made in them"),

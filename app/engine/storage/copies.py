@@ -1,31 +1,80 @@
-"""Copies of a database, taken before a migration: whole and consistent, the newest five kept."""
+"""Copies of a database: before each migration, and one of each day on which something changed; five of each kind."""
 
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+from app import database_file
 from app.engine.errors import StorageError
 
 _KEPT = 5
+_DAILY = "daily"
 
 
 def copy_database(source: Path, folder: Path, label: str) -> Path:
-    """Copy through SQLite's backup API, which sees what is still in the WAL too; StorageError if it cannot."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    copy = folder / f"{source.stem}-{label}-{stamp}.db"
+    """A copy before a migration from the schema `label`; StorageError if none can be made."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(copy)) as new:
-            old.backup(new)
-        copy.chmod(0o600)
+        copy = _copy(source, folder, label, lambda left, total: None)
     except (sqlite3.Error, OSError) as error:
-        with suppress(OSError):
-            copy.unlink()
         raise StorageError(
             f"No copy of {source} could be made in {folder} ({error}), so it was not migrated and nothing was "
             "changed. Make room or mend the rights of the folder, then start again."
         ) from error
-    for old_copy in sorted(folder.glob(f"{source.stem}-*.db"), key=lambda path: path.stat().st_mtime_ns)[:-_KEPT]:
-        old_copy.unlink()
+    _drop_old(folder, f"{source.stem}-[0-9]*.db")
     return copy
+
+
+def copy_of_today(source: Path, folder: Path, step: Callable[[], None]) -> str:
+    """A copy of this day, looked through; empty, or what is wrong with it: then the older ones are all kept.
+
+    Nothing is copied where nothing has happened since the last one. `step` is called often; what it raises ends the
+    work. Raises sqlite3.Error or OSError.
+    """
+    newest = newest_daily(source, folder)
+    if newest is not None and _head(newest) == _head(source):
+        newest.touch()  # it holds all there is: it is as good as one of today
+        return ""
+    copy = _copy(source, folder, _DAILY, lambda left, total: step())
+    fault = _fault(copy, step)
+    if fault:
+        copy.unlink()
+    else:
+        _drop_old(folder, f"{source.stem}-{_DAILY}-*.db")
+    return fault
+
+
+def newest_daily(source: Path, folder: Path) -> Path | None:
+    return max(folder.glob(f"{source.stem}-{_DAILY}-*.db"), key=_age, default=None)
+
+
+def _copy(source: Path, folder: Path, label: str, done: Callable[[int, int], None]) -> Path:
+    copy = folder / f"{source.stem}-{label}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    database_file.copy_database(source, copy, done)
+    return copy
+
+
+def _head(file: Path) -> tuple[str, int]:
+    """The event log's name and the newest event: whatever changes is an event."""
+    with closing(database_file.open_to_read(file)) as connection:
+        query = "SELECT (SELECT value FROM meta WHERE name = 'epoch'), coalesce(max(sequence), 0) FROM events"
+        epoch, head = connection.execute(query).fetchone()
+        return str(epoch), int(head)
+
+
+def _fault(file: Path, step: Callable[[], None]) -> str:
+    with closing(database_file.open_to_read(file)) as connection:
+        connection.set_progress_handler(step, 1_000_000)
+        (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        return "" if answer == "ok" else str(answer)
+
+
+def _drop_old(folder: Path, pattern: str) -> None:
+    for old in sorted(folder.glob(pattern), key=_age)[:-_KEPT]:
+        old.unlink()
+
+
+def _age(file: Path) -> int:
+    return file.stat().st_mtime_ns

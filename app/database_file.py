@@ -1,0 +1,78 @@
+"""A database as a file: copied whole while others write to it, and checked. What is in it is the engine's business."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+# 1 MB a step, then a breath: whoever else needs the disk or the interpreter gets it in between.
+_PAGES = 256
+_BREATH_S = 0.002
+
+
+def open_to_read(file: Path) -> sqlite3.Connection:
+    """Read-only: even a database that is refused stays as it is. Close it; raises sqlite3.Error."""
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
+
+
+def copy_database(source: Path, target: Path, done: Callable[[int, int], None] = lambda left, total: None) -> None:
+    """Copy what `source` holds at this moment, however much is written to it meanwhile; readable by its owner only.
+
+    `target` appears when it is whole and on the disk. `done` is told the pages left and all of them. Raises
+    sqlite3.Error or OSError; nothing is left behind then.
+    """
+    part = target.with_name(target.name + ".part")
+
+    def step(_: int, left: int, total: int) -> None:
+        done(left, total)
+        time.sleep(_BREATH_S)
+
+    try:
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
+        with closing(open_to_read(source)) as old, closing(sqlite3.connect(part, isolation_level=None)) as new:
+            old.isolation_level = None
+            old.execute("BEGIN")
+            # Reading once fixes the moment; without it the copy would start over after each change of others.
+            old.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            old.backup(new, pages=_PAGES, progress=step)
+            # One file instead of three: a copy is carried about.
+            new.execute("PRAGMA journal_mode = DELETE")
+        _flush(part)
+        os.replace(part, target)
+    except BaseException:
+        for left_behind in (part, *beside(part)):
+            with suppress(OSError):
+                left_behind.unlink(missing_ok=True)
+        raise
+
+
+def beside(file: Path) -> tuple[Path, Path]:
+    """The files that SQLite keeps beside a database: what is not in it yet, and its index."""
+    return file.with_name(file.name + "-wal"), file.with_name(file.name + "-shm")
+
+
+def move_database(file: Path, target: Path) -> None:
+    """With what belongs to it and is not in it yet."""
+    for old, new in zip((file, *beside(file)), (target, *beside(target)), strict=True):
+        if old.exists():
+            os.replace(old, new)
+
+
+def revision(file: Path) -> str | None:
+    """The schema it was written with; None where it is no database of Errand. Raises sqlite3.Error."""
+    with closing(open_to_read(file)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
+            return None
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        return str(row[0]) if row else None
+
+
+def _flush(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,97 @@
+"""Copies of the database: whole while others write, one a day where something changed, five kept, damage noticed."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from app import database_file
+from app.engine.health import Health
+from app.engine.storage import conversations, events
+from app.engine.storage.daily import DailyCopies
+from app.engine.storage.database import Database
+from app.engine.storage.engines import sqlite_url
+from app.protocol.events import ConversationUpdate, EventRecord
+from tests.support.records import conversation
+
+
+def happen(database: Database, sequence: int) -> None:
+    """One change, as the log stores it."""
+    changed = conversation(f"c{sequence}")
+    event = EventRecord(sequence=sequence, epoch=database.epoch, event=ConversationUpdate(conversation=changed))
+    database.journal.put(conversations.save(changed), events.save(event))
+
+
+def conversations_in(file: Path) -> int:
+    with closing(sqlite3.connect(file)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM conversations").fetchone()
+        return int(count)
+
+
+async def test_a_copy_made_while_others_write_is_whole_and_of_one_moment(database: Database, tmp_path: Path) -> None:
+    for number in range(3000):
+        happen(database, number + 1)
+    await database.journal.flush()
+    source, copy = tmp_path / "errand.db", tmp_path / "copy.db"
+    copying = asyncio.create_task(asyncio.to_thread(database_file.copy_database, source, copy))
+    number = 3000
+    while not copying.done():
+        number += 1
+        happen(database, number)
+        await database.journal.flush()
+    await copying
+    assert 3000 <= conversations_in(copy) <= number
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert not copy.with_name("copy.db-wal").exists()
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+async def test_a_day_on_which_something_changed_has_a_copy_and_the_last_five_are_kept(
+    database: Database, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copies"
+    daily = DailyCopies(tmp_path / "errand.db", folder, Health())
+    for number in range(7):
+        happen(database, number + 1)
+        await database.journal.flush()
+        assert await daily.make()
+    kept = sorted(folder.iterdir())
+    assert [conversations_in(file) for file in kept] == [3, 4, 5, 6, 7]
+    assert await daily.make()
+    assert sorted(folder.iterdir()) == kept
+
+
+async def test_copies_of_migrations_and_of_people_are_not_counted_among_those_of_days(
+    database: Database, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    others = [folder / name for name in ("errand-0003-20260101.db", "errand-backup-20260101.db", "mine.db")]
+    for file in others:
+        file.write_bytes(b"")
+    daily = DailyCopies(tmp_path / "errand.db", folder, Health())
+    for number in range(6):
+        happen(database, number + 1)
+        await database.journal.flush()
+        assert await daily.make()
+    assert all(file.exists() for file in others)
+
+
+async def test_damage_deep_inside_is_noticed_by_the_daily_copy_and_good_copies_are_kept(tmp_path: Path) -> None:
+    path, folder, health = tmp_path / "errand.db", tmp_path / "copies", Health()
+    database = await Database.open(sqlite_url(path), folder)
+    for number in range(2000):
+        happen(database, number + 1)
+    await database.journal.flush()
+    assert await DailyCopies(path, folder, health).make()
+    good = list(folder.iterdir())
+    happen(database, 2001)
+    await database.close()
+    with path.open("r+b") as file:
+        for place in range(path.stat().st_size // 8192 * 4096, path.stat().st_size - 40 * 4096, 4096):
+            file.seek(place)
+            file.write(b"\xee" * 4096)
+    assert not await DailyCopies(path, folder, health).make()
+    assert list(folder.iterdir()) == good
+    assert [condition.kind for condition in health.conditions] == ["damaged"]
