@@ -1,0 +1,30 @@
+"""`make soak HOURS=h` or MINUTES=m: runs the soak, prints its table, and ends with 1 where something is not flat."""
+
+import argparse
+import asyncio
+import logging
+import sys
+
+from tests.benchmarks.bench import home
+from tests.soak.sample import table, verdict, windows
+from tests.soak.soak import Soak
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make soak", description="Run twenty tasks at a time for a long while.")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    seconds = parser.parse_args().minutes * 60
+    logging.disable()  # stopped tasks and clients that die are what this is about
+    with home() as folder:
+        soak = Soak(folder, seconds)
+        asyncio.run(soak.run())
+    found = windows(soak.samples, seconds)
+    bad = verdict(found)
+    ended = ", ".join(f"{count} {status}" for status, count in sorted(soak.ended.items()))
+    sys.stdout.write(f"{table(found)}\n\nTasks: {ended}.\n")
+    sys.stdout.writelines(f"NOT FLAT {text}\n" for text in bad)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

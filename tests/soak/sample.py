@@ -1,0 +1,145 @@
+"""What is measured of the engine, from outside where the system tells it, and whether it stays flat."""
+
+import os
+import sqlite3
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import psutil
+
+# Records alone: the event log is cut at its 20,000th row, and what it held counts no more from then on.
+_BODIES = ("conversations", "nodes", "agents", "tasks", "asks", "tool_executions")
+# Of a window of an engine's life; the first part warms its caches up.
+_WARM_UP = 0.34
+_FLAT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """At `at_s` of the run, of the engine with this process id; sizes in bytes, stalls in ms."""
+
+    at_s: float
+    pid: int
+    memory: int
+    descriptors: int
+    threads: int
+    stored: int
+    file: int
+    tasks: int
+    stall_p99: float
+    stall_max: float
+
+
+def measure(at_s: float, pid: int, database: Path, tasks: int, stalls: tuple[float, float]) -> Sample:
+    """Raises `psutil.NoSuchProcess` or OSError while the engine is between two lives."""
+    stored, file = _sizes(database)
+    return Sample(
+        at_s,
+        pid,
+        _proportional(pid),
+        len(os.listdir(f"/proc/{pid}/fd")),
+        psutil.Process(pid).num_threads(),
+        stored,
+        file,
+        tasks,
+        *stalls,
+    )
+
+
+def _proportional(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def _sizes(database: Path) -> tuple[int, int]:
+    """Of all records, and of the file."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        sums = " + ".join(f"(SELECT coalesce(sum(length(body)), 0) FROM {table})" for table in _BODIES)
+        (stored,) = connection.execute(f"SELECT {sums}").fetchone()
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    return stored, pages * size
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of an engine's life, in the units of the table."""
+
+    from_s: float
+    to_s: float
+    tasks: int
+    memory_mb: float
+    descriptors: float
+    threads: float
+    kb_a_task: float
+    file_mb: float
+    stall_p99: float
+    stall_max: float
+
+
+def windows(samples: Sequence[Sample], whole_s: float) -> list[Window]:
+    """Two for each engine, without the first tenth of the run and the beginning of each engine's life."""
+    found: list[Window] = []
+    for _, life in groupby(samples, key=lambda sample: sample.pid):
+        steady = _steady([sample for sample in life if sample.at_s >= whole_s / 10])
+        half = len(steady) // 2
+        found += [_window(part) for part in (steady[:half], steady[half:]) if len(part) > 1]
+    return found
+
+
+def _steady(life: list[Sample]) -> list[Sample]:
+    return life[int(len(life) * _WARM_UP) :]
+
+
+def _window(part: list[Sample]) -> Window:
+    first, last = part[0], part[-1]
+    tasks = last.tasks - first.tasks
+    return Window(
+        first.at_s,
+        last.at_s,
+        tasks,
+        statistics.median(sample.memory for sample in part) / 1e6,
+        statistics.median(sample.descriptors for sample in part),
+        statistics.median(sample.threads for sample in part),
+        (last.stored - first.stored) / 1e3 / max(1, tasks),
+        last.file / 1e6,
+        statistics.median(sample.stall_p99 for sample in part),
+        max(sample.stall_max for sample in part),
+    )
+
+
+def verdict(found: Sequence[Window]) -> list[str]:
+    """One sentence for each measure that is not flat; empty when all are."""
+    measures: tuple[tuple[str, Callable[[Window], float], float], ...] = (
+        ("memory (MB)", lambda window: window.memory_mb, 0.0),
+        ("descriptors", lambda window: window.descriptors, 3.0),
+        ("threads", lambda window: window.threads, 2.0),
+        ("stored KB a task", lambda window: window.kb_a_task, 0.0),
+    )
+    if not found:
+        return ["nothing was measured: the run was too short"]
+    bad: list[str] = []
+    for name, of, slack in measures:
+        values = [of(window) for window in found]
+        middle = statistics.median(values)
+        off = max(values, key=lambda value: abs(value - middle))
+        if abs(off - middle) > max(_FLAT * middle, slack):
+            bad.append(f"{name}: {off:.1f} where the median is {middle:.1f} ({off / middle - 1:+.1%})")
+    return bad
+
+
+def table(found: Sequence[Window]) -> str:
+    """In Markdown, for docs/benchmarks.md."""
+    head = "| from (min) | to | tasks ended | memory (PSS, MB) | descriptors | threads | stored KB a task |"
+    lines = [f"{head} file (MB) | stall p99 (ms) | max |", "|---" * 10 + "|"]
+    for window in found:
+        lines.append(
+            f"| {window.from_s / 60:.1f} | {window.to_s / 60:.1f} | {window.tasks} | {window.memory_mb:.1f} "
+            f"| {window.descriptors:.0f} | {window.threads:.0f} | {window.kb_a_task:.2f} | {window.file_mb:.1f} "
+            f"| {window.stall_p99:.1f} | {window.stall_max:.1f} |"
+        )
+    return "\n".join(lines)

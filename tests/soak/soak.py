@@ -1,0 +1,176 @@
+"""Twenty tasks at a time on a real engine for a long while; people answer and stop, clients come and go."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import psutil
+
+from app.client.connection import Connection
+from app.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
+from app.client.launch import connect, read_endpoint
+from app.paths import Paths
+from app.protocol.asks import Ask, AskAnswerParams, AskListParams
+from app.protocol.engine import EmptyParams
+from app.protocol.events import AskUpdate, EventRecord, TaskUpdate
+from app.protocol.tasks import Task, TaskIdParams, TaskListParams, TaskStartParams
+from app.protocol.wire import ASK_ANSWER, ASK_LIST, ENGINE_STATUS, TASK_LIST, TASK_RESUME, TASK_START, TASK_STOP
+from tests.benchmarks.bench import end_engine
+from tests.clients.restless import Gone, RestlessClient
+from tests.soak.sample import Sample, measure
+from tests.soak.work import LONG, PLANS, answer, prompt
+from tests.support.model_server import ModelServer
+
+_AT_A_TIME = 20
+_CLIENTS = 8
+_SAMPLED_EACH_S = 5.0
+_LIVES = 4
+_LOST = (CallError, ConnectionLost, NoEngine, LaunchError)
+
+
+class Soak:
+    """`run` returns what was measured; `ended` counts tasks by how they ended."""
+
+    def __init__(self, home: Path, seconds: float) -> None:
+        self.samples: list[Sample] = []
+        self.ended: dict[str, int] = {}
+        self._paths = Paths(home)
+        self._workspace = home / "soak-workspace"
+        self._seconds = seconds
+        self._began = time.monotonic()
+        self._random = Random(1)
+        self._number = 0
+        self._news = asyncio.Condition()
+        self._over: set[str] = set()
+        self._group = asyncio.TaskGroup()
+        self._connection: Connection | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    async def run(self) -> None:
+        self._workspace.mkdir()
+        (self._workspace / "shared.txt").write_text("hay\nneedle\n" * 200)
+        async with ModelServer(answer=answer) as model:
+            await self._open()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._seconds), self._group:
+                    for _ in range(_AT_A_TIME):
+                        self._group.create_task(self._work(model.url))
+                    for number in range(_CLIENTS):
+                        self._group.create_task(self._come_and_go(f"client-{number}"))
+                    self._group.create_task(self._sample())
+                    self._group.create_task(self._restart())
+            self._unsubscribe()
+            await self._line.close()
+            await end_engine(await connect(self._paths, "soak"), self._paths.home)
+
+    @property
+    def _line(self) -> Connection:
+        assert self._connection is not None
+        return self._connection
+
+    async def _open(self) -> None:
+        self._connection = await connect(self._paths, "soak")
+        self._unsubscribe = self._connection.subscribe(self._on_message)
+        await self._connection.follow("all", "summary")
+
+    def _on_message(self, message: object) -> None:
+        match message:
+            case EventRecord(event=TaskUpdate(task=task)) if task.ended_at is not None:
+                self._note(task)
+            case EventRecord(event=AskUpdate(ask=ask)) if ask.status == "waiting":
+                self._group.create_task(self._answer(ask))
+            case _:
+                pass
+
+    def _note(self, task: Task) -> None:
+        if task.id not in self._over:
+            self._over.add(task.id)
+            self.ended[task.status] = self.ended.get(task.status, 0) + 1
+            self._group.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+    async def _answer(self, ask: Ask) -> None:
+        with suppress(*_LOST):
+            await self._line.call(ASK_ANSWER, AskAnswerParams(ask_id=ask.id, text="this", allow=True))
+
+    async def _work(self, url: str) -> None:
+        while True:
+            self._number += 1
+            await self._one_task(self._number, url)
+
+    async def _one_task(self, number: int, url: str) -> None:
+        """To its end; now and then one is stopped in the middle."""
+        task_id = f"soak_{number}"
+        params = TaskStartParams(
+            prompt=prompt(number),
+            task_id=task_id,
+            model="openai_compatible/test-model",
+            api_base=url,
+            api_key="none",
+            workspace=str(self._workspace),
+            approve="ask" if number % 2 else "all",
+        )
+        while not await self._try(lambda: self._line.call(TASK_START, params)):  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.2)
+        if number % PLANS == LONG:
+            await asyncio.sleep(self._random.uniform(0.1, 3))
+            await self._try(lambda: self._line.call(TASK_STOP, TaskIdParams(task_id=task_id)))
+        async with self._news:
+            await self._news.wait_for(lambda: task_id in self._over)
+
+    async def _resume(self, task_id: str) -> None:
+        await self._try(lambda: self._line.call(TASK_RESUME, TaskIdParams(task_id=task_id)))
+
+    async def _try(self, call: Callable[[], Awaitable[object]]) -> bool:
+        try:
+            await call()
+        except _LOST:
+            return False
+        return True
+
+    async def _come_and_go(self, name: str) -> None:
+        while True:
+            with suppress(Gone, OSError, NoEngine):
+                client = RestlessClient(name, read_endpoint(self._paths))
+                await client.connect()
+                await client.follow(detail=self._random.choice(("summary", "full")))
+                await asyncio.sleep(self._random.uniform(0.5, 5))
+                client.stop_reading()
+                await asyncio.sleep(self._random.uniform(0, 2))
+                await client.die(in_mid_frame=self._random.random() < 0.5)
+            await asyncio.sleep(self._random.uniform(0.1, 1))
+
+    async def _sample(self) -> None:
+        while True:
+            with suppress(*_LOST, OSError, psutil.NoSuchProcess):
+                status = await self._line.call(ENGINE_STATUS, EmptyParams())
+                stalls = (status.loop_stall_p99_ms, status.loop_stall_max_ms)
+                at_s = time.monotonic() - self._began
+                self.samples.append(measure(at_s, status.pid, self._paths.database, len(self._over), stalls))
+            await asyncio.sleep(_SAMPLED_EACH_S)
+
+    async def _restart(self) -> None:
+        """In order, some times in the run; what was under way is resumed."""
+        for _ in range(_LIVES - 1):
+            await asyncio.sleep(self._seconds / _LIVES)
+            self._unsubscribe()
+            await end_engine(self._line, self._paths.home)
+            await self._open()
+            await self._catch_up()
+        await asyncio.Event().wait()
+
+    async def _catch_up(self) -> None:
+        """What happened while nobody listened, and what the engine left for a person to decide."""
+        for task in (await self._line.call(TASK_LIST, TaskListParams(limit=500))).tasks:
+            if task.ended_at is not None:
+                self._note(task)
+            elif task.status == "interrupted":
+                await self._resume(task.id)
+        for ask in (await self._line.call(ASK_LIST, AskListParams())).asks:
+            await self._answer(ask)
