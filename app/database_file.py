@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from uuid import uuid4
 
 # 1 MB a step, then a breath: whoever else needs the disk or the interpreter gets it in between.
 _PAGES = 256
@@ -68,6 +69,32 @@ def revision(file: Path) -> str | None:
             return None
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
         return str(row[0]) if row else None
+
+
+def fault(file: Path) -> str:
+    """What is wrong with its pages and indexes, empty if nothing is. Takes seconds for a large one."""
+    try:
+        with closing(open_to_read(file)) as connection:
+            (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            return "" if answer == "ok" else str(answer).splitlines()[-1]
+    except sqlite3.DatabaseError as error:
+        return str(error)
+
+
+def new_epoch(file: Path) -> None:
+    """Clients that followed another database's events must not take these for their continuation."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (uuid4().hex,))
+
+
+def flush_folder(folder: Path) -> None:
+    """Have the names in it on the disk."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _flush(file: Path) -> None:

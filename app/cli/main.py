@@ -84,6 +84,10 @@ def _of_everything(name: str | None) -> Command:
             from app.cli.usage import show_usage as command
         case "engine":
             from app.cli.engine import stop_engine as command
+        case "backup":
+            from app.cli.backup import backup as command
+        case "restore":
+            from app.cli.restore import restore as command
         case "doctor":
             from app.cli.doctor import doctor as command
         case "tour":

@@ -36,6 +36,10 @@ class Options(argparse.Namespace):
     days: int | None = None
     by: str = "day"
     stop: bool = False
+    to: str | None = None
+    file: str = ""
+    force: bool = False
+    repair: bool = False
 
 
 class _Parser(argparse.ArgumentParser):
@@ -91,7 +95,13 @@ def _parser() -> argparse.ArgumentParser:
     window = commands.add_parser("window", help="open the window, as errand alone does where there is a display")
     window.add_argument("--new", action="store_true", help="another one, where one is open already")
     commands.add_parser("quick", help="a field in the middle of the screen that starts a task in the background")
-    commands.add_parser("doctor", help="what is installed, what is missing, what to do")
+    doctor = commands.add_parser("doctor", help="what is installed, what is missing, what to do")
+    doctor.add_argument("--repair", action="store_true", help="mend a damaged database; the broken file is kept")
+    backup = commands.add_parser("backup", help="copy all conversations into one file, also while tasks run")
+    backup.add_argument("--to", metavar="PATH", help="a file or a folder (default: the folder copies of the data)")
+    restore = commands.add_parser("restore", help="go back to a copy; what is there now is kept aside")
+    restore.add_argument("file", metavar="FILE", help="a backup, or a daily copy from the folder copies")
+    restore.add_argument("--force", action="store_true", help="also while tasks run; they are interrupted")
     commands.add_parser("tour", help="three tasks at once with a scripted model: scripted replies, real tools")
     return parser
 

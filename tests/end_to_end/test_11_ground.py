@@ -84,6 +84,90 @@ async def test_113_a_disk_that_refuses_to_write_is_waited_for_and_the_task_goes_
     assert (workspace / "made.txt").read_text() == "once\n"
 
 
+async def test_114_a_backup_is_made_while_a_task_runs_and_never_over_a_file(
+    own_errand: Errand, workspace: Path
+) -> None:
+    gate = asyncio.Event()
+    async with ModelServer(replies=[Reply(text="Done.", gate=gate)]) as server:
+        task = await own_errand.start("run", *MODEL, server.url, "remember seven")
+        await server.request(0)
+        made = await own_errand.run("backup", "--to", "mine.db")
+        again = await own_errand.run("backup", "--to", "mine.db")
+        inside = await own_errand.run("backup")
+        gate.set()
+        done = await rest(task)
+    assert done.code == 0
+    assert made.code == 0, made.err
+    assert "mine.db: 1 conversation, " in made.out and "whole" in made.out
+    assert again.code == 2 and "exists already" in again.err
+    assert inside.code == 0 and len(list((own_errand.home / "copies").glob("errand-backup-*.db"))) == 1
+    assert names_in(workspace) == ["mine.db"]
+
+
+async def test_115_a_restore_waits_for_no_task_keeps_what_was_there_and_clients_start_anew(
+    own_errand: Errand, workspace: Path
+) -> None:
+    gate = asyncio.Event()
+    replies = [Reply(text="Done."), Reply(text="Never said.", gate=gate)]
+    async with ModelServer(replies=replies) as server:
+        assert (await own_errand.run("run", *MODEL, server.url, "remember seven")).code == 0
+        assert (await own_errand.run("backup", "--to", "mine.db")).code == 0
+        before = epoch(own_errand.home / "errand.db")
+        task = await own_errand.start("run", *MODEL, server.url, "forget it")
+        await server.request(1)
+        refused = await own_errand.run("restore", "mine.db")
+        forced = await own_errand.run("restore", "--force", "mine.db")
+        interrupted = await rest(task)
+    listed = await own_errand.run("tasks")
+    (kept,) = (own_errand.home / "copies").glob("errand-replaced-*.db")
+    assert refused.code == 2 and "1 task runs. Stop them first" in refused.err
+    assert forced.code == 0, forced.err
+    assert f"What was there before is kept: {kept}" in forced.out
+    assert interrupted.code == 1
+    assert "remember seven" in listed.out and "forget it" not in listed.out
+    assert epoch(own_errand.home / "errand.db") != before
+    assert epoch(kept) == before
+    back = await own_errand.run("restore", str(kept))
+    assert back.code == 0, back.err
+    again = await own_errand.run("tasks")
+    assert "forget it" in again.out and "interrupted" in again.out
+
+
+async def test_116_what_is_no_whole_database_of_errand_is_never_restored(own_errand: Errand, workspace: Path) -> None:
+    assert (await own_errand.run("tasks")).code == 0
+    await own_errand.close()
+    database = own_errand.home / "errand.db"
+    before = database.read_bytes(), database.stat().st_mtime_ns
+    (workspace / "text.db").write_text("no database")
+    (workspace / "broken.db").write_bytes(before[0][:40960] + b"\xee" * (len(before[0]) - 40960))
+    with closing(sqlite3.connect(workspace / "other.db")) as other:
+        other.execute("CREATE TABLE things (name TEXT)")
+    (workspace / "newer.db").write_bytes(before[0])
+    with closing(sqlite3.connect(workspace / "newer.db")) as newer, newer:
+        newer.execute("UPDATE alembic_version SET version_num = '9999'")
+    for name, words in {
+        "nowhere.db": "There is no file",
+        "text.db": "is damaged",
+        "broken.db": "is damaged",
+        "other.db": "is not a database of Errand",
+        "newer.db": "was written by a newer Errand (schema 9999",
+    }.items():
+        refused = await own_errand.run("restore", name)
+        assert refused.code == 2, name
+        assert words in refused.err, refused.err
+    assert (database.read_bytes(), database.stat().st_mtime_ns) == before
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+def epoch(database: Path) -> str:
+    with closing(sqlite3.connect(database)) as connection:
+        (value,) = connection.execute("SELECT value FROM meta WHERE name = 'epoch'").fetchone()
+        return str(value)
+
+
 async def said_on_stderr(task: asyncio.subprocess.Process) -> str:
     """The first line that the task's command writes there."""
     assert task.stderr is not None

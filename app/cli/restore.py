@@ -1,0 +1,118 @@
+"""`errand restore FILE`: go back to a copy. The present database is kept aside, and an engine that runs is ended."""
+
+import asyncio
+import sqlite3
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.cli.options import Options
+from app.cli.outcome import EXIT_ERROR
+from app.cli.run import UsageError
+from app.cli.terminal import Terminal
+from app.client.errors import ConnectionLost, NoEngine
+from app.client.launch import connect
+from app.database_file import copy_database, fault, flush_folder, move_database, new_epoch, revision
+from app.file_lock import FileLock
+from app.paths import Paths
+from app.protocol.engine import EmptyParams
+from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS
+
+_ENDS_WITHIN_S = 10.0
+
+
+async def restore(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """Looks at the copy first; refuses while tasks run, unless `force` says that they may be interrupted."""
+    paths.prepare()
+    file = _checked(options.file, paths)
+    new = paths.database.with_name("errand.db.restoring")
+    try:
+        await asyncio.to_thread(_prepare, file, new)
+    except (OSError, sqlite3.Error) as error:
+        terminal.note(f"errand: {file} cannot be put in place: {error}. Nothing was changed.")
+        return EXIT_ERROR
+    try:
+        lock = await sole_user(paths, force=options.force)
+    except BaseException:
+        new.unlink()
+        raise
+    try:
+        kept = put_in_place(new, paths)
+    finally:
+        lock.release()
+    terminal.line(f"Restored from {file}." + (f" What was there before is kept: {kept}" if kept else ""))
+    return 0
+
+
+async def sole_user(paths: Paths, *, force: bool) -> FileLock:
+    """End the engine that runs and keep others from starting; UsageError while tasks run, without `force`."""
+    try:
+        connection = await connect(paths, "errand", start=False)
+    except NoEngine:
+        return await _engine_lock(paths)
+    try:
+        running = (await connection.call(ENGINE_STATUS, EmptyParams())).running_tasks
+        if running and not force:
+            raise UsageError(
+                f"{running} {'task runs' if running == 1 else 'tasks run'}. Stop them first (errand tasks --active), "
+                "or give --force: they are interrupted then."
+            )
+        await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+    except ConnectionLost:
+        pass  # it ended before it could say so
+    finally:
+        await connection.close()
+    return await _engine_lock(paths)
+
+
+def put_in_place(new: Path, paths: Paths) -> Path | None:
+    """Give the database's place to `new`; where the present one is kept. The engine's lock is held by the caller."""
+    kept = paths.copies / f"errand-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
+    had_one = paths.database.exists()
+    move_database(paths.database, kept)
+    move_database(new, paths.database)
+    flush_folder(paths.home)
+    return kept if had_one else None
+
+
+async def _engine_lock(paths: Paths) -> FileLock:
+    """Taken the moment the engine is gone: an open window would start the next one."""
+    give_up_at = time.monotonic() + _ENDS_WITHIN_S
+    while (lock := FileLock.take(paths.lock)) is None:
+        if time.monotonic() > give_up_at:
+            raise UsageError("The engine does not end, or is started again. Close Errand's windows and try again.")
+        await asyncio.sleep(0.005)  # a lock of another process sets no event
+    return lock
+
+
+def _checked(given: str, paths: Paths) -> Path:
+    """UsageError for a file that must not take the database's place."""
+    file = Path(given).expanduser().absolute()
+    if not file.is_file():
+        raise UsageError(f"There is no file {file}. The copies that there are: {paths.copies}")
+    if paths.database.exists() and file.samefile(paths.database):
+        raise UsageError(f"{file} is the database itself.")
+    try:
+        schema = revision(file)
+        wrong = fault(file) if schema is not None else ""
+        present = revision(paths.database) if paths.database.exists() else None
+    except sqlite3.Error as error:
+        if "malformed" not in str(error) and "not a database" not in str(error):
+            raise UsageError(f"{file} cannot be read: {error}. Nothing was changed.") from error
+        schema, wrong, present = "", str(error), None
+    if schema is None:
+        raise UsageError(f"{file} is not a database of Errand. Nothing was changed.")
+    if wrong:
+        raise UsageError(f"{file} is damaged: {wrong}. Nothing was changed. Try another copy from {paths.copies}")
+    if present is not None and schema > present:
+        raise UsageError(
+            f"{file} was written by a newer Errand (schema {schema}; the present database has {present}). "
+            "Nothing was changed. Install the newer version first."
+        )
+    return file
+
+
+def _prepare(file: Path, new: Path) -> None:
+    new.unlink(missing_ok=True)
+    copy_database(file, new)
+    new_epoch(new)
