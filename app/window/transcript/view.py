@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import (
+    QFocusEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
@@ -18,10 +19,10 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from app.window.blocks.actions import BlockActions
-from app.window.blocks.paint import rounded
+from app.window.blocks.paint import focus_ring, rounded
 from app.window.theme.theme import Theme
 from app.window.transcript.anchor import Anchor
-from app.window.transcript.focus import focus_next
+from app.window.transcript.focus import focus_last, focus_next
 from app.window.transcript.glide import Glide
 from app.window.transcript.marks import Sought, current, found_in
 from app.window.transcript.pills import LatestPill, OlderPill
@@ -29,6 +30,8 @@ from app.window.transcript.reader import Reader
 from app.window.transcript.source import RowSource, bound
 from app.window.transcript.stage import Stage
 
+_REASON = Qt.FocusReason
+_KEY_REASONS = (_REASON.TabFocusReason, _REASON.BacktabFocusReason, _REASON.ShortcutFocusReason)
 _NOTCH = 120  # what Qt calls one step of a wheel
 
 
@@ -45,10 +48,12 @@ class TranscriptView(QAbstractScrollArea):
         self._actions = actions
         self._pad = theme.tokens.space_far
         self._anchor = Anchor(self._pad)
+        self.setViewport(QWidget())  # to ask for Qt's own has PySide look through all widgets: 10 ms of the first paint
         self._stage = Stage(rows, theme, actions, self.viewport())
         self._reader = Reader(rows, self._stage, actions, self.viewport())
         self._shown = range(0)
         self._is_placing = False
+        self._has_ring = False
         self._older_asked_at: int | None = None
         self._glide = Glide(theme, self)
         self._latest = LatestPill(theme, self)
@@ -206,7 +211,22 @@ class TranscriptView(QAbstractScrollArea):
         painter = QPainter(self.viewport())
         for place in self._reader.plain_places():
             rounded(painter, place.adjusted(-around, -around, around, around), tokens.radius_card, fill=tokens.selected)
+        if self._has_ring:
+            focus_ring(painter, self.viewport().rect(), tokens, tokens.radius_control)
         painter.end()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Who comes from below goes on upwards from the last control."""
+        super().focusInEvent(event)
+        self._has_ring = event.reason() in _KEY_REASONS
+        if event.reason() == Qt.FocusReason.BacktabFocusReason:
+            focus_last([block for _, block in self._stage.blocks(self._shown)], self._reveal)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._has_ring = False
+        self.viewport().update()
 
     def focusNextPrevChild(self, next: bool) -> bool:
         blocks = [block for _, block in self._stage.blocks(self._shown)]

@@ -66,13 +66,11 @@ class EntryDelegate(QStyledItemDelegate):
     def _paint_ground(self, painter: QPainter, place: QRect, state: QStyle.StateFlag) -> None:
         tokens = self._theme.tokens
         selected, hovered = state & QStyle.StateFlag.State_Selected, state & QStyle.StateFlag.State_MouseOver
-        if not selected and not hovered:
-            return
+        has_keyboard = state & QStyle.StateFlag.State_HasFocus
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setBrush(QColor(tokens.selected if selected else tokens.hover))
-        painter.setPen(
-            QColor(tokens.focus) if selected and state & QStyle.StateFlag.State_HasFocus else Qt.PenStyle.NoPen
-        )
+        ground = tokens.selected if selected else tokens.hover if hovered else ""
+        painter.setBrush(QColor(ground) if ground else Qt.BrushStyle.NoBrush)
+        painter.setPen(QColor(tokens.focus) if has_keyboard else Qt.PenStyle.NoPen)
         painter.drawRoundedRect(place.adjusted(0, 0, -1, -1), tokens.radius_control, tokens.radius_control)
 
     @staticmethod
