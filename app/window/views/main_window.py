@@ -9,6 +9,7 @@ from PySide6.QtGui import QCloseEvent, QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from app.window.control import TaskControl
+from app.window.focus_order import step
 from app.window.shortcuts import Shortcuts
 from app.window.state import WindowState
 from app.window.stores.stores import Stores
@@ -99,6 +100,9 @@ class MainWindow(QMainWindow):
             self.desk.front.setFocus()
         else:
             super().keyPressEvent(event)
+
+    def focusNextPrevChild(self, next: bool) -> bool:
+        return step(self, self.focusWidget(), forward=next)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -4,6 +4,7 @@ from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
 
+from app.window.focus_order import step
 from app.window.stores.session import Session
 from app.window.theme.theme import Theme
 from app.window.views.connection_banner import ConnectionBanner
@@ -48,6 +49,9 @@ class OwnWindow(QMainWindow):
         self.hide()
         self.deleteLater()
         return self.page
+
+    def focusNextPrevChild(self, next: bool) -> bool:
+        return step(self, self.focusWidget(), forward=next)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
