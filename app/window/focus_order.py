@@ -1,4 +1,4 @@
-"""Tab through a window as it is read, from above and from the left: Qt knows only the order in which parts were made."""
+"""Tab through a window as it is read, line by line: Qt knows only the order in which its parts were made."""
 
 from collections.abc import Iterator
 from functools import cmp_to_key

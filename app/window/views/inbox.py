@@ -115,7 +115,7 @@ class InboxView(QWidget):
 
     def _of_running(self, task: Task) -> InboxEntry:
         title, detail = self._title(task.conversation_id, task.prompt), activity_of(task)
-        button, enabled = ("square", "Stop"), not task.stopping
+        button, enabled = ("circle-stop", "Stop"), not task.stopping
         return InboxEntry(
             task.id, task.conversation_id, state_of(task), title, detail, task.id, button=button, enabled=enabled
         )

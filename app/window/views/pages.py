@@ -240,7 +240,8 @@ class PagesView(QWidget):
         self.own_window_asked.emit(self._pages[key])
 
     def _on_tabs_resized(self) -> None:
-        self._list.setVisible(self.tabs.overflows)
+        """The room of the button counts as taken in any case: else it would come and go without end."""
+        self._list.setVisible(self.tabs.overflow(self.width() - self._list.sizeHint().width()))
 
     def _on_close_right_asked(self, kept_key: str) -> None:
         keys = self.tabs.keys

@@ -81,10 +81,9 @@ class TabsView(QTabBar):
         """The key of the tab in front, "" without tabs."""
         return str(self.tabData(self.currentIndex())) if self.count() else ""
 
-    @property
-    def overflows(self) -> bool:
-        """True if not all tabs are in view."""
-        return bool(self.count()) and sum(self.tabRect(index).width() for index in range(self.count())) > self.width()
+    def overflow(self, width: int) -> bool:
+        """True if not all tabs can be in view in that width."""
+        return sum(self.minimumTabSizeHint(index).width() for index in range(self.count())) > width
 
     def add(self, key: str, look: TabLook) -> None:
         """At the right end, or of the pinned ones, without going there."""

@@ -96,7 +96,7 @@ def test_a_tab_dragged_off_the_bar_asks_to_leave(tabs: TabsView) -> None:
 
 
 def test_the_bar_tells_when_not_all_tabs_are_in_view(tabs: TabsView) -> None:
-    assert not tabs.overflows
+    assert not tabs.overflow(tabs.width())
     for number in range(30):
         tabs.add(f"more {number}", TabLook(f"Title {number}"))
-    assert tabs.overflows
+    assert tabs.overflow(tabs.width())
