@@ -66,7 +66,7 @@ class MainWindow(QMainWindow):
         self.connection = ConnectionBanner(stores.session, theme)
         self.health = HealthBanner(stores.session, theme)
         self.shortcuts = Shortcuts(state)
-        self.dialogs = Dialogs(stores.session, theme, self.shortcuts, self)
+        self.dialogs = Dialogs(stores, theme, self.shortcuts, maker.clipboard, self)
         self._palette: Palette | None = None
         self.commands = Commands(self._slots(), self.shortcuts)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
@@ -150,6 +150,7 @@ class MainWindow(QMainWindow):
             "sidebar": self._on_turn_sidebar,
             "tour": self._tour.play,
             "settings": self.dialogs.open_settings,
+            "usage": self.dialogs.open_usage,
             "theme": self._on_change_theme,
             "shortcuts": self.dialogs.open_shortcuts,
             "quick": self.quick_asked.emit,
@@ -197,6 +198,7 @@ class MainWindow(QMainWindow):
         self._maker.providers_asked.connect(self.dialogs.open_providers)
         self._maker.tour_asked.connect(self._tour.play)
         self.dialogs.settings_closed.connect(self._maker.look_for_models)
+        self.dialogs.conversation_asked.connect(self._on_opened)
         self.desk.front_changed.connect(self._on_front_changed)
         self.desk.main_asked.connect(self._on_main_asked)
         self.desk.window_made.connect(self.commands.add_to)

@@ -136,7 +136,7 @@ class PageMaker(QObject):
         self.state = state
         self._models = models
         self._theme = theme
-        self._clipboard = clipboard
+        self.clipboard = clipboard
         self._pictures = pictures
 
     def make(self, conversation_id: str) -> Page:
@@ -145,7 +145,7 @@ class PageMaker(QObject):
 
     def make_view(self, conversation_id: str) -> ConversationView:
         store = self.stores.open(conversation_id or None)
-        view = ConversationView(store, self.stores, self._models, self._theme, self._clipboard, self._pictures)
+        view = ConversationView(store, self.stores, self._models, self._theme, self.clipboard, self._pictures)
         kept = self.state.kept
         if not conversation_id:
             view.foot.choose(kept.options)

@@ -1,0 +1,1 @@
+"""What was used: money and tokens by day, model and conversation."""

@@ -1,0 +1,158 @@
+"""Bars over time, painted from the theme's tokens; the pointer or the arrow keys tell of each."""
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleEvent,
+    QColor,
+    QFocusEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.window.theme.theme import Theme
+from app.window.views.usage.bars import Bars, amount_words, top_of
+
+_HEIGHT = 168
+_LEAST = 2.0
+_STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -7, Qt.Key.Key_PageDown: 7}
+
+
+class UsageChart(QWidget):
+    """`told` gives the words of the bar that is pointed at; the last bar's where none is."""
+
+    told = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._bars = Bars("", "money", ())
+        self._current = -1
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    @property
+    def words(self) -> str:
+        """Of the bar that is told of."""
+        return self._bars.bars[self._current].words if self._bars.bars else ""
+
+    def show_bars(self, bars: Bars) -> None:
+        """The place is kept from the end, where today is."""
+        from_end = len(self._bars.bars) - self._current if self._bars.bars else 1
+        self._bars = bars
+        self.setAccessibleName(f"{bars.title}, chart; the arrow keys go from bar to bar")
+        self._go(len(bars.bars) - from_end)
+
+    def sizeHint(self) -> QSize:
+        return QSize(4 * _HEIGHT, _HEIGHT)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        last = len(self._bars.bars) - 1
+        ends = {Qt.Key.Key_Home: 0, Qt.Key.Key_End: last}
+        key = Qt.Key(event.key())
+        if key in ends:
+            self._go(ends[key])
+        elif key in _STEPS:
+            self._go(self._current + _STEPS[key])
+        else:
+            super().keyPressEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self._bars.bars:
+            plot = self._plot()
+            self._go(int((event.position().x() - plot.left()) / self._step(plot)))
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not self._bars.bars:
+            return
+        tokens = self._theme.tokens
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self._theme.font(tokens.size_small))
+        self.setFont(painter.font())
+        plot, top = self._plot(), top_of(self._bars)
+        self._paint_scale(painter, plot, top)
+        self._paint_bars(painter, plot, top)
+        self._paint_labels(painter, plot)
+        if self.hasFocus():
+            painter.setPen(QPen(QColor(tokens.focus), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(
+                QRectF(self.rect()).adjusted(1, 1, -1, -1), tokens.radius_control, tokens.radius_control
+            )
+
+    def _paint_scale(self, painter: QPainter, plot: QRectF, top: float) -> None:
+        tokens = self._theme.tokens
+        for part in (0.0, 0.5, 1.0):
+            y = plot.bottom() - part * plot.height()
+            painter.setPen(QPen(QColor(tokens.outline if part == 0.0 else tokens.hairline), 1))
+            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
+            if part:
+                painter.setPen(QColor(tokens.muted))
+                place = QRectF(0, y - tokens.size_small, plot.left() - tokens.space_close, 2 * tokens.size_small)
+                painter.drawText(place, _RIGHT, amount_words(part * top, self._bars.unit))
+
+    def _paint_bars(self, painter: QPainter, plot: QRectF, top: float) -> None:
+        tokens, step = self._theme.tokens, self._step(plot)
+        gap = min(step / 3, float(tokens.space_tight))
+        painter.setPen(Qt.PenStyle.NoPen)
+        for place, bar in enumerate(self._bars.bars):
+            left = plot.left() + place * step
+            if place == self._current:
+                painter.fillRect(QRectF(left, plot.top(), step, plot.height()), QColor(tokens.hover))
+            if bar.value:
+                high = max(_LEAST, bar.value / top * plot.height())
+                painter.setBrush(QColor(tokens.accent))
+                radius = min(2.0, (step - gap) / 2)
+                painter.drawRoundedRect(QRectF(left + gap / 2, plot.bottom() - high, step - gap, high), radius, radius)
+
+    def _paint_labels(self, painter: QPainter, plot: QRectF) -> None:
+        """As many as have room, the last one always."""
+        tokens, step = self._theme.tokens, self._step(plot)
+        bars = self._bars.bars
+        widest = max(self.fontMetrics().horizontalAdvance(bar.label) for bar in bars)
+        every = max(1, int((widest + tokens.space_wide) / step) + 1) if step < widest + tokens.space_wide else 1
+        painter.setPen(QColor(tokens.muted))
+        end = plot.right() + widest
+        for place in range(len(bars) - 1, -1, -every):
+            centre = plot.left() + (place + 0.5) * step
+            left = min(max(centre - widest / 2 - 2, plot.left()), plot.right() - widest - 4)
+            if left + widest + tokens.space_close > end:
+                continue
+            end = left
+            room = QRectF(left, plot.bottom() + tokens.space_tight, widest + 4, 2 * tokens.size_small)
+            painter.drawText(room, Qt.AlignmentFlag.AlignHCenter, bars[place].label)
+
+    def _plot(self) -> QRectF:
+        tokens = self._theme.tokens
+        top, unit = top_of(self._bars), self._bars.unit
+        widths = [self.fontMetrics().horizontalAdvance(amount_words(part * top, unit)) for part in (0.5, 1)]
+        left = max(widths) + 2 * tokens.space_close
+        return QRectF(self.rect()).adjusted(left, tokens.space_normal, -tokens.space_close, -2 * tokens.size_small)
+
+    def _step(self, plot: QRectF) -> float:
+        return plot.width() / max(1, len(self._bars.bars))
+
+    def _go(self, place: int) -> None:
+        self._current = min(max(place, 0), len(self._bars.bars) - 1)
+        self.setAccessibleDescription(self.words)
+        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
+        self.told.emit(self.words)
+        self.update()
+
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
