@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint bench clients soak setup system docs screenshots clean
+.PHONY: run test lint bench crash clients soak setup system docs screenshots clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -32,6 +32,10 @@ clients: $(VENV)/.ready-dev
 # Twenty tasks at a time for HOURS or MINUTES (ten by default): is the engine flat?
 soak: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.soak --minutes $(if $(HOURS),$$(( $(HOURS) * 60 )),$(or $(MINUTES),10))
+
+# Kills N engines, before and after commits and at random instants, and counts what is left; SEED repeats a run.
+crash: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.crash $(or $(N),20) $(SEED)
 
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m app.protocol.schema

@@ -1,0 +1,34 @@
+"""An engine that kills itself: `python -m tests.crash.doomed before|after N`, at its Nth commit, before or after it."""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from app.engine.main import main
+from app.engine.storage import engines
+from app.engine.storage.write import Write
+from app.engine.storage.writer import SqliteWriter
+
+
+class DoomedWriter(SqliteWriter):
+    """Real commits, up to the last one."""
+
+    async def write(self, batch: Sequence[Write]) -> None:
+        _Doom.left -= 1
+        if _Doom.left == 0 and _Doom.side == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        await super().write(batch)
+        if _Doom.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Doom:
+    side = "before"
+    left = 0
+
+
+if __name__ == "__main__":
+    _Doom.side, _Doom.left = sys.argv[1], int(sys.argv[2])
+    engines.SqliteWriter = DoomedWriter
+    sys.exit(main([]))

@@ -1,0 +1,145 @@
+"""A data directory whose engine is killed again and again while a person starts, resumes and answers."""
+
+import asyncio
+import random
+import sqlite3
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.client.connection import Connection
+from app.client.errors import CallError, ConnectionLost
+from app.client.launch import read_endpoint
+from app.paths import Paths
+from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskListParams
+from app.protocol.tasks import Task, TaskIdParams, TaskListParams, TaskStartParams
+from app.protocol.wire import ASK_ANSWER, ASK_LIST, TASK_LIST, TASK_RESUME, TASK_START
+from tests.crash.work import KINDS, prompt
+from tests.support.errand import Errand
+
+AT_ONCE = 5
+_PAUSE_S = 0.02
+_LONGEST_S = 60.0
+
+
+@dataclass(slots=True)
+class Lives:
+    """`started` are the tasks whose start was acknowledged, `doomed` how many engines were killed."""
+
+    folder: Path
+    model_url: str
+    chance: random.Random
+    started: list[str] = field(default_factory=list[str])
+    doomed: int = 0
+    in_start: int = 0
+    _count: int = 0
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "data"
+
+    def file_of(self, task_id: str) -> Path:
+        return self.folder / f"{task_id}.txt"
+
+    async def live(self, *doom: str, kill_after_s: float | None = None) -> None:
+        """One engine, from its start to its death; without doom until all tasks are at their end."""
+        arguments = ["tests.crash.doomed", *doom] if doom else ["app", "engine"]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd=Path(__file__).parents[2],
+            env=Errand(self.home, self.folder).environment,
+        )
+        assert process.stdout is not None
+        if await process.stdout.readline():
+            await self._work_until_death(process, kill_after_s, ends=not doom and kill_after_s is None)
+        else:
+            self.in_start += 1
+        if process.returncode is None and (doom or kill_after_s is not None):
+            with suppress(ProcessLookupError):
+                process.kill()
+        elif process.returncode is None:
+            process.terminate()
+        code = await process.wait()
+        self.doomed += code == -9
+        assert code in (0, -9), f"the engine ended with {code}; see {self.home}/logs"
+        check_integrity(self.home)
+
+    async def _work_until_death(
+        self, process: asyncio.subprocess.Process, kill_after_s: float | None, *, ends: bool
+    ) -> None:
+        death = asyncio.create_task(process.wait())
+        person = asyncio.create_task(self._person(ends))
+        limit = _LONGEST_S if kill_after_s is None else kill_after_s
+        done, _ = await asyncio.wait({death, person}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        assert done or kill_after_s is not None, "neither did the engine die nor did its tasks end"
+        person.cancel()
+        death.cancel()
+        results = await asyncio.gather(person, death, return_exceptions=True)
+        if isinstance(results[0], Exception) and not isinstance(results[0], ConnectionLost | OSError):
+            raise results[0]
+
+    async def _person(self, ends: bool) -> None:
+        """Keep tasks going and settle what they ask; with `ends` start none, and return when all have ended."""
+        connection = Connection(lambda: read_endpoint(Paths(self.home)), "the person")
+        await connection.open()
+        try:
+            while True:
+                tasks = (await connection.call(TASK_LIST, TaskListParams(active=True))).tasks
+                if ends and not tasks:
+                    return
+                for task in tasks:
+                    await self._look_after(connection, task)
+                for ask in (await connection.call(ASK_LIST, AskListParams())).asks:
+                    await self._settle(connection, ask)
+                if not ends and len(tasks) < AT_ONCE:
+                    await self._start(connection)
+                await asyncio.sleep(_PAUSE_S)
+        finally:
+            await connection.close()
+
+    async def _look_after(self, connection: Connection, task: Task) -> None:
+        if task.status == "interrupted":
+            with suppress(CallError):  # it has gone on or ended meanwhile
+                await connection.call(TASK_RESUME, TaskIdParams(task_id=task.id))
+
+    async def _start(self, connection: Connection) -> None:
+        kind = KINDS[self._count % len(KINDS)]
+        self._count += 1
+        task_id = f"crash_{self._count}"
+        params = TaskStartParams(
+            task_id=task_id,
+            prompt=prompt(kind, str(self.file_of(task_id))),
+            model="openai_compatible/test-model",
+            api_base=self.model_url,
+            workspace=str(self.folder),
+            approve="ask" if kind == "approved" else "all",
+        )
+        await connection.call(TASK_START, params)
+        self.started.append(task_id)
+
+    async def _settle(self, connection: Connection, ask: Ask) -> None:
+        if ask.kind == "unknown":
+            text = self.chance.choices((RUN_AGAIN, SKIP, STOP), (10, 10, 1))[0]
+            params = AskAnswerParams(ask_id=ask.id, text=text)
+        elif ask.kind == "question":
+            params = AskAnswerParams(ask_id=ask.id, text="Yes")
+        else:
+            params = AskAnswerParams(ask_id=ask.id, allow=True)
+        await connection.call(ASK_ANSWER, params)
+
+
+def check_integrity(home: Path) -> None:
+    """Of what a dead engine left; the next one opens it as it is."""
+    if not Paths(home).database.exists():
+        return
+    connection = sqlite3.connect(f"file:{Paths(home).database}?mode=ro", uri=True)
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    finally:
+        connection.close()

@@ -1,0 +1,29 @@
+"""Many engines one after the other on one data directory, killed before and after commits and at random instants."""
+
+import random
+from pathlib import Path
+
+from tests.crash.lives import Lives
+from tests.crash.verdict import Counts, judge
+from tests.crash.work import answer
+from tests.support.model_server import ModelServer
+
+# Of the commits of an engine: the first ones are of its start, then each step of five tasks makes about three.
+_COMMITS = 60
+_LONGEST_LIFE_S = 1.5
+
+
+async def crash(count: int, seed: int, folder: Path) -> Counts:
+    """Kill `count` engines, let the last one finish all that is left, and judge."""
+    chance = random.Random(seed)
+    stride = max(1, 3 * _COMMITS // count)  # a short run reaches as far as a long one, with gaps
+    async with ModelServer(answer=answer) as model:
+        lives = Lives(folder, model.url, chance)
+        for number in range(count):
+            if number % 3 == 2:
+                await lives.live(kill_after_s=chance.uniform(0.0, _LONGEST_LIFE_S))
+            else:
+                commit = number // 3 * stride % _COMMITS + stride
+                await lives.live("before" if number % 3 == 0 else "after", str(commit))
+        await lives.live()
+    return judge(lives)

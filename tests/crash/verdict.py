@@ -1,0 +1,85 @@
+"""What is left after many crashes, counted: lines against the record, every task at an honest end."""
+
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from app.engine.storage.encoding import from_json
+from app.engine.storage.executions import Finished, Started
+from app.paths import Paths
+from app.protocol.asks import RUN_AGAIN, STOP, Ask
+from app.protocol.tasks import Task
+from tests.crash.lives import Lives
+from tests.crash.work import STEPS, step_of
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Counts:
+    engines: int = 0
+    in_start: int = 0
+    tasks: int = 0
+    lines: int = 0
+    unknown: int = 0
+    again: int = 0
+    stopped: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.engines} engines killed ({self.in_start} while they started), {self.tasks} tasks, "
+            f"{self.lines} lines: none lost, none twice but {self.again} run again on demand; "
+            f"{self.unknown} outcomes unknown, {self.stopped} tasks stopped there, database intact"
+        )
+
+
+def judge(lives: Lives) -> Counts:
+    """Raises AssertionError with the task that is not as it must be."""
+    counts = Counts(engines=lives.doomed, in_start=lives.in_start)
+    connection = sqlite3.connect(f"file:{Paths(lives.home).database}?mode=ro", uri=True)
+    try:
+        tasks = {task.id: task for task in _all(connection, "SELECT body FROM tasks", Task)}
+        asks = _all(connection, "SELECT body FROM asks", Ask)
+        started = _all(connection, "SELECT body FROM tool_executions WHERE phase = 'started'", Started)
+        finished = _all(connection, "SELECT body FROM tool_executions WHERE phase = 'finished'", Finished)
+    finally:
+        connection.close()
+    assert set(lives.started) <= set(tasks), "an acknowledged task is lost"
+    assert [ask for ask in asks if ask.status == "waiting"] == []
+    ended = {row.execution_id for row in finished}
+    for task in tasks.values():
+        own = [ask for ask in asks if ask.task_id == task.id and ask.unknown is not None]
+        ran = [row for row in started if row.task_id == task.id]
+        _judge_task(task, own, lives.file_of(task.id), ran, ended, counts)
+    return counts
+
+
+def _judge_task(task: Task, asks: list[Ask], file: Path, ran: list[Started], ended: set[str], counts: Counts) -> None:
+    is_stopped = any(ask.answer == STOP for ask in asks)
+    assert task.status == ("cancelled" if is_stopped else "completed"), task
+    lines = Counter(file.read_text("utf-8").split() if file.exists() else ())
+    unknown = Counter(_step(ask) for ask in asks)
+    again = Counter(_step(ask) for ask in asks if ask.answer == RUN_AGAIN)
+    sure = Counter(step_of(row.command or "") for row in ran if row.execution_id in ended)
+    for step in (f"step_{number}" for number in range(1, STEPS + 1)):
+        told = f"{task.id} {step}: {lines[step]} lines, {sure[step]} sure, {unknown[step]} unknown, {again[step]} again"
+        assert sure[step] <= 1, told
+        assert sure[step] <= lines[step] <= sure[step] + unknown[step], told
+        assert lines[step] <= 1 + again[step], told
+        assert is_stopped or sure[step] + unknown[step] - again[step] >= 1, told
+    counts.tasks += 1
+    counts.lines += lines.total()
+    counts.unknown += unknown.total()
+    counts.again += again.total()
+    counts.stopped += is_stopped
+
+
+def _step(ask: Ask) -> str:
+    assert ask.unknown is not None
+    return step_of(ask.unknown.command or "")
+
+
+def _all(connection: sqlite3.Connection, query: str, kind: type[T]) -> list[T]:
+    return [from_json(body, kind) for (body,) in connection.execute(query)]

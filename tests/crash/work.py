@@ -1,0 +1,53 @@
+"""What the tasks of a crash run do: a model that has each step append its line, also after the engine was killed."""
+
+import re
+
+from app.engine.agent.context import NOT_RUN
+from app.protocol.json import JsonObject
+from tests.support.model_server import Call, ReceivedRequest, Reply
+from tests.support.task_replies import DONE
+
+STEPS = 4
+# The kinds of a task, in turn: plain, two calls in a reply, one that asks, one whose commands must be allowed, slow.
+KINDS = ("plain", "pairs", "asks", "approved", "slow")
+_STEP = re.compile(r"echo (step_\d+) >>")
+
+
+def prompt(kind: str, file: str) -> str:
+    return f"{kind} {file}"
+
+
+def answer(request: ReceivedRequest) -> Reply:
+    """The next step that has no result yet, as the model can tell from what it reads."""
+    kind, _, file = _first_words(request).partition(" ")
+    left = [step for step in range(1, STEPS + 1) if f"step_{step}" not in _done(request.messages)]
+    if not left:
+        return DONE
+    if kind == "asks" and left[0] == 3 and "asked" not in _done(request.messages):
+        return Reply(calls=(Call("ask_user", {"question": "Go on?", "choices": ["Yes"]}, id="asked"),))
+    steps = left[:2] if kind == "pairs" else left[:1]
+    calls = tuple(Call("shell", {"command": _command(step, file, kind)}, id=f"step_{step}") for step in steps)
+    return Reply(text="I write the next line. " * 4, calls=calls, piece_delay_s=0.002)
+
+
+def step_of(command: str) -> str:
+    """The step that a command does."""
+    found = _STEP.search(command)
+    assert found is not None, command
+    return found.group(1)
+
+
+def _command(step: int, file: str, kind: str) -> str:
+    return f"echo step_{step} >> {file}" + ("; sleep 0.1" if kind == "slow" else "")
+
+
+def _first_words(request: ReceivedRequest) -> str:
+    words = next(message["content"] for message in request.messages if message.get("role") == "user")
+    assert isinstance(words, str)
+    return words
+
+
+def _done(messages: list[JsonObject]) -> set[str]:
+    """Ids of the calls that have a result; one of a reply that was cut was never run."""
+    results = (message for message in messages if message.get("role") == "tool")
+    return {str(result.get("tool_call_id")) for result in results if result.get("content") != NOT_RUN}
