@@ -26,6 +26,7 @@ from app.protocol.health import HealthUpdate
 from app.protocol.tasks import Task
 from app.window.stores.asks import AskStore
 from app.window.stores.conversation import ConversationStore
+from app.window.stores.grants import GrantStore
 from app.window.stores.conversations import ConversationsStore
 from app.window.stores.personalities import PersonalityStore
 from app.window.stores.session import Session
@@ -43,6 +44,7 @@ class Stores:
     personalities: PersonalityStore
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
 
+    grants: GrantStore
     def open(self, conversation_id: str | None) -> ConversationStore:
         """A conversation, or for None a new one; what it holds comes later: see `ConversationStore.loaded`."""
         store = ConversationStore(self.session, self.tasks, self.asks, conversation_id)
@@ -72,14 +74,15 @@ class Stores:
                 self._put_ask(ask)
             case TaskMessage(node=node):
                 self._put_node(node)
-            case AgentUpdate(agent=agent):
-                for store in self._of(agent.conversation_id):
-                    store.put_agent(event)
+            case AgentUpdate():
+                self._put_agent(event)
             case ConversationDeleted(conversation_id=conversation_id):
                 self.conversations.drop(conversation_id)
             case PersonalityUpdate() | PersonalityDeleted():
                 self.personalities.apply(event)
-            case TaskPlan() | GrantUpdate():
+            case GrantUpdate():
+                self.grants.apply(event)
+            case TaskPlan():
                 pass  # nothing shows them yet
             case _:
                 assert_never(event)
@@ -111,6 +114,10 @@ class Stores:
     def _put_task(self, task: Task) -> None:
         self.tasks.put(task)
         for store in self._of(task.conversation_id):
+    def _put_agent(self, event: AgentUpdate) -> None:
+        for store in self._of(event.agent.conversation_id):
+            store.put_agent(event)
+
             store.put_task(task)
 
     def _put_node(self, node: Node) -> None:
@@ -131,7 +138,14 @@ class Stores:
 def make_stores(connect: Callable[[], Awaitable[Connection]]) -> Stores:
     """The stores of one window; `connect` finds an engine or starts one. `session.start()` sets them going."""
     session = Session(connect)
-    stores = Stores(session, TaskStore(), AskStore(session), ConversationsStore(session), PersonalityStore(session))
+    stores = Stores(
+        session,
+        TaskStore(),
+        AskStore(session),
+        ConversationsStore(session),
+        PersonalityStore(session),
+        GrantStore(session),
+    )
     session.event_received.connect(stores.apply)
     session.delta_received.connect(stores.apply_delta)
     session.health_changed.connect(stores.apply_health)

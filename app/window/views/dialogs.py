@@ -47,7 +47,7 @@ class Dialogs(QObject):
         from app.window.views.settings.dialog import SettingsDialog
 
         if self._settings is None:
-            self._settings = SettingsDialog(self._stores.session, self._theme, self._shortcuts, self._window)
+            self._settings = SettingsDialog(self._stores, self._theme, self._shortcuts, self._window)
             self._settings.finished.connect(self.settings_closed)
         return self._settings
 

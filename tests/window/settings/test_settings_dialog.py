@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -25,7 +26,7 @@ from app.protocol.events import GrantUpdate
 from app.protocol.grants import Grant
 from app.window.shortcuts import Shortcuts
 from app.window.state import WindowState
-from app.window.stores.session import Session
+from app.window.stores.stores import make_stores
 from app.window.theme.theme import Theme
 from app.window.views.settings.dialog import SettingsDialog
 from tests.support.engine_server import EngineServer, engine_server
@@ -84,9 +85,10 @@ async def settings(engine: EngineServer, theme: Theme, qtbot: QtBot, tmp_path: P
         await connection.open()
         return connection
 
-    session = Session(connect)
+    stores = make_stores(connect)
+    session = stores.session
     await session.start()
-    dialog = SettingsDialog(session, theme, Shortcuts(WindowState(tmp_path / "window.json")))
+    dialog = SettingsDialog(stores, theme, Shortcuts(WindowState(tmp_path / "window.json")))
     qtbot.addWidget(dialog)
     dialog.open_page("general")
     yield Settings(dialog)
@@ -174,6 +176,10 @@ async def test_a_grant_is_shown_exactly_and_revoked(settings: Settings, engine: 
     assert "In /home/anna/project · shell · given 20 Nov 2026" in settings.texts()
     assert "not used yet" in settings.texts()
     settings.buttons()["Revoke python -m pytest -q"].click()
+    used = msgspec.structs.replace(GRANT, last_used_at=GRANT.created_at)
+    engine.log.publish(GrantUpdate(grant=used))
+    await settings.see("last used 20 Nov 2026")
+    settings.buttons()["Yes, revoke python -m pytest -q"].click()
     await settings.see("Nothing is remembered")
 
 

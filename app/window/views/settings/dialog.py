@@ -7,24 +7,28 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
 
 from app.window.shortcuts import Shortcuts
+from app.window.stores.stores import Stores
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 from app.window.views.settings.about_page import AboutPage
 from app.window.views.settings.appearance_page import AppearancePage
-from app.window.views.settings.calls import Calls
+from app.window.views.settings.data_page import DataPage
 from app.window.views.settings.declared_page import DeclaredPage
 from app.window.views.settings.grants_page import GrantsPage
 from app.window.views.settings.page import SettingsPage
+from app.window.views.settings.personalities_page import PersonalitiesPage
 from app.window.views.settings.providers_page import ProvidersPage
 from app.window.views.settings.shortcuts_page import ShortcutsPage
 
-PageName = Literal["general", "providers", "permissions", "appearance", "shortcuts", "about"]
+PageName = Literal["general", "providers", "personalities", "permissions", "appearance", "shortcuts", "data", "about"]
 _PAGES: tuple[tuple[PageName, str, str], ...] = (
     ("general", "General", "sliders-horizontal"),
     ("providers", "Models and keys", "key-round"),
+    ("personalities", "Personalities", "users"),
     ("permissions", "Permissions", "shield-question-mark"),
     ("appearance", "Appearance", "palette"),
     ("shortcuts", "Shortcuts", "keyboard"),
+    ("data", "Data", "database"),
     ("about", "About", "info"),
 )
 _WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 190, 32
@@ -33,8 +37,9 @@ _WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 190, 32
 class SettingsDialog(QDialog):
     """A page asks the engine for its state each time it is shown. Not modal: `show` it, `open_page` chooses."""
 
-    def __init__(self, calls: Calls, theme: Theme, shortcuts: Shortcuts, parent: QWidget | None = None) -> None:
+    def __init__(self, stores: Stores, theme: Theme, shortcuts: Shortcuts, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        calls = stores.session
         self._theme = theme
         self.setWindowTitle("Settings")
         self.resize(_WIDTH, _HEIGHT)
@@ -44,9 +49,11 @@ class SettingsDialog(QDialog):
         self._pages: tuple[SettingsPage, ...] = (
             self._declared,
             ProvidersPage(theme, calls),
-            GrantsPage(theme, calls),
+            PersonalitiesPage(theme, stores.personalities),
+            GrantsPage(theme, stores.grants),
             AppearancePage(theme),
             ShortcutsPage(theme, shortcuts),
+            DataPage(theme, calls),
             AboutPage(theme, calls),
         )
         for page in self._pages:

@@ -16,26 +16,55 @@ _LINES = 6
 
 
 class GrantRow(QWidget):
+    """`revoked` comes after a person was asked: there is no way to give a grant back but to be asked again."""
+
     revoked = Signal()
 
     def __init__(self, theme: Theme, grant: Grant) -> None:
         super().__init__()
         text = CodeBox(theme, f"What {grant.tool} may do", most_lines=_LINES)
         text.set_text(exact(grant.exact))
-        revoke = push_button("Revoke", "danger")
-        revoke.setAccessibleName(f"Revoke {exact(grant.exact)}")
-        revoke.clicked.connect(self._on_revoked)
+        self._revoke = push_button("Revoke …")
+        self._revoke.setAccessibleName(f"Revoke {exact(grant.exact)}")
+        self._sure = push_button("Revoke: ask again", "danger")
+        self._sure.setAccessibleName(f"Yes, revoke {exact(grant.exact)}")
+        self._keep = push_button("Keep")
+        self._keep.setAccessibleName(f"Keep {exact(grant.exact)}")
+        self._revoke.clicked.connect(self._on_asked)
+        self._sure.clicked.connect(self._on_revoked)
+        self._keep.clicked.connect(self._on_kept)
+        self._show_question(False)
         below = QHBoxLayout()
         below.setSpacing(theme.tokens.space_normal)
-        below.addWidget(TextLabel(theme, grant_words(grant), tone="muted", wrap=True), 1)
-        below.addWidget(revoke)
+        self._words = TextLabel(theme, grant_words(grant), tone="muted", wrap=True)
+        below.addWidget(self._words, 1)
+        for button in (self._revoke, self._sure, self._keep):
+            below.addWidget(button)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_close)
         column.addWidget(text)
         column.addLayout(below)
 
+    def show_grant(self, grant: Grant) -> None:
+        """The same grant, used meanwhile."""
+        self._words.setText(grant_words(grant))
+
+    def _show_question(self, asked: bool) -> None:
+        self._revoke.setVisible(not asked)
+        self._sure.setVisible(asked)
+        self._keep.setVisible(asked)
+
+    def _on_asked(self) -> None:
+        self._show_question(True)
+        self._keep.setFocus()
+
+    def _on_kept(self) -> None:
+        self._show_question(False)
+        self._revoke.setFocus()
+
     def _on_revoked(self) -> None:
+        self._sure.setEnabled(False)
         self.revoked.emit()
 
 

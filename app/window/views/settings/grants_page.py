@@ -1,11 +1,9 @@
-"""All remembered decisions, newest first, each to be taken back."""
+"""All remembered decisions, newest first, each to be taken back; it follows what other windows do."""
 
 from functools import partial
 
-from app.protocol.grants import Grant, GrantListParams, GrantRevokeParams
-from app.protocol.wire import GRANT_LIST, GRANT_REVOKE
+from app.window.stores.grants import GrantStore
 from app.window.theme.theme import Theme
-from app.window.views.settings.calls import Calls
 from app.window.views.settings.grant_row import GrantRow
 from app.window.views.settings.page import SettingsPage, hairline
 from app.window.widgets.empty_state import EmptyState
@@ -15,31 +13,29 @@ _NOTHING = "When an approval is allowed for a conversation or a workspace, it is
 
 
 class GrantsPage(SettingsPage):
-    def __init__(self, theme: Theme, calls: Calls) -> None:
+    def __init__(self, theme: Theme, grants: GrantStore) -> None:
         super().__init__(theme, "Permissions", _TEXT)
-        self._calls = calls
+        self._grants = grants
+        self._shown: dict[str, GrantRow] = {}
+        grants.changed.connect(self._on_changed)
+        grants.failed.connect(self.tell_failure)
 
     def load(self) -> None:
-        self._calls.spawn(self._load(), self.tell_failure)
+        self._grants.load()
 
-    async def _load(self) -> None:
-        grants = (await self._calls.call(GRANT_LIST, GrantListParams())).grants
-        self._show(tuple(sorted(grants, key=lambda grant: grant.created_at, reverse=True)))
-
-    async def _revoke(self, grant_id: str) -> None:
-        await self._calls.call(GRANT_REVOKE, GrantRevokeParams(grant_id=grant_id))
-        await self._load()
-
-    def _show(self, grants: tuple[Grant, ...]) -> None:
+    def _on_changed(self) -> None:
+        grants = self._grants.all
+        if self._shown and [grant.id for grant in grants] == list(self._shown):
+            for grant in grants:
+                self._shown[grant.id].show_grant(grant)  # a row that asks a person goes on asking
+            return
         self.clear_rows()
+        self._shown = {}
         if not grants:
             self.rows.addWidget(EmptyState(self.theme, "shield-question-mark", "Nothing is remembered", _NOTHING))
         for grant in grants:
-            row = GrantRow(self.theme, grant)
-            row.revoked.connect(partial(self._on_revoked, grant.id))
+            row = self._shown[grant.id] = GrantRow(self.theme, grant)
+            row.revoked.connect(partial(self._grants.revoke, grant.id))
             if self.rows.count():
                 self.rows.addWidget(hairline())
             self.rows.addWidget(row)
-
-    def _on_revoked(self, grant_id: str) -> None:
-        self._calls.spawn(self._revoke(grant_id), self.tell_failure)

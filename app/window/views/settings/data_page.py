@@ -1,0 +1,177 @@
+"""The data folder: what is in it and how large, taking conversations out and in, and deleting old ones."""
+
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.client.figures import count, file_size
+from app.protocol.data import DataExportParams, DataImportParams, DataSummaryResult, ExportFormat
+from app.protocol.engine import EmptyParams
+from app.protocol.wire import DATA_EXPORT, DATA_IMPORT, DATA_SUMMARY
+from app.window.theme.look import push_button
+from app.window.theme.theme import Theme
+from app.window.views.settings.calls import Calls
+from app.window.views.settings.page import SettingsPage, hairline
+from app.window.views.settings.part_row import PartRow
+from app.window.views.settings.prune_view import PruneView
+from app.window.widgets.text_label import TextLabel
+
+_TEXT = "Everything Errand keeps is in one folder on this computer. Only keys may be in the system's keyring instead."
+_MOVE = (
+    "The export for keeping holds all branches, records and pictures, and can be taken in on another computer. It "
+    "holds no keys and no permissions. Markdown is for reading."
+)
+_PRUNE = "Deletes what you archived long ago. It is counted first."
+
+
+class DataPage(SettingsPage):
+    def __init__(self, theme: Theme, calls: Calls) -> None:
+        super().__init__(theme, "Data", _TEXT)
+        self._calls = calls
+        self._folder = ""
+        self._facts = TextLabel(theme, wrap=True, tone="muted")
+        self._place = TextLabel(theme, mono=True, wrap=True)
+        self._open = push_button("Open folder")
+        self._parts = QVBoxLayout()
+        self._parts.setSpacing(theme.tokens.space_normal)
+        self._export = push_button("Export everything …")
+        self._pages = push_button("Export as Markdown …")
+        self._import = push_button("Import …")
+        self._doing = TextLabel(theme, tone="muted")
+        self._doing.hide()
+        self._prune = PruneView(theme, calls)
+        self._lay_out()
+        self._open.clicked.connect(self._on_opened)
+        self._export.clicked.connect(self._on_export)
+        self._pages.clicked.connect(self._on_pages)
+        self._import.clicked.connect(self._on_import)
+        self._prune.pruned.connect(self._on_pruned)
+
+    def load(self) -> None:
+        self._calls.spawn(self._load(), self.tell_failure)
+
+    def export(self, form: ExportFormat, path: str) -> None:
+        """Write everything to `path`; what is there is replaced."""
+        self._begin("Exporting …", self._write(path, form))
+
+    def take_in(self, path: str) -> None:
+        """Import a file."""
+        self._begin("Taking in …", self._take_in(path))
+
+    def _lay_out(self) -> None:
+        tokens = self.theme.tokens
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(self._place, 1)
+        head.addWidget(self._open, 0, Qt.AlignmentFlag.AlignTop)
+        self.rows.addLayout(head)
+        self.rows.addWidget(self._facts)
+        self.rows.addLayout(self._parts)
+        self._add_section("Take out and in", _MOVE)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(tokens.space_close)
+        for button in (self._export, self._pages, self._import):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        self.rows.addLayout(buttons)
+        self.rows.addWidget(self._doing)
+        self._add_section("Delete old conversations", _PRUNE)
+        self.rows.addWidget(self._prune)
+
+    def _add_section(self, title: str, text: str) -> None:
+        self.rows.addWidget(hairline())
+        self.rows.addWidget(TextLabel(self.theme, title, bold=True))
+        self.rows.addWidget(TextLabel(self.theme, text, tone="muted", wrap=True))
+
+    async def _load(self) -> None:
+        self._show(await self._calls.call(DATA_SUMMARY, EmptyParams()))
+
+    def _show(self, found: DataSummaryResult) -> None:
+        self._folder = found.folder
+        self._place.setText(found.folder)
+        whole = sum(part.bytes for part in found.parts)
+        self._facts.setText(
+            f"{count(found.conversations, 'conversation')}, {found.archived:,} of them archived · "
+            f"{file_size(whole)} in all · {file_size(found.free_bytes)} free on the disk"
+        )
+        while (item := self._parts.takeAt(0)) is not None:
+            _drop(item.widget())
+        largest = max((part.bytes for part in found.parts), default=0)
+        for part in found.parts:
+            self._parts.addWidget(PartRow(self.theme, part, largest))
+
+    async def _write(self, path: str, form: ExportFormat) -> None:
+        params = DataExportParams(path=path, format=form, overwrite=True)
+        done = await self._calls.call(DATA_EXPORT, params)
+        what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
+        self.banner.tell(f"{what} written to {done.path} ({file_size(done.bytes)}).", "done")
+
+    async def _take_in(self, path: str) -> None:
+        done = await self._calls.call(DATA_IMPORT, DataImportParams(path=path))
+        what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')} taken in."
+        present = f" {done.present:,} were here already and were left as they are." if done.present else ""
+        self.banner.tell(what + present, "done")
+        await self._load()
+
+    def _begin(self, words: str, work: Coroutine[None, None, None]) -> None:
+        self.banner.hide()
+        self._doing.setText(words)
+        self._set_busy(True)
+        self._calls.spawn(self._to_end(work), self.tell_failure)
+
+    async def _to_end(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        finally:
+            self._set_busy(False)
+
+    def _set_busy(self, busy: bool) -> None:
+        self._doing.setVisible(busy)
+        for button in (self._export, self._pages, self._import):
+            button.setEnabled(not busy)
+
+    def _on_opened(self) -> None:
+        if self._folder:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(self._folder))
+
+    def _on_export(self) -> None:
+        dialog = self._dialog("Export everything", f"errand-{datetime.now(UTC).astimezone():%Y-%m-%d}.jsonl")
+        dialog.fileSelected.connect(partial(self.export, "json"))
+        dialog.open()
+
+    def _on_pages(self) -> None:
+        name = f"errand-{datetime.now(UTC).astimezone():%Y-%m-%d}-markdown"
+        dialog = self._dialog("Folder for the Markdown files", name)
+        dialog.fileSelected.connect(partial(self.export, "markdown"))
+        dialog.open()
+
+    def _on_import(self) -> None:
+        dialog = QFileDialog(self, "Import conversations", str(Path.home()))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilters(["Exports of Errand (*.jsonl *.json)", "All files (*)"])
+        dialog.fileSelected.connect(self.take_in)
+        dialog.open()
+
+    def _dialog(self, title: str, name: str) -> QFileDialog:
+        """Asks by itself before a file is overwritten."""
+        dialog = QFileDialog(self, title, str(Path.home()))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile(name)
+        return dialog
+
+    def _on_pruned(self, words: str) -> None:
+        self.banner.tell(words, "done")
+        self.load()
+
+
+def _drop(widget: QWidget | None) -> None:
+    if widget is not None:
+        widget.hide()
+        widget.deleteLater()

@@ -1,0 +1,139 @@
+"""The personalities: listed, made, edited, duplicated, taken in and out as files. It follows what other windows do."""
+
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QWidget
+
+from app.protocol.agents import Personality
+from app.window.stores.personalities import PersonalityStore
+from app.window.theme.look import push_button
+from app.window.theme.theme import Theme
+from app.window.views.settings import personality_file
+from app.window.views.settings.page import SettingsPage, hairline
+from app.window.views.settings.personality_editor import PersonalityEditor
+from app.window.views.settings.personality_row import PersonalityRow
+
+_TEXT = "Who an agent is: its prompt, model, tools and thinking level. Choose one where you start a task."
+_FILES = "Personalities (*.json)"
+
+
+class PersonalitiesPage(SettingsPage):
+    """The list, or in its place the editor of one; what is being edited stays while other pages are looked at."""
+
+    def __init__(self, theme: Theme, store: PersonalityStore) -> None:
+        super().__init__(theme, "Personalities", _TEXT)
+        self._store = store
+        self._editing = ""
+        self._actions = QWidget()
+        self._editor = PersonalityEditor(theme)
+        self._lay_out()
+        self._editor.hide()
+        self._editor.kept.connect(self._on_kept)
+        self._editor.left.connect(self._show_list)
+        self._editor.deleted.connect(self._on_deleted)
+        self._editor.exported.connect(self._on_exported)
+        store.changed.connect(self._on_changed)
+        self._on_changed()
+
+    def _lay_out(self) -> None:
+        tokens = self.theme.tokens
+        new, take_in = push_button("New …", "primary"), push_button("Import …")
+        new.setAccessibleName("New personality")
+        take_in.setAccessibleName("Import a personality")
+        new.clicked.connect(self._on_new)
+        take_in.clicked.connect(self._on_import)
+        row = QHBoxLayout(self._actions)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(tokens.space_close)
+        row.addWidget(new)
+        row.addWidget(take_in)
+        row.addStretch(1)
+        self.top.addWidget(self._actions)
+
+    def _show_list(self) -> None:
+        self._editing = ""
+        self.rows.removeWidget(self._editor)
+        self._editor.setParent(None)
+        self._actions.show()
+        self._on_changed()
+
+    def _edit(self, personality: Personality, *, is_new: bool = False) -> None:
+        self._editing = personality.id
+        self.banner.hide()
+        self._actions.hide()
+        self.clear_rows()
+        self.rows.addWidget(self._editor)
+        self._editor.show()
+        self._editor.edit(personality, self._shipped(personality.id), self._store.tools, is_new=is_new)
+
+    def _on_changed(self) -> None:
+        if self._editing:
+            return  # what is being written stays; a save of it replaces what somebody else saved meanwhile
+        self.clear_rows()
+        for personality in self._store.all:
+            row = PersonalityRow(self.theme, personality, self._shipped(personality.id))
+            row.edited.connect(partial(self._edit, personality))
+            row.duplicated.connect(partial(self._on_duplicated, personality))
+            if self.rows.count():
+                self.rows.addWidget(hairline())
+            self.rows.addWidget(row)
+
+    def _shipped(self, personality_id: str) -> Personality | None:
+        return next((one for one in self._store.shipped if one.id == personality_id), None)
+
+    def _free_name(self, wanted: str) -> str:
+        taken = {one.name.casefold() for one in self._store.all}
+        names = (wanted, *(f"{wanted} {number}" for number in range(2, len(taken) + 3)))
+        return next(name for name in names if name.casefold() not in taken)
+
+    def _on_new(self) -> None:
+        name = self._free_name("New personality")
+        self._edit(Personality(id=uuid4().hex, name=name, system_prompt=""), is_new=True)
+
+    def _on_duplicated(self, personality: Personality) -> None:
+        name = self._free_name(f"{personality.name} copy")
+        self._edit(msgspec.structs.replace(personality, id=uuid4().hex, name=name), is_new=True)
+
+    def _on_kept(self, personality: Personality) -> None:
+        self._store.save(personality, self._show_list, self._editor.tell_problem)
+
+    def _on_deleted(self) -> None:
+        self._store.delete(self._editing, self._show_list, self._editor.tell_problem)
+
+    def _on_import(self) -> None:
+        dialog = QFileDialog(self, "Import a personality", str(Path.home()), _FILES)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.fileSelected.connect(self.take_in)
+        dialog.open()
+
+    def take_in(self, path: str) -> None:
+        """Show what a file holds, to be saved or not; it becomes a new one, whatever id it had."""
+        try:
+            found = personality_file.read(Path(path))
+        except personality_file.NotAPersonality as error:
+            self.tell_failure(str(error))
+            return
+        name = self._free_name(found.name.strip()[:90] or "Imported")
+        tools = tuple(tool for tool in found.tools if tool in self._store.tools)
+        self._edit(msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=tools), is_new=True)
+
+    def _on_exported(self, personality: Personality) -> None:
+        dialog = QFileDialog(self, "Export this personality", str(Path.home()), _FILES)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile(f"{personality.name}.json".replace("/", "-"))
+        dialog.fileSelected.connect(partial(self._write, personality))
+        dialog.open()
+
+    def _write(self, personality: Personality, path: str) -> None:
+        try:
+            personality_file.write(Path(path), personality)
+        except OSError as error:
+            self.tell_failure(f"{path} cannot be written: {error.strerror}. Choose another place.")
+        else:
+            self.banner.tell(f"{personality.name} was written to {path}.", "done")

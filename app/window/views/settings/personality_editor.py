@@ -1,0 +1,214 @@
+"""Edits one personality: name, prompt, model, tools, thinking level. Nothing is stored before Save."""
+
+from typing import cast, get_args
+
+import msgspec
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+
+from app.protocol.agents import Personality, ThinkingLevel
+from app.window.theme.look import push_button
+from app.window.theme.theme import Theme
+from app.window.views.settings.choice_box import ChoiceBox
+from app.window.widgets.text_label import TextLabel
+
+_LEVELS: tuple[str, ...] = get_args(ThinkingLevel)
+_PROMPT_HEIGHT = 220
+_PROMPT_HINT = "Who the agent is and how it works. Empty: the engine's own prompt."
+
+
+class PersonalityEditor(QWidget):
+    """`kept` and `exported` come with the personality as the fields say; `left` when a person goes back to the list."""
+
+    kept = Signal(object)
+    left = Signal()
+    deleted = Signal()
+    exported = Signal(object)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._base = Personality(id="", name="", system_prompt="")
+        self._shipped: Personality | None = None
+        self._is_new = False
+        self._name = QLineEdit()
+        self._prompt = QPlainTextEdit()
+        self._model = QLineEdit()
+        self._thinking = ChoiceBox(_LEVELS)
+        self._tools: dict[str, QCheckBox] = {}
+        self._tool_row = QHBoxLayout()
+        self._problem = TextLabel(theme, tone="failed", wrap=True)
+        self._save = push_button("Save", "primary")
+        self._back = push_button("Back")
+        self._restore = push_button("Restore the original")
+        self._export = push_button("Export …")
+        self._delete = push_button("Delete …")
+        self._question = TextLabel(theme, wrap=True)
+        self._yes = push_button("", "danger")
+        self._no = push_button("")
+        self._asked = ""
+        self._name_fields()
+        self._lay_out()
+        self._connect()
+
+    def edit(
+        self, personality: Personality, shipped: Personality | None, tools: tuple[str, ...], *, is_new: bool = False
+    ) -> None:
+        """Begin with this one; `shipped` is how it came where it came with Errand."""
+        self._base, self._shipped, self._is_new = personality, shipped, is_new
+        self._show_tools(tools)
+        self._fill(personality)
+        self._delete.setVisible(shipped is None and not is_new)
+        self._export.setVisible(not is_new)
+        self._ask("")
+        self.tell_problem("")
+        self._name.setFocus(Qt.FocusReason.OtherFocusReason)
+        self._name.selectAll()
+
+    def tell_problem(self, text: str) -> None:
+        """What was refused stays in the fields."""
+        self._problem.setText(text)
+        self._problem.setVisible(bool(text))
+
+    def _name_fields(self) -> None:
+        tokens = self._theme.tokens
+        self._name.setAccessibleName("Name")
+        self._name.setMaxLength(100)
+        self._prompt.setAccessibleName("System prompt")
+        self._prompt.setPlaceholderText(_PROMPT_HINT)
+        self._prompt.setTabChangesFocus(True)
+        self._prompt.setMinimumHeight(_PROMPT_HEIGHT)
+        self._prompt.setFont(self._theme.font(tokens.size_base, mono=True))
+        self._model.setAccessibleName("Model")
+        self._model.setPlaceholderText("the default model; or provider/model, such as openai/gpt-4.1")
+        self._thinking.setAccessibleName("Thinking level")
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        form = QFormLayout()
+        form.setHorizontalSpacing(tokens.space_wide)
+        form.setVerticalSpacing(tokens.space_normal)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        self._tool_row.setSpacing(tokens.space_wide)
+        form.addRow(TextLabel(self._theme, "Name"), self._name)
+        form.addRow(TextLabel(self._theme, "Prompt"), self._prompt)
+        form.addRow(TextLabel(self._theme, "Model"), self._model)
+        form.addRow(TextLabel(self._theme, "Tools"), self._tool_row)
+        form.addRow(TextLabel(self._theme, "Thinking"), self._thinking)
+        buttons, answer = QHBoxLayout(), QHBoxLayout()
+        for row in (buttons, answer):
+            row.setSpacing(tokens.space_close)
+        for button in (self._save, self._back):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        for button in (self._restore, self._export, self._delete):
+            buttons.addWidget(button)
+        answer.addWidget(self._question, 1)
+        answer.addWidget(self._yes)
+        answer.addWidget(self._no)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_normal)
+        column.addLayout(form)
+        column.addWidget(self._problem)
+        column.addLayout(buttons)
+        column.addLayout(answer)
+
+    def _connect(self) -> None:
+        self._name.textChanged.connect(self._on_changed)
+        self._prompt.textChanged.connect(self._on_changed)
+        self._model.textChanged.connect(self._on_changed)
+        self._thinking.currentIndexChanged.connect(self._on_changed)
+        self._save.clicked.connect(self._on_saved)
+        self._back.clicked.connect(self._on_back)
+        self._restore.clicked.connect(self._on_restored)
+        self._export.clicked.connect(self._on_exported)
+        self._delete.clicked.connect(self._on_delete_asked)
+        self._yes.clicked.connect(self._on_yes)
+        self._no.clicked.connect(self._on_no)
+
+    def _fill(self, personality: Personality) -> None:
+        self._name.setText(personality.name)
+        self._prompt.setPlainText(personality.system_prompt)
+        self._model.setText(personality.model)
+        self._thinking.setCurrentText(personality.thinking_level)
+        for name, box in self._tools.items():
+            box.setChecked(not personality.tools or name in personality.tools)
+        self._on_changed()
+
+    def _show_tools(self, tools: tuple[str, ...]) -> None:
+        while (item := self._tool_row.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+        self._tools = {}
+        for name in tools:
+            box = self._tools[name] = QCheckBox(name)
+            box.setAccessibleName(f"Tool: {name}")
+            box.toggled.connect(self._on_changed)
+            self._tool_row.addWidget(box)
+        self._tool_row.addStretch(1)
+
+    def _now(self) -> Personality:
+        """As the fields say. All tools are written as none, so that later ones are in too."""
+        chosen = tuple(name for name, box in self._tools.items() if box.isChecked())
+        return msgspec.structs.replace(
+            self._base,
+            name=self._name.text().strip(),
+            system_prompt=self._prompt.toPlainText(),
+            model=self._model.text().strip(),
+            tools=() if len(chosen) == len(self._tools) else chosen,
+            thinking_level=cast(ThinkingLevel, self._thinking.currentText()),
+        )
+
+    def _ask(self, what: str, question: str = "", yes: str = "", no: str = "") -> None:
+        self._asked = what
+        self._question.setText(question)
+        self._yes.setText(yes)
+        self._yes.setAccessibleName(yes)
+        self._no.setText(no)
+        self._no.setAccessibleName(no)
+        for widget in (self._question, self._yes, self._no):
+            widget.setVisible(bool(what))
+        if what:
+            self._no.setFocus()
+
+    def _on_changed(self) -> None:
+        now = self._now()
+        without_tools = bool(self._tools) and not any(box.isChecked() for box in self._tools.values())
+        self._save.setEnabled(bool(now.name) and not without_tools and (self._is_new or now != self._base))
+        self._restore.setVisible(self._shipped is not None and now != self._shipped)
+        self.tell_problem("Choose at least one tool." if without_tools else "")
+
+    def _on_saved(self) -> None:
+        self.kept.emit(self._now())
+
+    def _on_back(self) -> None:
+        if self._now() == self._base:
+            self.left.emit()
+        else:
+            self._ask("leave", "Leave without saving the changes?", "Discard changes", "Go on editing")
+
+    def _on_restored(self) -> None:
+        if self._shipped is not None:
+            self._fill(self._shipped)
+
+    def _on_exported(self) -> None:
+        self.exported.emit(self._now())
+
+    def _on_delete_asked(self) -> None:
+        question = f"Delete “{self._base.name}”? Agents that have it go on as the Assistant."
+        self._ask("delete", question, "Delete", "Keep it")
+
+    def _on_yes(self) -> None:
+        asked = self._asked
+        self._ask("")
+        if asked == "delete":
+            self.deleted.emit()
+        else:
+            self.left.emit()
+
+    def _on_no(self) -> None:
+        self._ask("")
+        self._name.setFocus()
