@@ -80,6 +80,7 @@ class Stores:
                 self.conversations.drop(conversation_id)
             case PersonalityUpdate() | PersonalityDeleted():
                 self.personalities.apply(event)
+                self.grants.apply(event)
             case GrantUpdate():
                 self.grants.apply(event)
             case TaskPlan():

@@ -48,7 +48,7 @@ class ListingView(QListView):
         self.clicked.connect(self._on_picked)
         self.activated.connect(self._on_picked)
         self.customContextMenuRequested.connect(self._on_menu_asked)
-        theme.changed.connect(self.viewport().update)
+        theme.changed.connect(self._on_theme_changed)
 
     @property
     def marked(self) -> Conversation | None:
@@ -101,6 +101,9 @@ class ListingView(QListView):
         conversation = self._model.at(index)
         if conversation is not None:
             self.opened.emit(conversation.id)
+
+    def _on_theme_changed(self) -> None:
+        self.viewport().update()
 
     def _on_menu_asked(self, place: QPoint) -> None:
         conversation = self._model.at(self.indexAt(place))

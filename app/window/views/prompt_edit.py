@@ -10,10 +10,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QWidget
 from app.window.views.brought import holds
 
 _MOST_LINES = 12
-# At each key Qt lays the whole line out anew: 40 ms for one of this length (measured).
-_LONGEST_LINE = 50_000
 _LONG_WORD = re.compile(r"\S{2000}")
-_TOO_LONG = "This text has a line of {:,} characters, which is too long to be written here. Attach it as a file."
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _STEPS: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
@@ -22,7 +19,7 @@ class PromptEdit(QPlainTextEdit):
     """`submitted` at Enter, `queued` at Alt+Enter, `recalled` at Up in an empty field.
 
     `walked` at Ctrl+Up (-1) and Ctrl+Down (1): to an older message and back. `brought` has the QMimeData of what is
-    pasted or dropped here and is no text; `refused` the words why a text was not taken.
+    pasted or dropped here and is no text, or too long a one.
     """
 
     submitted = Signal()
@@ -30,7 +27,6 @@ class PromptEdit(QPlainTextEdit):
     recalled = Signal()
     walked = Signal(int)
     brought = Signal(object)
-    refused = Signal(str)
     focused = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -55,11 +51,8 @@ class PromptEdit(QPlainTextEdit):
         return holds(source) or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:
-        longest = max(map(len, source.text().split("\n")))
         if holds(source):
             self.brought.emit(source)
-        elif longest > _LONGEST_LINE:
-            self.refused.emit(_TOO_LONG.format(longest))
         else:
             self._wrap_for(source.text())
             super().insertFromMimeData(source)
@@ -110,7 +103,7 @@ class PromptEdit(QPlainTextEdit):
         is_long = lines > _MOST_LINES
         bars = Qt.ScrollBarPolicy
         self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if is_long else bars.ScrollBarAlwaysOff)
-        margins = 2 * ceil(self.document().documentMargin()) + self.height() - self.viewport().height()
+        margins = 2 * ceil(self.document().documentMargin()) + self.height() - self.contentsRect().height()
         height = ceil(min(_MOST_LINES, lines) * QFontMetricsF(self.font()).lineSpacing()) + margins
         if height != self.height():
             self.setFixedHeight(height)

@@ -17,9 +17,9 @@ class FittingScroll(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.setViewport(QWidget())  # see TranscriptView
         self.setWidget(inner)
         inner.setAutoFillBackground(False)
-        self.viewport().setAutoFillBackground(False)
 
     def fit(self) -> None:
         self.updateGeometry()
