@@ -16,7 +16,7 @@ from app.window.accessible import install_roles
 from app.window.control import TaskControl
 from app.window.first_paint import first_paint
 from app.window.models import ModelStore
-from app.window.pasted import PastedPictures
+from app.window.pasted import PastedFiles
 from app.window.state import WindowState
 from app.window.stores.stores import Stores, make_stores
 from app.window.theme.theme import Theme
@@ -117,7 +117,7 @@ def build(application: QApplication, stores: Stores, paths: Paths, state: Window
     pulse = Pulse(theme, application)
     unread = UnreadStore(stores.tasks, state, lambda: desk.front_id)
     sidebar = SidebarView(stores, unread, theme, pulse)
-    pictures = PastedPictures(paths.attachments / "pasted")
+    pictures = PastedFiles(paths.attachments / "pasted")
     maker = PageMaker(stores, unread, models, state, theme, application.clipboard(), pictures)
     pages = PagesView(maker, theme, pulse)
     desk = Desk(pages, maker, theme)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from app.protocol.tasks import Task
 from app.window.models import ModelStore
-from app.window.pasted import PastedPictures
+from app.window.pasted import PastedFiles
 from app.window.theme.theme import Theme
 from app.window.views.conversation_view import ConversationView
 from app.window.views.queue_row import QueueRow
@@ -84,7 +84,7 @@ async def desk(application: QApplication, theme: Theme, home: Path, replies: Seq
         task = await engine.parts.start("Begin")
         store, _ = await engine.open(task.conversation_id)
         models = ModelStore(engine.stores.session)
-        pictures = PastedPictures(home / "data" / "attachments" / "pasted")
+        pictures = PastedFiles(home / "data" / "attachments" / "pasted")
         view = ConversationView(store, engine.stores, models, theme, application.clipboard(), pictures)
         view.resize(900, 700)
         view.show()

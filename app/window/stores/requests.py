@@ -16,6 +16,8 @@ from app.window.stores.tasks import TaskStore
 # The engine takes a frame of 1 MB as JSON; what is beside the text in it has the rest.
 _MOST_BYTES = 1000 * 1024
 _TOO_LONG = "This text is too long to be sent: at most 1,000 KB. Save it as a file and attach the file."
+_WITH_ANSWER = "This goes with my answer."
+_SEE = "See what is attached."
 _STARTING = "The task is just being started. Send this again in a moment."
 
 
@@ -51,7 +53,7 @@ class Requests(QObject):
     def send(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Answer the question that waits; else steer the task at work; else start one.
 
-        An answer is words alone: what is attached to it is named by its paths.
+        An answer is words alone: what is attached to it is read right after it.
         """
         give_back = self.give_back(text, attachments)
         if _is_too_long(text):
@@ -60,8 +62,7 @@ class Requests(QObject):
         question = next((ask for ask in self.waiting if ask.kind == "question"), None)
         task = self.task
         if question is not None:
-            answer = AskAnswerParams(ask_id=question.id, text="\n".join((text, *attachments)))
-            self._session.spawn(self._asks.settle(answer), give_back)
+            self._session.spawn(self._answer(question, text, attachments), give_back)
         elif task is not None and is_working(task):
             self._session.spawn(self._steer(_message(task, text, attachments)), give_back)
         else:
@@ -107,6 +108,15 @@ class Requests(QObject):
         if self.conversation_id is None:
             self.conversation_id = task.conversation_id
             self.stored.emit(task.conversation_id)
+
+    async def _answer(self, question: Ask, text: str, attachments: tuple[str, ...]) -> None:
+        """The files go first: the task goes on with the answer, and reads what waits before its next turn."""
+        task = self._tasks.get(question.task_id)
+        if attachments and task is not None and is_working(task):
+            await self._steer(_message(task, _WITH_ANSWER, attachments))
+        elif attachments:  # an interrupted task takes no message, so that they are only named
+            text = "\n".join((text, *attachments))
+        await self._asks.settle(AskAnswerParams(ask_id=question.id, text=text or _SEE))
 
     async def _steer(self, message: TaskMessageParams) -> None:
         await self._session.call(TASK_STEER, message)

@@ -6,10 +6,15 @@ from uuid import uuid4
 from app.protocol.agents import ThinkingLevel
 from app.protocol.tasks import ApproveMode, TaskMode, TaskStartParams
 
+_WITH_ADDRESS = "openai_compatible/"
+
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """None leaves it to the engine. `workspace` counts for a new conversation; `budget_usd` None is no limit."""
+    """None leaves it to the engine. `workspace` counts for a new conversation; `budget_usd` None is no limit.
+
+    `api_base` goes with a `model` of `openai_compatible`.
+    """
 
     model: str | None = None
     workspace: str | None = None
@@ -18,6 +23,7 @@ class TaskOptions:
     thinking_level: ThinkingLevel | None = None
     budget_usd: float | None = None
     personality_id: str | None = None
+    api_base: str | None = None
 
     def start(
         self,
@@ -34,6 +40,7 @@ class TaskOptions:
             sibling_of=sibling_of,
             attachments=attachments,
             model=self.model,
+            api_base=self.api_base if (self.model or "").startswith(_WITH_ADDRESS) else None,
             workspace=self.workspace if conversation_id is None else None,
             mode=self.mode,
             approve=self.approve,

@@ -48,13 +48,12 @@ class ComposerView(QFrame):
     """`extras` stands at the lower left: the choices of the next task.
 
     `submitted` and `queued` have the text and the paths of what is attached to it. `brought` has the QMimeData of
-    what is pasted or dropped into the text and is no text; `refused` the words why a text was not taken.
+    what is pasted or dropped into the text and is to be attached.
     """
 
     submitted = Signal(str, object)
     queued = Signal(str, object)
     brought = Signal(object)
-    refused = Signal(str)
     walked = Signal(int)
     stop_asked = Signal()
     recall_asked = Signal()
@@ -77,7 +76,6 @@ class ComposerView(QFrame):
         self._edit.queued.connect(self._on_queued)
         self._edit.recalled.connect(self.recall_asked)
         self._edit.brought.connect(self.brought)
-        self._edit.refused.connect(self.refused)
         self._edit.walked.connect(self.walked)
         self.attachments.changed.connect(self._show_mode)
         self._clip.clicked.connect(self._on_clip_clicked)
@@ -143,7 +141,8 @@ class ComposerView(QFrame):
         mode = self.mode
         face = _FACES[mode]
         self._edit.setPlaceholderText(self._placeholder())
-        self._edit.viewport().update()  # Qt leaves the old text standing there
+        if self._edit.isVisible():
+            self._edit.viewport().update()  # Qt leaves the old text standing there
         self._button.setText(face.text)
         self._button.setAccessibleName(face.text)
         self._button.setToolTip(face.tip)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.protocol.asks import Ask
 from app.window.models import ModelStore
-from app.window.pasted import PastedPictures
+from app.window.pasted import PastedFiles
 from app.window.rows import AskRow
 from app.window.state import Place
 from app.window.stores.conversation import ConversationStore
@@ -50,7 +50,7 @@ class ConversationView(QWidget):
         models: ModelStore,
         theme: Theme,
         clipboard: QClipboard,
-        pictures: PastedPictures,
+        pasted: PastedFiles,
     ) -> None:
         super().__init__()
         self.store = store
@@ -60,7 +60,7 @@ class ConversationView(QWidget):
         self._wanted: Place | None = None
         self.transcript = TranscriptView(store, theme, ConversationActions(store, models, clipboard, self))
         self.welcome = WelcomeView(models, theme)
-        self.foot = FootView(store, stores, models, theme, pictures)
+        self.foot = FootView(store, stores, models, theme, pasted)
         self.interrupted = Banner(theme)
         self._find_bar: FindBar | None = None
         self._find_place = QVBoxLayout()

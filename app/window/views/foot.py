@@ -4,8 +4,9 @@ from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.window.models import ModelStore
-from app.window.pasted import PastedPictures
+from app.window.pasted import PastedFiles
 from app.window.rows import UserRow
+from app.window.stores.context import ContextStore
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.requests import is_working
 from app.window.stores.stores import Stores
@@ -13,6 +14,7 @@ from app.window.stores.task_options import TaskOptions
 from app.window.theme.theme import Theme
 from app.window.views.brought import brought
 from app.window.views.composer import ComposerView, Situation
+from app.window.views.context_bar import ContextBar
 from app.window.views.offer import Offer
 from app.window.views.prompt_history import PromptHistory
 from app.window.views.queue_view import QueueView
@@ -36,16 +38,18 @@ class FootView(QWidget):
         stores: Stores,
         models: ModelStore,
         theme: Theme,
-        pictures: PastedPictures,
+        pasted: PastedFiles,
     ) -> None:
         super().__init__()
-        self._pictures = pictures
+        self._pasted = pasted
         self._store = store
         self._stores = stores
         self._models = models
         self._has_sent = False
         self._history = PromptHistory()
-        self.status = StatusLine(theme)
+        self._context = ContextStore(stores.session)
+        self.context = ContextBar(self._context, theme)
+        self.status = StatusLine(theme, self.context)
         self.queue = QueueView(store.queue, theme)
         self.choices = StartChoices(theme)
         self.composer = ComposerView(theme, self.choices)
@@ -74,6 +78,7 @@ class FootView(QWidget):
         """Show the newest task as it is now."""
         task = self._store.task
         self.status.show_task(task)
+        self._context.look_at(task)
         self.status.setVisible(task is not None)
         self.queue.show_entries()
         self._show_offer()
@@ -90,12 +95,13 @@ class FootView(QWidget):
         """Attach what was dropped or pasted."""
         thing = brought(mime)
         self.composer.attachments.add(thing.paths)
-        if thing.picture is None:
-            return
         try:
-            self.composer.attachments.add([self._pictures.keep(thing.picture)])
+            if thing.picture is not None:
+                self.composer.attachments.add([self._pasted.keep(thing.picture)])
+            elif thing.text:
+                self.composer.attachments.add([self._pasted.keep_text(thing.text)])
         except OSError as error:
-            self._store.requests.failed.emit(f"The picture could not be kept: {error.strerror}.")
+            self._store.requests.failed.emit(f"What was pasted could not be kept: {error.strerror}.")
 
     def _connect(self) -> None:
         store, composer = self._store, self.composer
@@ -109,10 +115,9 @@ class FootView(QWidget):
         composer.submitted.connect(self._on_submitted)
         composer.queued.connect(store.requests.follow_up)
         composer.brought.connect(self.take)
-        composer.refused.connect(store.requests.failed)
         composer.walked.connect(self._on_walked)
         composer.attachments.changed.connect(self._on_files_changed)
-        composer.attachments.dropped.connect(self._pictures.drop)
+        composer.attachments.dropped.connect(self._pasted.drop)
         composer.attachments.refused.connect(store.requests.failed)
         composer.attachments.folder_brought.connect(self._on_folder_brought)
         composer.stop_asked.connect(store.requests.stop)

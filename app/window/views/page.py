@@ -4,7 +4,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QClipboard
 
 from app.window.models import ModelStore
-from app.window.pasted import PastedPictures
+from app.window.pasted import PastedFiles
 from app.window.state import WindowState
 from app.window.stores.stores import Stores
 from app.window.stores.task_options import TaskOptions
@@ -128,7 +128,7 @@ class PageMaker(QObject):
         state: WindowState,
         theme: Theme,
         clipboard: QClipboard,
-        pictures: PastedPictures,
+        pasted: PastedFiles,
     ) -> None:
         super().__init__()
         self.stores = stores
@@ -137,7 +137,7 @@ class PageMaker(QObject):
         self._models = models
         self._theme = theme
         self.clipboard = clipboard
-        self._pictures = pictures
+        self._pasted = pasted
 
     def make(self, conversation_id: str) -> Page:
         """For "" one that has not begun."""
@@ -145,7 +145,7 @@ class PageMaker(QObject):
 
     def make_view(self, conversation_id: str) -> ConversationView:
         store = self.stores.open(conversation_id or None)
-        view = ConversationView(store, self.stores, self._models, self._theme, self.clipboard, self._pictures)
+        view = ConversationView(store, self.stores, self._models, self._theme, self.clipboard, self._pasted)
         kept = self.state.kept
         if not conversation_id:
             view.foot.choose(kept.options)

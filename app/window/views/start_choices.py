@@ -71,7 +71,8 @@ class StartChoices(QWidget):
             return
         self._followed = task.id
         self.options = TaskOptions(
-            model=None if task.model == self._offer.model else task.model,
+            model=None if task.model == self._offer.model and task.api_base is None else task.model,
+            api_base=task.api_base,
             workspace=task.workspace,
             mode=task.mode,
             approve=task.approve,
@@ -181,7 +182,7 @@ class StartChoices(QWidget):
         self._take(replace(self.options, workspace=folder))
 
     def _on_model_chosen(self, model: str) -> None:
-        self._take(replace(self.options, model=None if model == self._offer.model else model))
+        self._take(replace(self.options, model=None if model == self._offer.model else model, api_base=None))
 
     def _on_more_clicked(self) -> None:
         from app.window.views.choices_dialog import ChoicesDialog  # not needed at the start

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.protocol.engine import EmptyParams
 from app.protocol.wire import ENGINE_STATUS
-from app.window.rows import AskRow, EndRow, TextRow, ToolRow, UserRow
+from app.window.rows import AskRow, EndRow, FileRow, TextRow, ToolRow, UserRow
 from app.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
@@ -132,6 +132,22 @@ async def test_what_is_sent_starts_a_conversation_steers_the_task_at_work_and_st
         assert said == ["Count the files", "and the folders", "then rest"]
         store.requests.send("again")
         await until(lambda: mirror.kinds.count("End") == 2)
+
+
+async def test_files_that_go_with_an_answer_are_read_with_it(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "Which colour?"}),))
+    async with store_engine(tmp_path, ModelServer(turns=[question, DONE])) as engine:
+        task = await engine.parts.start("Paint it")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("Ask")
+        sample = tmp_path / "sample.txt"
+        sample.write_text("blue")
+        store.requests.send("like this", (str(sample),))
+        await mirror.until("End")
+        (answer,) = (row.ask.answer for row in mirror.rows if isinstance(row, AskRow))
+        assert answer == "like this"
+        assert [row.file.path for row in mirror.rows if isinstance(row, FileRow)] == [str(sample)]
+        assert str(sample) in str(engine.parts.model.requests[1].messages[-1]["content"])
 
 
 async def test_a_text_that_is_not_taken_is_given_back_with_the_reason(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.window.models import ModelStore
-from app.window.pasted import PastedPictures
+from app.window.pasted import PastedFiles
 from app.window.rows import FileRow, ImageRow
 from app.window.theme.theme import Theme
 from app.window.views.chip import AttachmentChip
@@ -93,6 +93,17 @@ async def test_text_is_pasted_as_text(person: Desk) -> None:
     assert (person.view.composer.text, chips(person)) == ("some words", [])
 
 
+async def test_a_text_too_long_to_be_written_in_is_attached_as_a_file(person: Desk) -> None:
+    mime = QMimeData()
+    mime.setText("x" * 60_000)
+    person.view.composer.field.insertFromMimeData(mime)
+    (path,) = map(Path, person.view.composer.attachments.paths)
+    assert (person.view.composer.text, path.suffix, path.stat().st_size) == ("", ".txt", 60_000)
+    (chip,) = person.view.composer.attachments.findChildren(AttachmentChip)
+    QTest.mouseClick(chip.button, Qt.MouseButton.LeftButton)
+    assert (chips(person), path.exists()) == ([], False)
+
+
 async def test_what_is_refused_keeps_the_text_and_its_files(person: Desk, tmp_path: Path) -> None:
     why: list[str] = []
     person.view.store.failed.connect(why.append)
@@ -127,7 +138,7 @@ async def test_a_folder_is_where_a_new_conversation_works_and_named_in_one_that_
     assert person.view.composer.text == str(folder)
     stores = person.engine.stores
     new = stores.open(None)
-    foot = FootView(new, stores, ModelStore(stores.session), theme, PastedPictures(tmp_path))
+    foot = FootView(new, stores, ModelStore(stores.session), theme, PastedFiles(tmp_path))
     foot.take(files(folder))
     assert (new.requests.options.workspace, foot.composer.text) == (str(folder), "")
     stores.close(new)

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -16,9 +17,11 @@ from app.window.stores.task_options import TaskOptions
 from app.window.theme.theme import Theme
 from app.window.views.choices_dialog import ChoicesDialog
 from app.window.views.offer import Offer
+from app.window.views.picker import PickerDialog
 from app.window.views.start_choices import StartChoices
 from tests.support.desk import Desk, desk, press
 from tests.support.model_server import Reply
+from tests.support.records import task
 from tests.support.until import until
 
 PEOPLE = (
@@ -55,6 +58,18 @@ def take(box: QComboBox, text: str) -> None:
     """As a person chooses in a box."""
     box.setCurrentIndex(box.findText(text))
     box.activated.emit(box.currentIndex())
+
+
+def test_the_next_task_goes_to_the_same_server_until_another_model_is_chosen(choices: StartChoices) -> None:
+    begun = msgspec.structs.replace(task(), model="openai_compatible/mine", api_base="http://127.0.0.1:9/v1")
+    choices.follow(begun)
+    assert choices.options.start("More", "c1").api_base == "http://127.0.0.1:9/v1"
+    choices.pick_model()
+    picker = choices.findChild(PickerDialog)
+    assert picker is not None
+    picker.chosen.emit("m/code")
+    params = choices.options.start("More", "c1")
+    assert (params.model, params.api_base) == ("m/code", None)
 
 
 def test_all_is_chosen_in_the_panel_and_what_is_unusual_stands_in_the_row(choices: StartChoices) -> None:
