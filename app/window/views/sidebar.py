@@ -1,5 +1,8 @@
 """The left side: search, what waits, what runs, and all conversations."""
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
@@ -8,7 +11,6 @@ from app.window.stores.stores import Stores
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.unread import UnreadStore
-from app.window.views.archive_view import ArchiveView
 from app.window.views.conversation_list import ConversationListView
 from app.window.views.inbox import InboxView
 from app.window.views.search_results import SearchResultsView
@@ -17,6 +19,9 @@ from app.window.widgets.fitting_scroll import FittingScroll
 from app.window.widgets.pulse import Pulse
 from app.window.widgets.search_field import SearchField
 from app.window.widgets.text_label import TextLabel
+
+if TYPE_CHECKING:
+    from app.window.views.archive_view import ArchiveView
 
 
 class SidebarView(QFrame):
@@ -46,7 +51,6 @@ class SidebarView(QFrame):
         self.inbox = InboxView(stores, unread, theme, pulse)
         self.list = ConversationListView(stores.conversations, theme)
         self.results = SearchResultsView(theme)
-        self.archive = ArchiveView(stores.conversations, theme)
         self.undo = UndoBanner(stores.conversations, theme)
         self._archived = push_button("Archived", "quiet")
         self._nothing = TextLabel(theme, "Your conversations will be listed here.", tone="muted", wrap=True)
@@ -59,6 +63,18 @@ class SidebarView(QFrame):
         self._connect()
         self._on_theme_changed()
         self._on_conversations_changed()
+
+    @cached_property
+    def archive(self) -> "ArchiveView":
+        """Made when it is first looked at: most starts do not."""
+        from app.window.views.archive_view import ArchiveView
+
+        archive = ArchiveView(self._stores.conversations, self._theme)
+        archive.opened.connect(self.opened)
+        archive.opened_behind.connect(self.opened_behind)
+        archive.left.connect(self._on_archive_left)
+        self._layers.addWidget(archive)
+        return archive
 
     def focus_panes(self) -> tuple[QWidget, ...]:
         """Where F6 stops."""
@@ -73,8 +89,8 @@ class SidebarView(QFrame):
         below.addWidget(self._nothing, 1)
         below.addWidget(self.list, 1)
         below.addWidget(self._archived, 0, Qt.AlignmentFlag.AlignLeft)
-        for layer in (self._home, self.results, self.archive):
-            self._layers.addWidget(layer)
+        self._layers.addWidget(self._home)
+        self._layers.addWidget(self.results)
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_close, tokens.space_close, tokens.space_close, tokens.space_tight)
         column.setSpacing(tokens.space_close)
@@ -95,12 +111,10 @@ class SidebarView(QFrame):
         self.inbox.stop_asked.connect(self.stop_asked)
         self.inbox.resized.connect(self._inbox_place.fit)
         self.inbox.reached.connect(self._on_entry_reached)
-        for place in (self.list, self.archive):
-            place.opened.connect(self.opened)
-            place.opened_behind.connect(self.opened_behind)
+        self.list.opened.connect(self.opened)
+        self.list.opened_behind.connect(self.opened_behind)
         self.results.opened.connect(self._on_result_opened)
         self.results.left.connect(self._on_results_left)
-        self.archive.left.connect(self._on_archive_left)
         self._archived.clicked.connect(self._on_archive_asked)
         self._stores.conversations.found.connect(self._on_found)
         self._stores.conversations.reset.connect(self._on_conversations_changed)
@@ -134,8 +148,9 @@ class SidebarView(QFrame):
             self._opens_first = True
 
     def _on_went_down(self) -> None:
-        targets: dict[QWidget | None, QWidget] = {self.results: self.results, self.archive: self.archive.list}
-        targets.get(self._layers.currentWidget(), self.list).setFocus(Qt.FocusReason.TabFocusReason)
+        here = self._layers.currentWidget()
+        target = self.list if here is self._home else self.results if here is self.results else self.archive.list
+        target.setFocus(Qt.FocusReason.TabFocusReason)
 
     def _on_result_opened(self, conversation_id: str, node_id: str) -> None:
         if node_id:
