@@ -8,6 +8,7 @@ from app.protocol.tasks import Task
 from app.window.theme.look import Tone
 from app.window.theme.theme import Theme
 from app.window.views.activity import activity_of
+from app.window.views.context_bar import ContextBar
 from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.state_dot import State, state_of
 from app.window.widgets.text_label import TextLabel
@@ -27,8 +28,8 @@ _TONES: dict[State, Tone] = {
 class StatusLine(QWidget):
     """Its clock runs only while a task does."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, theme: Theme, context: ContextBar) -> None:
+        super().__init__()
         self._task: Task | None = None
         self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
         self._figures = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
@@ -36,6 +37,7 @@ class StatusLine(QWidget):
         row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
         row.addWidget(self._activity, 1)
         row.addWidget(self._figures)
+        row.addWidget(context)
         self._clock = QTimer(self)
         self._clock.setInterval(_TICK_MS)
         self._clock.timeout.connect(self._on_tick)

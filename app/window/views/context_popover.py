@@ -1,0 +1,131 @@
+"""The parts of what a turn sent, as a bar and a list; closed by Esc or a click elsewhere."""
+
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from app.client.figures import count
+from app.protocol.context import ContextExplainResult, ContextPart, ContextShare
+from app.window.theme.look import set_look
+from app.window.theme.theme import Theme
+from app.window.widgets.text_label import TextLabel
+
+_WIDTH, _BAR, _SWATCH = 340, 10, 10
+_HOW = "The provider counted the whole. The parts are divided by their length."
+_HOW_OLD = "The provider counted the whole. What it was made of was not noted."
+_NAMES: dict[ContextPart, tuple[str, str, str]] = {
+    "system": ("Instructions", "", "muted"),
+    "tools": ("Tools", "tool", "syntax_keyword"),
+    "history": ("Messages", "message", "accent"),
+    "results": ("Results of tools", "result", "done_mark"),
+    "memory": ("Memory", "text", "waiting_mark"),
+}
+
+
+class ContextPopover(QFrame):
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self._theme = theme
+        set_look(self, "look", "popover")
+        self.setAccessibleName("Parts of the context")
+        self._title = TextLabel(theme, bold=True)
+        self._whole = TextLabel(theme, tone="muted", wrap=True)
+        self._bar = _SharesBar(theme)
+        self._rows = QWidget()
+        self._how = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
+        self._how.setWordWrap(True)
+        self.setFixedWidth(_WIDTH)
+        tokens = theme.tokens
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
+        self._column.setSpacing(tokens.space_close)
+        for part in (self._title, self._whole, self._bar, self._rows, self._how):
+            self._column.addWidget(part)
+
+    def show_parts(self, found: ContextExplainResult) -> None:
+        window = found.window_tokens
+        self._title.setText(f"Context of turn {found.turn}")
+        used = count(found.used_tokens, "token")
+        known = f"{used} of {window:,} that {found.model} can read" if window else f"{used}, sent to {found.model}"
+        self._whole.setText(known)
+        self._bar.show_shares(found.shares, window or found.used_tokens)
+        self._bar.setVisible(bool(found.shares))
+        self._how.setText(_HOW if found.shares else _HOW_OLD)
+        rows = self._made_rows(found)
+        self._column.replaceWidget(self._rows, rows)
+        self._rows.hide()
+        self._rows.deleteLater()
+        self._rows = rows
+
+    def open_above(self, button: QWidget) -> None:
+        """Its lower right corner at the button's upper one."""
+        self.adjustSize()
+        corner = button.mapToGlobal(QPoint(button.width(), 0))
+        self.move(corner - QPoint(self.width(), self.height() + self._theme.tokens.space_tight))
+        self.show()
+        self.setFocus()
+
+    def _made_rows(self, found: ContextExplainResult) -> QWidget:
+        rows = QWidget()
+        grid = QGridLayout(rows)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(self._theme.tokens.space_close)
+        grid.setVerticalSpacing(self._theme.tokens.space_tight)
+        grid.setColumnStretch(1, 1)
+        for place, share in enumerate(found.shares):
+            name, noun, colour = _NAMES[share.part]
+            items = count(share.items, noun) if noun else ""
+            grid.addWidget(_Swatch(self._theme, colour), place, 0)
+            grid.addWidget(TextLabel(self._theme, name), place, 1)
+            grid.addWidget(TextLabel(self._theme, items, tone="muted"), place, 2, Qt.AlignmentFlag.AlignRight)
+            tokens = TextLabel(self._theme, f"{share.tokens:,}")
+            tokens.setAccessibleName(f"{name}: {count(share.tokens, 'token')}")
+            grid.addWidget(tokens, place, 3, Qt.AlignmentFlag.AlignRight)
+        return rows
+
+
+class _Swatch(QWidget):
+    def __init__(self, theme: Theme, colour: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self._colour = colour
+        self.setFixedSize(_SWATCH, _SWATCH)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(self._theme.colour(self._colour)))
+        painter.drawRoundedRect(QRectF(self.rect()), 3, 3)
+
+
+class _SharesBar(QWidget):
+    """What is free stays empty."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._shares: tuple[ContextShare, ...] = ()
+        self._whole = 1
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_shares(self, shares: tuple[ContextShare, ...], whole: int) -> None:
+        self._shares = shares
+        self._whole = max(whole, sum(share.tokens for share in shares), 1)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(_WIDTH, _BAR)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        outline = QPainterPath()
+        outline.addRoundedRect(QRectF(self.rect()), _BAR / 2, _BAR / 2)
+        painter.setClipPath(outline)
+        painter.fillRect(self.rect(), QColor(self._theme.tokens.pressed))
+        left = 0.0
+        for share in self._shares:
+            wide = self.width() * share.tokens / self._whole
+            painter.fillRect(QRectF(left, 0, wide, _BAR), QColor(self._theme.colour(_NAMES[share.part][2])))
+            left += wide
