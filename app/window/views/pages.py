@@ -3,7 +3,7 @@
 import itertools
 from functools import partial
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.protocol.tasks import Task
@@ -36,6 +36,8 @@ class PagesView(QWidget):
         self.tabs = TabsView(theme, pulse)
         self._stack = QStackedWidget()
         self._list = IconButton(theme, "chevron-down", "All tabs")
+        # While the bar is laid out its neighbour cannot come: it would get no room.
+        self._soon = QTimer(self, singleShot=True, interval=0)
         self._lay_out(theme)
         self._connect()
 
@@ -187,7 +189,8 @@ class PagesView(QWidget):
         tabs.close_asked.connect(self.close_tab)
         tabs.menu_asked.connect(self._on_menu_asked)
         tabs.out_asked.connect(self._on_out_asked)
-        tabs.resized.connect(self._on_tabs_resized)
+        tabs.resized.connect(self._soon.start)
+        self._soon.timeout.connect(self._on_tabs_settled)
         tabs.tabMoved.connect(self._keep)
         self._list.clicked.connect(self.open_list)
         stores.tasks.taskUpdate.connect(self._on_task_update)
@@ -239,7 +242,7 @@ class PagesView(QWidget):
     def _on_out_asked(self, key: str) -> None:
         self.own_window_asked.emit(self._pages[key])
 
-    def _on_tabs_resized(self) -> None:
+    def _on_tabs_settled(self) -> None:
         """The room of the button counts as taken in any case: else it would come and go without end."""
         self._list.setVisible(self.tabs.overflow(self.width() - self._list.sizeHint().width()))
 

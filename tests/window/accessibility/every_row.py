@@ -1,0 +1,41 @@
+"""A conversation with each kind of row in each of its states."""
+
+from typing import get_args
+
+from app.protocol.blocks import FileBlock
+from app.window.rows import AskRow, EditRow, FileRow, ForkRow, OpenEndRow, Row
+from tests.support.asks import APPROVAL, LIMIT, QUESTION
+from tests.support.rows import end, image, node, notice, reply, thinking, tool, user
+
+_DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-total = 1\n+total = 2\n"
+_TABLE = "| file | lines |\n|---|---:|\n| basket.py | 24 |"
+
+
+def every_row() -> list[Row]:
+    rows: list[Row] = [
+        user("What is wrong with `the discount`?", "u1"),
+        ForkRow("f1", 2, 3, "n1", "n3", is_user=True, locked=False),
+        thinking("I should look at the tests first.", "th1"),
+        reply("An answer with [a link](https://example.org), **bold** and `code`.\n\n> a quote", "r1", step=1),
+        reply("```python\ndef total(prices):  # all of them\n    return sum(prices, 0.5)\n```", "r2"),
+        reply(_TABLE, "r3"),
+        tool("shell", {"command": "pytest -q"}, "12 passed", "t1", summary="exit 0"),
+        tool("shell", {"command": "false"}, "it broke", "t2", summary="exit 1", is_error=True),
+        tool("shell", {"command": "sleep 9"}, None, "t3", output="so far"),
+        tool("shell", {"command": "make"}, None, "t4", waiting=True),
+        tool("edit_file", {"path": "x.py"}, "edited", "t5", details={"diff": _DIFF, "path": "x.py"}),
+        image(key="i1"),
+        FileRow("fi1", node("n5"), FileBlock(path="/tmp/notes.txt", name="notes.txt", size=120)),
+        *(notice(kind, f"A remark: {kind}.", f"no_{kind}") for kind in ("info", "error")),
+        AskRow("a1", QUESTION),
+        AskRow("a2", APPROVAL, (APPROVAL,)),
+        AskRow("a3", LIMIT),
+        user("Do it again", "u2"),
+        EditRow("e1", node("n6", "Do it", "user"), "Do it otherwise"),
+        end("completed", summary="All is **done**.", key="en1"),
+        end("manual_stop", key="en2"),
+        end("error", error="The provider answers 500.", key="en3"),
+        OpenEndRow("o1", ("n7",)),
+    ]
+    assert {type(row) for row in rows} == set(get_args(Row))
+    return rows

@@ -1,0 +1,141 @@
+"""The accessibility tree of a window, as a screen reader walks it: each control with its role, name and place."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QAccessible, QAccessibleInterface
+from PySide6.QtWidgets import QAbstractButton, QAbstractScrollArea, QLineEdit, QListView, QToolButton, QWidget
+
+from app.window.views.picker import PickerDialog
+from app.window.views.tabs import TabsView
+
+_ROLE = QAccessible.Role
+_NO_ROLE = (_ROLE.NoRole, _ROLE.Client, _ROLE.Border, _ROLE.Pane, _ROLE.Grouping, _ROLE.LayeredPane)
+_CONTROLS = frozenset(
+    {
+        _ROLE.Button,
+        _ROLE.ButtonMenu,
+        _ROLE.ButtonDropDown,
+        _ROLE.CheckBox,
+        _ROLE.RadioButton,
+        _ROLE.ComboBox,
+        _ROLE.EditableText,
+        _ROLE.SpinBox,
+        _ROLE.Slider,
+        _ROLE.Link,
+        _ROLE.List,
+        _ROLE.Tree,
+        _ROLE.Table,
+        _ROLE.PageTabList,
+    }
+)
+_MEMBERS = frozenset(
+    {_ROLE.ListItem, _ROLE.PageTab, _ROLE.TreeItem, _ROLE.Cell, _ROLE.RowHeader, _ROLE.ColumnHeader, _ROLE.MenuItem}
+)
+"""What arrow keys reach within a group that Tab reaches."""
+
+_TEXTS = _CONTROLS | _MEMBERS | {_ROLE.StaticText}
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """`widget` is None for a part of one, such as an entry of a list. `place` is in the window, cut to what is seen."""
+
+    role: QAccessible.Role
+    name: str
+    widget: QWidget | None
+    place: QRect
+    enabled: bool
+    takes_keyboard: bool
+    read_only: bool
+
+    @property
+    def is_control(self) -> bool:
+        """Something a person does something with, not a member of a group that is one itself."""
+        return self.role in _CONTROLS or (self.takes_keyboard and self.role not in (*_MEMBERS, _ROLE.StaticText))
+
+    @property
+    def has_role(self) -> bool:
+        return self.role not in _NO_ROLE
+
+    @property
+    def has_text(self) -> bool:
+        return self.role in _TEXTS
+
+    @property
+    def is_icon(self) -> bool:
+        return isinstance(self.widget, QAbstractButton) and not self.widget.text()
+
+    @property
+    def is_only_read(self) -> bool:
+        """A text that Tab passes by on purpose: all of it is in view, or it is opened elsewhere."""
+        widget = self.widget
+        return widget is not None and self.read_only and not widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+
+    @property
+    def words(self) -> str:
+        """For a finding."""
+        return words_of(self.widget) if self.widget is not None else f"part {self.role.name} “{self.name[:60]}”"
+
+
+def words_of(widget: QWidget) -> str:
+    interface = QAccessible.queryAccessibleInterface(widget)
+    name = " ".join(interface.text(QAccessible.Text.Name).split())
+    return f"{type(widget).__name__} {interface.role().name} “{name[:60]}”"
+
+
+def elements(window: QWidget) -> list[Element]:
+    """All that is seen of a window, from the top of its tree."""
+    return list(_below(QAccessible.queryAccessibleInterface(window), window, window))
+
+
+def is_part_of_another(widget: QWidget | None) -> bool:
+    """What has another way by keyboard: Esc clears a field, Ctrl+W and Delete close a tab, arrows typed in the field
+    above a picker's list go through it."""
+    parent = widget.parent() if widget is not None else None
+    is_button = isinstance(widget, QToolButton) and isinstance(parent, QLineEdit | TabsView)
+    return is_button or (isinstance(widget, QListView) and isinstance(parent, PickerDialog))
+
+
+def _below(interface: QAccessibleInterface, nearest: QWidget, window: QWidget) -> Iterator[Element]:
+    thing = interface.object()
+    widget = thing if isinstance(thing, QWidget) else None
+    if widget is not None and (not widget.isVisible() or widget.window() is not window):
+        return
+    nearest = widget or nearest
+    place = _place(interface, widget, nearest, window)
+    if not place.isEmpty():
+        yield _element(interface, widget, place)
+        for number in range(interface.childCount()):
+            child = interface.child(number)
+            if child is not None and child.isValid():  # pyright: ignore[reportUnnecessaryComparison] -- Qt gives None
+                yield from _below(child, nearest, window)
+
+
+def _element(interface: QAccessibleInterface, widget: QWidget | None, place: QRect) -> Element:
+    state = interface.state()
+    return Element(
+        interface.role(),
+        interface.text(QAccessible.Text.Name),
+        widget,
+        place,
+        not state.disabled,  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out its fields
+        bool(state.focusable),  # pyright: ignore[reportAttributeAccessIssue] -- the same
+        bool(state.readOnly),  # pyright: ignore[reportAttributeAccessIssue] -- the same
+    )
+
+
+def _place(interface: QAccessibleInterface, widget: QWidget | None, nearest: QWidget, window: QWidget) -> QRect:
+    """In the window, without what an ancestor cuts off."""
+    if widget is window:
+        return window.rect()
+    screen = interface.rect()
+    place = QRect(window.mapFromGlobal(screen.topLeft()), screen.size())
+    around = widget.parentWidget() if widget is not None else nearest
+    if isinstance(around, QAbstractScrollArea) and widget is None:
+        around = around.viewport()
+    while isinstance(around, QWidget) and around is not window:
+        place = place.intersected(QRect(around.mapTo(window, around.rect().topLeft()), around.size()))
+        around = around.parentWidget()
+    return place.intersected(window.rect())

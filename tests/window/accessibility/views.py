@@ -1,0 +1,196 @@
+"""Every view of the window, each with what brings it before a person. A new view is one more line in VIEWS."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import get_args
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QDialog, QListView, QVBoxLayout, QWidget
+
+from app.window.attention.quick_dialog import QuickDialog
+from app.window.attention.quit_dialog import QuitDialog
+from app.window.attention.quitting import QuitStore
+from app.window.attention.tray_menu import TrayMenu
+from app.window.blocks.line_button import LineButton
+from app.window.theme.look import push_button
+from app.window.transcript.view import TranscriptView
+from app.window.views.actions import ActionName
+from app.window.views.choices_dialog import ChoicesDialog
+from app.window.views.delete_dialog import DeleteDialog
+from app.window.views.leave_dialog import LeaveDialog
+from app.window.views.picker import PickerDialog
+from app.window.views.settings.dialog import PageName, SettingsDialog
+from app.window.views.shortcut_sheet import ShortcutDialog
+from tests.support.desk import press
+from tests.support.rows import KeptActions, RowList
+from tests.support.until import until
+from tests.window.accessibility.every_row import every_row
+from tests.window.accessibility.office import Office, top
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`open` gives the window that it is in, ready to be walked."""
+
+    name: str
+    open: Callable[[Office], Awaitable[QWidget]]
+
+
+async def _first_run(office: Office) -> QWidget:
+    office.window.on_action("new_task")
+    return office.window
+
+
+async def _draft(office: Office) -> QWidget:
+    file = office.home / "notes.txt"
+    file.write_text("a line")
+    office.window.on_action("new_task")
+    QTest.keyClicks(office.front.composer.field, "Read this")
+    office.front.composer.attachments.add([str(file)])
+    return office.window
+
+
+async def _branches(office: Office) -> QWidget:
+    view = await office.open(office.told)
+    if not view.tree.panes:
+        office.window.on_action("tree")
+    places = view.tree.findChildren(QListView)
+    await until(lambda: any(place.isVisible() for place in places))
+    return office.window
+
+
+async def _find(office: Office) -> QWidget:
+    view = await office.open(office.told)
+    view.open_find()
+    QTest.keyClicks(office.window.focusWidget(), "red")
+    return office.window
+
+
+async def _conversation(office: Office, which: str) -> QWidget:
+    await office.open({"busy": office.busy, "asking": office.asking, "approving": office.approving}[which])
+    return office.window
+
+
+async def _search(office: Office) -> QWidget:
+    sidebar = office.window.sidebar
+    QTest.keyClicks(sidebar.search, "sugar")
+    await until(sidebar.results.isVisible)
+    return office.window
+
+
+async def _archive(office: Office) -> QWidget:
+    sidebar = office.window.sidebar
+    press(sidebar, "Archived")
+    await until(lambda: office.engine.stores.conversations.archived.count() > 0 and sidebar.archive.list.isVisible())
+    return office.window
+
+
+async def _narrow(office: Office) -> QWidget:
+    await office.open(office.approving)
+    office.window.resize(700, 600)
+    return office.window
+
+
+async def _choices(office: Office) -> QWidget:
+    office.window.on_action("new_task")
+    QTest.mouseClick(office.front.foot.choices.more_button, Qt.MouseButton.LeftButton)
+    return top(ChoicesDialog)
+
+
+async def _action(office: Office, name: ActionName, kind: type[QDialog]) -> QWidget:
+    office.window.on_action(name)
+    return top(kind)
+
+
+async def _settings(office: Office, page: PageName) -> QWidget:
+    office.window.dialogs.open_settings(page)
+    return top(SettingsDialog)
+
+
+async def _quick(office: Office) -> QWidget:
+    dialog = QuickDialog(office.theme)
+    office.keep(dialog)
+    dialog.show_with("Half a thought", "in a new folder")
+    dialog.open_on(office.window.screen())
+    dialog.tell_started("Count the files")
+    return dialog
+
+
+async def _quit(office: Office) -> QWidget:
+    dialog = QuitDialog(QuitStore(office.engine.stores), office.theme, office.window)
+    dialog.show()
+    return dialog
+
+
+async def _leave(office: Office) -> QWidget:
+    dialog = LeaveDialog(2, office.window)
+    office.keep(dialog)
+    dialog.show()
+    return dialog
+
+
+async def _delete(office: Office) -> QWidget:
+    dialog = DeleteDialog("A title", 3, 1, office.window)
+    dialog.show()
+    return dialog
+
+
+async def _own_window(office: Office) -> QWidget:
+    await office.open(office.asking)
+    office.window.on_action("own_window")
+    return office.window.desk.windows[0]
+
+
+async def _tray(office: Office) -> QWidget:
+    menu = TrayMenu(office.engine.stores)
+    office.keep(menu)
+    menu.popup(office.window.pos())
+    return menu
+
+
+async def _every_row(office: Office, closed: bool) -> QWidget:
+    window, view = QWidget(), TranscriptView(RowList(every_row()), office.theme, KeptActions())
+    office.keep(window)
+    column = QVBoxLayout(window)
+    column.addWidget(view)
+    column.addWidget(push_button("Below"))
+    window.resize(800, 4_000)
+    window.show()
+    if not closed:
+        for line in view.findChildren(LineButton):
+            if line.isEnabled():
+                line.click()
+        view.settle()
+    return window
+
+
+_PAGES: tuple[PageName, ...] = get_args(PageName)
+
+VIEWS = (
+    View("the first run", _first_run),
+    View("a draft with a file", _draft),
+    View("branches and their tree", _branches),
+    View("find in a conversation", _find),
+    *(
+        View(f"the one that is {which}", partial(_conversation, which=which))
+        for which in ("busy", "asking", "approving")
+    ),
+    View("search results", _search),
+    View("the archive", _archive),
+    View("a narrow window", _narrow),
+    View("choices for the next task", _choices),
+    View("the palette", partial(_action, name="palette", kind=PickerDialog)),
+    View("all tabs", partial(_action, name="all_tabs", kind=PickerDialog)),
+    View("the sheet of shortcuts", partial(_action, name="shortcuts", kind=ShortcutDialog)),
+    *(View(f"settings: {page}", partial(_settings, page=page)) for page in _PAGES),
+    View("a quick task", _quick),
+    View("quit", _quit),
+    View("leave", _leave),
+    View("delete", _delete),
+    View("the tray's menu", _tray),
+    View("every kind of row, closed", partial(_every_row, closed=True)),
+    View("every kind of row, open", partial(_every_row, closed=False)),
+    View("a window of its own", _own_window),
+)
