@@ -46,6 +46,9 @@ def tokens(usage: Usage) -> str:
 
 
 def elapsed(task: Task) -> float:
+    """Seconds since its start; of an interrupted one those it worked: nothing runs that a clock could measure."""
+    if task.status == "interrupted":
+        return task.worked_s
     return ((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds()
 
 

@@ -28,7 +28,7 @@ class QuitStore(QObject):
 
     def at_work(self) -> tuple[Task, ...]:
         """What an end of the engine would cut off; an interrupted task is cut off already."""
-        return tuple(task for task in self._stores.tasks.running() if task.status != "interrupted")
+        return self._stores.tasks.running()
 
     def end_all(self) -> None:
         self._stores.session.spawn(self._end_all())

@@ -28,9 +28,12 @@ class TaskStore(QObject):
         return self._newest.get(conversation_id)
 
     def running(self) -> tuple[Task, ...]:
-        """Those that have not ended, interrupted ones too; the one started last comes first."""
-        open_ones = [task for task in self._tasks.values() if task.ended_at is None]
-        return tuple(sorted(open_ones, key=_started, reverse=True))
+        """Those at work or waiting; the one started last comes first."""
+        return tuple(task for task in self._open() if task.status != "interrupted")
+
+    def interrupted(self) -> tuple[Task, ...]:
+        """Those whose engine ended, to be resumed; the one started last comes first."""
+        return tuple(task for task in self._open() if task.status == "interrupted")
 
     def put(self, task: Task) -> None:
         """Take a state that the engine sent."""
@@ -46,11 +49,14 @@ class TaskStore(QObject):
     def put_snapshot(self, tasks: Iterable[Task]) -> None:
         """Take those of a snapshot of everything, which names all that have not ended."""
         known = {task.id: task for task in tasks}
-        for task in self.running():
+        for task in self._open():
             if task.id not in known:  # it is of an engine whose record is gone
                 self._drop(task)
         for task in known.values():
             self.put(task)
+
+    def _open(self) -> list[Task]:
+        return sorted((task for task in self._tasks.values() if task.ended_at is None), key=_started, reverse=True)
 
     def _forget_old(self) -> None:
         if len(self._tasks) <= 2 * _MOST_ENDED:

@@ -1,4 +1,4 @@
-"""What waits for the person, what has finished and what runs, of all conversations, on top of the sidebar."""
+"""What waits, was interrupted, has finished and runs, of all conversations, on top of the sidebar."""
 
 from functools import partial
 
@@ -29,6 +29,7 @@ class InboxView(QWidget):
 
     opened = Signal(str)
     stop_asked = Signal(str)
+    resume_asked = Signal(str)
     resized = Signal()
     reached = Signal(QWidget)
 
@@ -39,9 +40,10 @@ class InboxView(QWidget):
         self._theme = theme
         self._pulse = pulse
         self._waiting = InboxSection("Waiting for you", self._make_row, theme)
+        self._interrupted = InboxSection("Interrupted", self._make_row, theme, "Resume all")
         self._finished = InboxSection("Finished", self._make_row, theme, "Clear")
         self._running = InboxSection("Running", self._make_row, theme)
-        self._sections = (self._waiting, self._finished, self._running)
+        self._sections = (self._waiting, self._interrupted, self._finished, self._running)
         self._pause = QTimer(self)
         self._pause.setSingleShot(True)
         self._pause.setInterval(_PAUSE_MS)
@@ -75,6 +77,7 @@ class InboxView(QWidget):
             self._unread.changed,
         ):
             signal.connect(self._on_changed)
+        self._interrupted.clear_asked.connect(self._on_resume)
         self._finished.clear_asked.connect(self._unread.dismiss_all)
 
     def _on_changed(self) -> None:
@@ -84,10 +87,15 @@ class InboxView(QWidget):
     def _show(self) -> None:
         groups = self._stores.asks.groups()
         asking = {ask.task_id for group in groups for ask in group}
-        running = [task for task in self._stores.tasks.running() if task.id not in asking]
+        tasks = self._stores.tasks
+        running, interrupted = (
+            [self._of_running(task) for task in some if task.id not in asking]
+            for some in (tasks.running(), tasks.interrupted())
+        )
         self._waiting.show_entries([self._of_asks(group) for group in groups])
         self._finished.show_entries([self._of_finished(task) for task in self._unread.finished()])
-        self._running.show_entries([self._of_running(task) for task in running])
+        self._running.show_entries(running)
+        self._interrupted.show_entries(interrupted)
         self._lay_out_now()
 
     def _lay_out_now(self) -> None:
@@ -144,6 +152,11 @@ class InboxView(QWidget):
             self._unread.dismiss(row.entry.task_id)
         else:
             self.stop_asked.emit(row.entry.task_id)
+
+    def _on_resume(self) -> None:
+        """All of them: one alone is resumed in its conversation."""
+        for task in self._stores.tasks.interrupted():
+            self.resume_asked.emit(task.id)
 
     def _on_decided(self, row: InboxRow, allow: bool) -> None:
         self._stores.asks.answer_all(row.entry.key, allow=allow)

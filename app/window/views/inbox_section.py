@@ -14,7 +14,7 @@ _MOST_ROWS = 6
 
 
 class InboxSection(QWidget):
-    """Nothing at all while it has no entry. `clear_asked` by the button in its heading, which `clear` names."""
+    """Nothing at all while it has no entry. `clear_asked` by the button in its heading, named `clear`: for all."""
 
     clear_asked = Signal()
     resized = Signal()
@@ -35,6 +35,7 @@ class InboxSection(QWidget):
         top.addWidget(self._heading, 1)
         if clear:
             button = push_button(clear, "quiet")
+            button.setAccessibleName(f"{clear}: {title.lower()}")
             button.clicked.connect(self.clear_asked)
             top.addWidget(button)
         self._column = QVBoxLayout(self)

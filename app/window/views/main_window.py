@@ -194,6 +194,7 @@ class MainWindow(QMainWindow):
         self.sidebar.hit_opened.connect(self._on_hit_opened)
         self.sidebar.new_asked.connect(self.desk.new)
         self.sidebar.stop_asked.connect(self._control.stop)
+        self.sidebar.resume_asked.connect(self._control.resume)
         self._maker.resume_asked.connect(self._control.resume)
         self._maker.providers_asked.connect(self.dialogs.open_providers)
         self._maker.tour_asked.connect(self._tour.play)

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 class SidebarView(QFrame):
     """Asks for a conversation with `opened` and `opened_behind`, for a node of one with `hit_opened`.
 
-    `hit_opened` also gives what was searched. `stop_asked` and `new_asked` are what they say.
+    `hit_opened` also gives what was searched. `stop_asked`, `resume_asked` and `new_asked` are what they say.
     """
 
     opened = Signal(str)
     opened_behind = Signal(str)
     hit_opened = Signal(str, str, str)
     stop_asked = Signal(str)
+    resume_asked = Signal(str)
     new_asked = Signal()
 
     def __init__(self, stores: Stores, unread: UnreadStore, theme: Theme, pulse: Pulse) -> None:
@@ -109,6 +110,7 @@ class SidebarView(QFrame):
         self.new.clicked.connect(self.new_asked)
         self.inbox.opened.connect(self.opened)
         self.inbox.stop_asked.connect(self.stop_asked)
+        self.inbox.resume_asked.connect(self.resume_asked)
         self.inbox.resized.connect(self._inbox_place.fit)
         self.inbox.reached.connect(self._on_entry_reached)
         self.list.opened.connect(self.opened)

@@ -204,3 +204,19 @@ async def test_rows_are_touched_only_when_what_they_show_has_changed(
     inbox.resized.connect(lambda: resized.append(True))
     await until(lambda: bool(resized))
     assert row.entry is entry
+
+
+async def test_what_was_interrupted_stands_by_itself_and_is_resumed_at_once(
+    engine: EngineServer, stores: Stores, inbox: InboxView
+) -> None:
+    resumed: list[str] = []
+    inbox.resume_asked.connect(resumed.append)
+    for task_id in ("t1", "t2"):
+        engine.log.publish(TaskUpdate(task=msgspec.structs.replace(task(task_id), status="interrupted", worked_s=4.0)))
+    engine.log.publish(TaskUpdate(task=task("t3")))
+    await until(lambda: len(inbox.rows) == 3)
+    headings = [label.text() for label in inbox.findChildren(QLabel) if label.isVisible() and "(" in label.text()]
+    assert headings == ["Interrupted (2)", "Running (1)"]
+    next(button for button in inbox.findChildren(QPushButton) if button.text() == "Resume all").click()
+    assert sorted(resumed) == ["t1", "t2"]
+    assert [one.id for one in stores.tasks.running()] == ["t3"]
