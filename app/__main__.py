@@ -16,11 +16,15 @@ _WINDOWS: tuple[list[str], ...] = ([], ["window"], ["window", "--new"], ["quick"
 
 def main() -> int:
     arguments = sys.argv[1:]
-    # Only one of the three is imported: each has its own start time to keep.
+    # Only one of them is imported: each has its own start time to keep.
     if arguments[:1] == ["engine"] and not {"--stop", "-h", "--help"} & set(arguments):
         from app.engine.main import main as engine
 
         return engine(arguments[1:])
+    if arguments == ["watchdog"]:
+        from app.engine.tools.watchdog_child import main as watchdog
+
+        return watchdog()
     if arguments in _WINDOWS:
         reason = no_window(os.environ)
         if reason is None:

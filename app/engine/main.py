@@ -39,6 +39,7 @@ from app.engine.storage import commands, personalities
 from app.engine.storage.daily import DailyCopies
 from app.engine.storage.database import Database
 from app.engine.storage.engines import sqlite_url
+from app.engine.tools import watchdog
 from app.engine.tools.orphans import reap_orphans
 from app.paths import Paths, default_paths
 from app.protocol.endpoint import Endpoint
@@ -86,6 +87,7 @@ async def _serve(paths: Paths, port: int) -> None:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, end.set)
         stack.callback(reap_orphans(loop))
+        stack.callback(watchdog.keep())
         services = await open_services(paths, end.set, stack)
         await _listen(services, listener, stack)
         # What is there now stays for good: the collector need not look at it again.

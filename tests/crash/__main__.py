@@ -1,6 +1,7 @@
 """`make crash`: kills N engines and prints what came of it, in one line. The seed repeats a run."""
 
 import asyncio
+import logging
 import random
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from tests.crash.run import crash
 
 
 def main() -> None:
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # clients that die are what this is about
     count = int(sys.argv[1])
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="errand-crash-"))

@@ -1,7 +1,9 @@
 """A data directory whose engine is killed again and again while a person starts, resumes and answers."""
 
 import asyncio
+import os
 import random
+import signal
 import sqlite3
 import sys
 from contextlib import suppress
@@ -59,11 +61,10 @@ class Lives:
             await self._work_until_death(process, kill_after_s, ends=not doom and kill_after_s is None)
         else:
             self.in_start += 1
-        if process.returncode is None and (doom or kill_after_s is not None):
-            with suppress(ProcessLookupError):
-                process.kill()
-        elif process.returncode is None:
-            process.terminate()
+        last = signal.SIGKILL if doom or kill_after_s is not None else signal.SIGTERM
+        # Not `process.kill`: where it finds the process dead it takes the exit code away from `wait`.
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, last)
         code = await process.wait()
         self.doomed += code == -9
         assert code in (0, -9), f"the engine ended with {code}; see {self.home}/logs"

@@ -44,6 +44,10 @@ def marks_of(task_id: str) -> tuple[Mark, ...]:
     return tuple(_by_task.get(task_id, ()))
 
 
+def all_marks() -> tuple[Mark, ...]:
+    return tuple(mark for marks in _by_task.values() for mark in marks)
+
+
 def forget(mark: Mark) -> None:
     """Free the mark's number; to be called when no process has it."""
     if mark.number not in _numbers:

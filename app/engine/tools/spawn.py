@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.engine.tools import watchdog
 from app.engine.tools.marks import Mark, stamped
 from app.engine.tools.pipe import Pipe
 from app.engine.tools.process_table import children_of, has_proc
@@ -29,10 +30,14 @@ def may_have_left(pid: int) -> bool:
     try:
         os.killpg(pid, 0)
     except ProcessLookupError:
-        return not has_proc() or any(child not in _watched for child in children_of(os.getpid()))
+        return not has_proc() or any(_is_left(child) for child in children_of(os.getpid()))
     except PermissionError:
         pass
     return True
+
+
+def _is_left(child: int) -> bool:
+    return child not in _watched and not watchdog.is_watchdog(child)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ def start(
     This blocks until the program is loaded, about 0.5 ms: `Popen` uses vfork as long as nothing must run between fork
     and exec, so the marks are laid on the engine for that moment instead.
     """
+    watchdog.tell(mark)
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     try:

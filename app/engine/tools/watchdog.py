@@ -1,0 +1,97 @@
+"""The engine's side of its watchdog: a small process that ends the tools' processes when the engine is killed.
+
+It is started with the first tool's process and holds the other end of a pipe: nothing tells of a death as surely.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from app.engine.tools import watchdog_child
+from app.engine.tools.marks import Mark, all_marks
+from app.engine.tools.process_table import has_proc
+
+# The watchdog forgets old marks when it is given all anew.
+_ANEW_EACH = 256
+_LAST_S = 1.0
+
+
+class _Watchdog:
+    """Of this process; idle until `keep`."""
+
+    def __init__(self) -> None:
+        self.is_wanted = False
+        self.process: subprocess.Popen[bytes] | None = None
+        self._told = 0
+
+    def tell(self, mark: Mark) -> None:
+        if not self.is_wanted:
+            return
+        self._told += 1
+        if self.process is None or self.process.poll() is not None:
+            self._start()
+        elif self._told % _ANEW_EACH:
+            self._write(_line(mark))
+            return
+        self._write("clear\n" + "".join(map(_line, all_marks())))
+
+    def end(self) -> None:
+        self.is_wanted = False
+        if self.process is None:
+            return
+        self._write("bye\n")
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_LAST_S)
+        self.process = None
+
+    def _start(self) -> None:
+        with suppress(OSError):  # without it the sweep at the next start stays
+            self.process = subprocess.Popen(
+                _command(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=Path("/"),
+                start_new_session=True,
+            )
+            assert self.process.stdin is not None
+            os.set_blocking(self.process.stdin.fileno(), False)
+
+    def _write(self, text: str) -> None:
+        if self.process is None or self.process.stdin is None:
+            return
+        with suppress(OSError):  # it hangs, or somebody has ended it: the next call starts another
+            os.write(self.process.stdin.fileno(), text.encode())
+
+
+_watchdog = _Watchdog()
+
+
+def keep() -> Callable[[], None]:
+    """Watch over tool processes from the first one on. Returns what ends that in order; does nothing without /proc."""
+    _watchdog.is_wanted = has_proc()
+    return _watchdog.end
+
+
+def tell(mark: Mark) -> None:
+    """A process with this mark is about to start."""
+    _watchdog.tell(mark)
+
+
+def is_watchdog(pid: int) -> bool:
+    return _watchdog.process is not None and _watchdog.process.pid == pid
+
+
+def _command() -> list[str]:
+    """An installed bundle's executable is errand itself."""
+    is_frozen = bool(getattr(sys, "frozen", False))
+    return [sys.executable, *(["watchdog"] if is_frozen else ["-I", "-S", watchdog_child.__file__])]
+
+
+def _line(mark: Mark) -> str:
+    return f"+ {mark.task_id} {mark.number}\n"
