@@ -10,9 +10,10 @@ from app.window.widgets.text_label import TextLabel
 
 
 class ProviderRow(QWidget):
-    """`key_given` comes with the key to store, or with an empty one to remove it."""
+    """`key_given` comes with the key to store, or with an empty one to remove it; `test_asked` to try the provider."""
 
     key_given = Signal(str)
+    test_asked = Signal()
 
     def __init__(self, theme: Theme, provider: Provider, models: int) -> None:
         super().__init__()
@@ -27,6 +28,10 @@ class ProviderRow(QWidget):
         self._entry.hide()
         self._set = push_button("Replace key …" if provider.ready else "Add key …")
         self._set.setAccessibleName(f"{self._set.text()} {provider.title}")
+        self._test = push_button("Test")
+        self._test.setAccessibleName(f"Test {provider.title}")
+        self._test.setToolTip("Ask one of its models for a word, for real")
+        self._test.setVisible(provider.ready and models > 0)
         self._remove = push_button("Remove key", "danger")
         self._remove.setAccessibleName(f"Remove the key of {provider.title}")
         if provider.key_source == "not_needed":
@@ -35,6 +40,7 @@ class ProviderRow(QWidget):
             self._remove.hide()
         self._lay_out(theme, provider.title)
         self._on_typed("")
+        self._test.clicked.connect(self.test_asked)
         self._set.clicked.connect(self._on_opened)
         self._remove.clicked.connect(self._on_removed)
         self._save.clicked.connect(self._on_saved)
@@ -46,6 +52,15 @@ class ProviderRow(QWidget):
         self._state.setText(text)
         self._state.set_tone(tone)
 
+    def show_testing(self) -> None:
+        """A test is under way. The button keeps the keyboard: a disabled one would lose it."""
+        self.tell("Asking one of its models …", "muted")
+        self._test.setText("Testing …")
+
+    def show_tested(self, text: str, *, ok: bool) -> None:
+        self.tell(text, "done" if ok else "failed")
+        self._test.setText("Test")
+
     def _lay_out(self, theme: Theme, title: str) -> None:
         tokens = theme.tokens
         words = QVBoxLayout()
@@ -55,6 +70,7 @@ class ProviderRow(QWidget):
         head = QHBoxLayout()
         head.setSpacing(tokens.space_close)
         head.addLayout(words, 1)
+        head.addWidget(self._test)
         head.addWidget(self._set)
         head.addWidget(self._remove)
         entry = QHBoxLayout(self._entry)

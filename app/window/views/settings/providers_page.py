@@ -4,9 +4,9 @@ from functools import partial
 
 from PySide6.QtCore import Qt
 
-from app.protocol.models import ModelListParams, ModelListResult, Provider
+from app.protocol.models import ModelListParams, ModelListResult, ModelTestParams, Provider
 from app.protocol.settings import KeySetParams
-from app.protocol.wire import KEY_SET, MODEL_LIST
+from app.protocol.wire import KEY_SET, MODEL_LIST, MODEL_TEST
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.views.settings.calls import Calls
@@ -24,6 +24,7 @@ class ProvidersPage(SettingsPage):
         super().__init__(theme, "Models and keys", _TEXT)
         self._calls = calls
         self._rows: dict[str, ProviderRow] = {}
+        self._under_test: set[str] = set()
         self._look = push_button("Look for local model servers")
         self.top.addWidget(self._look, 0, Qt.AlignmentFlag.AlignLeft)
         self._look.clicked.connect(self._on_look)
@@ -56,10 +57,30 @@ class ProvidersPage(SettingsPage):
             models = sum(model.provider == provider.name for model in found.models)
             row = ProviderRow(self.theme, provider, models)
             row.key_given.connect(partial(self._on_key_given, provider.name))
+            row.test_asked.connect(partial(self._on_test_asked, provider.name))
+            if provider.name in self._under_test:
+                row.show_testing()
             if self._rows:
                 self.rows.addWidget(hairline())
             self._rows[provider.name] = row
             self.rows.addWidget(row)
+
+    async def _try(self, provider: str) -> None:
+        result = await self._calls.call(MODEL_TEST, ModelTestParams(provider=provider))
+        self._tell_test(provider, result.text, ok=result.ok)
+
+    def _tell_test(self, provider: str, text: str, *, ok: bool) -> None:
+        """The page may have been read anew meanwhile, and the provider be gone."""
+        self._under_test.discard(provider)
+        if provider in self._rows:
+            self._rows[provider].show_tested(text, ok=ok)
+
+    def _on_test_asked(self, provider: str) -> None:
+        if provider in self._under_test:
+            return
+        self._under_test.add(provider)
+        self._rows[provider].show_testing()
+        self._calls.spawn(self._try(provider), partial(self._tell_test, provider, ok=False))
 
     def _on_key_given(self, provider: str, key: str) -> None:
         tell = partial(self._rows[provider].tell, tone="failed")
