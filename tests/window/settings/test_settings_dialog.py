@@ -1,5 +1,6 @@
 """The settings dialog over a real engine server."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from app.window.stores.stores import make_stores
 from app.window.theme.theme import Theme
 from app.window.views.settings.dialog import SettingsDialog
 from tests.support.engine_server import EngineServer, engine_server
+from tests.support.model_server import ModelServer, Reply
 from tests.support.until import until
 
 GRANT = Grant(
@@ -166,6 +168,28 @@ async def test_a_key_goes_in_and_is_never_shown(settings: Settings, engine: Engi
     assert "Key of OpenAI" not in settings.fields()
     settings.buttons()["Remove the key of OpenAI"].click()
     await until(lambda: "Add key … OpenAI" in settings.buttons())
+
+
+async def test_a_provider_is_tried_for_real_and_can_be_tried_again(settings: Settings, engine: EngineServer) -> None:
+    gate = asyncio.Event()
+    replies = [Reply(status=401, error="no"), Reply(text="OK", gate=gate)]
+    async with ModelServer(replies) as server:
+        engine.services.keys.environments.offer({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
+        settings.dialog.open_page("providers")
+        await until(lambda: "Test OpenAI" in settings.buttons())
+        assert "Test Mistral" not in settings.buttons()
+        settings.buttons()["Test OpenAI"].click()
+        await settings.see("OpenAI refused the key (401). Check the variable OPENAI_API_KEY")
+        settings.buttons()["Test OpenAI"].click()
+        await settings.see("Asking one of its models …")
+        settings.buttons()["Test OpenAI"].click()
+        assert settings.buttons()["Test OpenAI"].text() == "Testing …"
+        settings.dialog.close()
+        settings.dialog.open_page("providers")
+        gate.set()
+        await settings.see("gpt-5.4 answered in")
+        assert settings.buttons()["Test OpenAI"].text() == "Test"
+        assert len(server.requests) == 2
 
 
 async def test_a_grant_is_shown_exactly_and_revoked(settings: Settings, engine: EngineServer) -> None:
