@@ -46,7 +46,8 @@ def _as_text(argument: str) -> str:
 
 
 async def _run(options: Options, paths: Paths, terminal: Terminal) -> int:
-    command = _of_one_task(options.command) or _of_everything(options.command)
+    name = "repair" if options.repair else options.command
+    command = _of_one_task(name) or _of_the_data(name) or _of_conversations(name) or _of_everything(name)
     return await command(options, paths, terminal)
 
 
@@ -72,6 +73,34 @@ def _of_one_task(name: str | None) -> Command | None:
     return command
 
 
+def _of_the_data(name: str | None) -> Command | None:
+    match name:
+        case "backup":
+            from app.cli.backup import backup as command
+        case "restore":
+            from app.cli.restore import restore as command
+        case "repair":
+            from app.cli.repair import repair as command
+        case _:
+            return None
+    return command
+
+
+def _of_conversations(name: str | None) -> Command | None:
+    match name:
+        case "export":
+            from app.cli.data import export as command
+        case "import":
+            from app.cli.data import take_in as command
+        case "prune":
+            from app.cli.data import prune as command
+        case "delete":
+            from app.cli.data import delete as command
+        case _:
+            return None
+    return command
+
+
 def _of_everything(name: str | None) -> Command:
     match name:
         case "tasks":
@@ -84,10 +113,6 @@ def _of_everything(name: str | None) -> Command:
             from app.cli.usage import show_usage as command
         case "engine":
             from app.cli.engine import stop_engine as command
-        case "backup":
-            from app.cli.backup import backup as command
-        case "restore":
-            from app.cli.restore import restore as command
         case "doctor":
             from app.cli.doctor import doctor as command
         case "tour":

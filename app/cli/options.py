@@ -36,8 +36,11 @@ class Options(argparse.Namespace):
     days: int | None = None
     by: str = "day"
     stop: bool = False
-    to: str | None = None
-    file: str = ""
+    ids: list[str] | None = None
+    path: str = ""
+    markdown: bool = False
+    overwrite: bool = False
+    yes: bool = False
     force: bool = False
     repair: bool = False
 
@@ -89,6 +92,12 @@ def _parser() -> argparse.ArgumentParser:
     usage.add_argument("--days", type=_whole, default=30, metavar="N", help="the last N days (default 30)")
     usage.add_argument("--by", choices=("day", "model", "conversation"), default="day", help="rows of (default: day)")
     usage.add_argument("--json", action="store_true", help="the whole report as one JSON object")
+    _declare_export(commands.add_parser("export", help="write conversations to a file"))
+    take_in = commands.add_parser("import", help="take exported conversations in; those that are here stay as they are")
+    take_in.add_argument("path", metavar="FILE", help="what errand export wrote")
+    _declare_prune(commands.add_parser("prune", help="delete conversations archived long ago; counts them first"))
+    delete = commands.add_parser("delete", help="delete an archived conversation for good")
+    delete.add_argument("ids", metavar="ID", nargs=1, help="its whole id")
     engine = commands.add_parser("engine", help="run the engine here, or end the one that runs")
     engine.add_argument("--port", type=_whole, default=0, help="port on 127.0.0.1 (default: a free one)")
     engine.add_argument("--stop", action="store_true", help="end the running engine in order")
@@ -97,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("quick", help="a field in the middle of the screen that starts a task in the background")
     doctor = commands.add_parser("doctor", help="what is installed, what is missing, what to do")
     doctor.add_argument("--repair", action="store_true", help="mend a damaged database; the broken file is kept")
+    doctor.add_argument("--force", action="store_true", help="repair also while tasks run; they are interrupted")
     backup = commands.add_parser("backup", help="copy all conversations into one file, also while tasks run")
     backup.add_argument("--to", metavar="PATH", help="a file or a folder (default: the folder copies of the data)")
     restore = commands.add_parser("restore", help="go back to a copy; what is there now is kept aside")
@@ -114,6 +124,18 @@ def _declare_run(run: argparse.ArgumentParser) -> None:
         "--attach", metavar="FILE", action="append", help="a picture to show, or a file to name; may be given again"
     )
     _add_task_options(run)
+
+
+def _declare_export(export: argparse.ArgumentParser) -> None:
+    export.add_argument("ids", metavar="ID", nargs="*", help="conversations (default: all)")
+    export.add_argument("--to", dest="path", metavar="PATH", required=True, help="a file; with --markdown a folder")
+    export.add_argument("--markdown", action="store_true", help="for reading; cannot be imported")
+    export.add_argument("--overwrite", action="store_true", help="replace what is there")
+
+
+def _declare_prune(prune: argparse.ArgumentParser) -> None:
+    prune.add_argument("--days", type=_whole, required=True, metavar="N", help="not changed for so many days")
+    prune.add_argument("--yes", action="store_true", help="delete them; without it they are only counted")
 
 
 def _add_task_options(parser: argparse.ArgumentParser) -> None:
