@@ -50,6 +50,7 @@ class DataPage(SettingsPage):
         self._export.clicked.connect(self._on_export)
         self._pages.clicked.connect(self._on_pages)
         self._import.clicked.connect(self._on_import)
+        self._prune.asked.connect(partial(self.bring_into_view, self._prune))
         self._prune.pruned.connect(self._on_pruned)
 
     def load(self) -> None:

@@ -26,7 +26,7 @@ class GrantRow(QWidget):
         text.set_text(exact(grant.exact))
         self._revoke = push_button("Revoke …")
         self._revoke.setAccessibleName(f"Revoke {exact(grant.exact)}")
-        self._sure = push_button("Revoke: ask again", "danger")
+        self._sure = push_button("Revoke", "danger")
         self._sure.setAccessibleName(f"Yes, revoke {exact(grant.exact)}")
         self._keep = push_button("Keep")
         self._keep.setAccessibleName(f"Keep {exact(grant.exact)}")

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.client.figures import count, file_size
 from app.protocol.data import DataPart
 from app.window.theme.theme import Theme
+from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.text_label import TextLabel
 
 _BAR_HEIGHT = 4
@@ -19,14 +20,14 @@ class PartRow(QWidget):
         super().__init__()
         head = QHBoxLayout()
         head.setSpacing(theme.tokens.space_normal)
-        head.addWidget(TextLabel(theme, part.name, bold=True), 1)
+        head.addWidget(TextLabel(theme, part.name, bold=True))
+        head.addWidget(ElidedLabel(theme, part.about, tone="muted"), 1)
         head.addWidget(TextLabel(theme, size_words(part)))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_tight)
         column.addLayout(head)
         column.addWidget(ShareBar(theme, part.bytes / largest if largest else 0))
-        column.addWidget(TextLabel(theme, part.about, tone="muted", wrap=True))
         self.setToolTip(part.path)
 
 

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.protocol.agents import Personality, ThinkingLevel
-from app.window.theme.look import push_button
+from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.views.settings.choice_box import ChoiceBox
 from app.window.widgets.text_label import TextLabel
@@ -77,6 +77,7 @@ class PersonalityEditor(QWidget):
         self._prompt.setAccessibleName("System prompt")
         self._prompt.setPlaceholderText(_PROMPT_HINT)
         self._prompt.setTabChangesFocus(True)
+        set_look(self._prompt, "look", "field")
         self._prompt.setMinimumHeight(_PROMPT_HEIGHT)
         self._prompt.setFont(self._theme.font(tokens.size_base, mono=True))
         self._model.setAccessibleName("Model")

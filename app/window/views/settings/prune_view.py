@@ -16,8 +16,9 @@ _AGES = {"7 days": 7, "30 days": 30, "90 days": 90, "half a year": 182, "a year"
 
 
 class PruneView(QWidget):
-    """`pruned` says in words what went."""
+    """`asked` when there is a question to read; `pruned` says in words what went."""
 
+    asked = Signal()
     pruned = Signal(str)
 
     def __init__(self, theme: Theme, calls: Calls) -> None:
@@ -67,6 +68,7 @@ class PruneView(QWidget):
             self._say(weight_words(found))
             self._answer.setVisible(found.conversations > 0)
             self._keep.setFocus()
+            self.asked.emit()
 
     async def _prune(self, days: int) -> None:
         gone = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days, dry_run=False))
