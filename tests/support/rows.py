@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Signal, SignalInstance
 
 from app.protocol.asks import Remember
 from app.protocol.blocks import ImageBlock, NoticeBlock, NoticeKind, TextBlock, ToolCallBlock, ToolResultBlock
@@ -64,7 +64,7 @@ class RowList(QObject):
 class KeptBranches(QObject):
     """Keeps what was asked of the branches, by the name of the intent; `why` locks them."""
 
-    lock_changed = Signal()
+    _lock_changed = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,6 +78,10 @@ class KeptBranches(QObject):
     def lock(self, why: str) -> None:
         self.why = why
         self.lock_changed.emit()
+
+    @property
+    def lock_changed(self) -> SignalInstance:
+        return self._lock_changed
 
     def switch(self, node_id: str) -> None:
         self.asked.append(("switch", node_id))

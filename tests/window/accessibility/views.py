@@ -23,6 +23,7 @@ from app.window.views.leave_dialog import LeaveDialog
 from app.window.views.picker import PickerDialog
 from app.window.views.settings.dialog import PageName, SettingsDialog
 from app.window.views.shortcut_sheet import ShortcutDialog
+from app.window.views.usage.dialog import UsageDialog
 from tests.support.desk import press
 from tests.support.rows import KeptActions, RowList
 from tests.support.until import until
@@ -183,6 +184,7 @@ VIEWS = (
     View("choices for the next task", _choices),
     View("the palette", partial(_action, name="palette", kind=PickerDialog)),
     View("all tabs", partial(_action, name="all_tabs", kind=PickerDialog)),
+    View("usage", partial(_action, name="usage", kind=UsageDialog)),
     View("the sheet of shortcuts", partial(_action, name="shortcuts", kind=ShortcutDialog)),
     *(View(f"settings: {page}", partial(_settings, page=page)) for page in _PAGES),
     View("a quick task", _quick),
