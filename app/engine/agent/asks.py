@@ -68,6 +68,11 @@ class AskDesk:
                 self._cancel(entry.ask)
                 self._waiting.pop(entry.ask.id, None)
 
+    def forget(self, conversation_id: str) -> None:
+        """The conversation was deleted, and its asks with it."""
+        kept = {key: entry for key, entry in self._waiting.items() if entry.ask.conversation_id != conversation_id}
+        self._waiting = kept
+
     def close(self) -> None:
         """The engine ends: what waits from now on waits for the next one."""
         self._closing = True

@@ -164,6 +164,8 @@ class AgentTaskRunner:
                 self._claim(agent)
                 claimed.append(agent.id)
             yield
+            if await self._assembly.database.conversations.get(conversation_id) is None:
+                self._assembly.desk.forget(conversation_id)
         finally:
             for agent_id in claimed:
                 self._release(agent_id)

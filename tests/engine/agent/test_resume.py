@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from app.engine.agent.context import UNKNOWN_OUTCOME
-from app.engine.errors import InvalidParams
+from app.engine.errors import InvalidParams, NotFound
 from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskAnswerResult
 from app.protocol.blocks import ToolResultBlock
 from app.protocol.tasks import Task
 from tests.engine.agent.test_crash import branch, crash
+from tests.engine.data.test_removing import archived, remover
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
@@ -230,3 +231,16 @@ async def test_the_time_a_task_worked_is_counted_on(tmp_path: Path) -> None:
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
         await engine.services.runner.resume(started.id)
         assert (await engine.watcher.end(started.id)).worked_s > before > 0
+
+
+async def test_what_a_deleted_conversation_asked_can_not_be_answered(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
+        started = await engine.start()
+        ask = await engine.watcher.ask(started.id)
+        port = crash(engine, tmp_path / "after")
+    async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
+        await archived(engine, started)
+        await remover(engine).delete(started.conversation_id)
+        with pytest.raises(NotFound):
+            await answer(engine, ask, "Blue")

@@ -1,4 +1,4 @@
-"""Behaviours 60 and 61: a killed engine leaves no process of a tool behind, though no other engine is started."""
+"""Behaviours 100 to 102: after an engine was killed no process of a tool is left, and its task is gone on with."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ def hidden(marker: str) -> Reply:
     return Reply(calls=(Call("shell", {"command": f'env -i {sys.executable} -c "{child}" & sleep 60 # {marker}'}),))
 
 
-async def test_60_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Errand, workspace: Path) -> None:
+async def test_100_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Errand, workspace: Path) -> None:
     marker = uuid4().hex
     async with ModelServer(replies=[hidden(marker)]) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
@@ -33,10 +33,28 @@ async def test_60_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand:
         await rest(process)
 
 
-async def test_61_an_engine_that_ends_in_order_takes_its_watchdog_along(own_errand: Errand) -> None:
+async def test_101_an_engine_that_ends_in_order_takes_its_watchdog_along(own_errand: Errand) -> None:
     done = Reply(calls=(Call("shell", {"command": "true"}),))
     async with ModelServer(replies=[done, Reply(text="Done.")]) as server:
         await own_errand.run("run", "--approve", "all", *MODEL, server.url, "go")
         (watchdog,) = psutil.Process(own_errand.engine_pid()).children()
         await own_errand.close()
     assert not watchdog.is_running()
+
+
+async def test_102_where_nobody_can_answer_a_call_of_unknown_outcome_is_not_run_again(
+    own_errand: Errand, workspace: Path
+) -> None:
+    command = Reply(calls=(Call("shell", {"command": "echo once >> ready; sleep 60"}),))
+    async with ModelServer(replies=[command, Reply(text="Done.")]) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
+        await file_appears(workspace / "ready")
+        own_errand.kill_engine()
+        process.kill()
+        await rest(process)
+        (task,) = (await own_errand.run("tasks", "--json")).lines
+        done = await own_errand.run("resume", str(task["id"]))
+    assert done.code == 0, done.err
+    assert "the outcome of `echo once >> ready; sleep 60` is not known; it is not run again" in done.err
+    assert "outcome unknown" in done.out
+    assert (workspace / "ready").read_text() == "once\n"
