@@ -13,12 +13,16 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
 from app.engine.errors import StorageError
-from app.engine.storage import conversations, nodes, schema
+from app.engine.storage import conversations, nodes, schema, tasks
 from app.engine.storage.database import Database
+from app.engine.storage.encoding import to_json, to_text
 from app.engine.storage.engines import sqlite_url
 from app.engine.storage.opening import prepare_file
 from app.engine.storage.write import Value
-from tests.support.records import conversation, node
+from app.protocol.usage import Usage, UsageReportParams
+from tests.support.records import NOW, conversation, node, task
+
+USED = Usage(input_tokens=70, output_tokens=7, cache_read_tokens=5, cache_write_tokens=2, cost_usd=0.25, seconds=1.5)
 
 
 def migrate_to(path: Path, revision: str) -> None:
@@ -49,12 +53,16 @@ def schema_of(path: Path) -> dict[str, str]:
 
 
 def old_database(path: Path) -> None:
-    """Of the first revision, with a conversation and its node: every migration has its turn."""
+    """Of the first revision, with a conversation, its node and a turn: every migration has something to do."""
     migrate_to(path, schema.REVISIONS[0])
     pinned = msgspec.structs.replace(conversation("c1"), pinned=True)
     insert(path, "conversations", dict(conversations.save(pinned).parameters))
     entry = node("n1", text="An old treasure")
     insert(path, "nodes", dict(nodes.save(entry).parameters))
+    insert(path, "tasks", dict(tasks.save(task("t1")).parameters))
+    begun = {"task_id": "t1", "turn": 1, "status": "complete", "model": "m/x", "started_at": to_text(NOW)}
+    insert(path, "turns", {**begun, "usage": to_json(USED)})
+    insert(path, "turns", {**begun, "turn": 2, "status": "started", "usage": None})
 
 
 async def test_an_older_database_keeps_its_records_and_gains_what_is_new(tmp_path: Path) -> None:
@@ -66,6 +74,9 @@ async def test_an_older_database_keeps_its_records_and_gains_what_is_new(tmp_pat
         assert await database.titles.find("title") == (pinned,)
         assert await database.nodes.path("n1") == (node("n1", text="An old treasure"),)
         assert [hit.node_id for hit in await database.search.find("treasure")] == ["n1"]
+        (used,) = (await database.usage.report(UsageReportParams())).conversations
+        assert (used.key, used.usage, used.turns, used.tasks) == ("c1", USED, 1, 1)
+        assert (await database.usage.report(UsageReportParams(since=NOW.date(), until=NOW.date()))).total.turns == 1
     finally:
         await database.close()
 
