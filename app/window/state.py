@@ -28,8 +28,8 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct):
-    """The file. `tabs` are conversation ids; `drafts` and the paths `attached` to them go by those, "" is the new
-    conversation's.
+    """The file. `tabs` are conversation ids; `titles`, `drafts` and the paths `attached` to those go by them, "" is the
+    new conversation's.
 
     `windows` has the geometry, in Qt's form, of each conversation that stands in a window of its own.
     `shortcuts` has the keys of actions whose keys are not those of the table.
@@ -39,6 +39,7 @@ class Kept(msgspec.Struct):
     """
 
     tabs: list[str] = []
+    titles: dict[str, str] = {}
     pinned: list[str] = []
     windows: dict[str, bytes] = {}
     current: str = ""

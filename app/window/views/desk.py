@@ -215,4 +215,5 @@ class Desk(QObject):
         kept.pop("", None)
         for window in self._windows:
             window.page.keep_place()
+            self._kept.titles[window.page.conversation_id] = window.page.title
         self._kept.windows = kept

@@ -33,7 +33,7 @@ class Page(QObject):
         self.conversation_id = conversation_id
         self.is_pinned = conversation_id in maker.state.kept.pinned
         known = maker.stores.conversations.get(conversation_id)
-        self.title = known.title if known else _NEW
+        self.title = known.title if known else maker.state.kept.titles.get(conversation_id, _NEW)
 
     @property
     def is_shown(self) -> bool:

@@ -227,6 +227,7 @@ class PagesView(QWidget):
             self.tabs.show_look(key, self._pages[key].look)
 
     def _on_begun(self) -> None:
+        self.front_page.read()  # a task may end before it is known whose it is
         self._keep()
         self.front_changed.emit()
 
@@ -258,6 +259,7 @@ class PagesView(QWidget):
     def _on_saving(self) -> None:
         for page in self._pages.values():
             page.keep_place()
+        self._state.kept.titles = {page.conversation_id: page.title for page in self._pages.values()}
         places, wanted = self._state.kept.places, {*self.open_ids, *self._state.kept.closed}
         self._state.kept.places = {known: place for known, place in places.items() if known in wanted}
 

@@ -23,6 +23,8 @@ from app.window.widgets.text_label import TextLabel
 if TYPE_CHECKING:
     from app.window.views.archive_view import ArchiveView
 
+_NOTHING = "Your conversations will be listed here."
+
 
 class SidebarView(QFrame):
     """Asks for a conversation with `opened` and `opened_behind`, for a node of one with `hit_opened`.
@@ -54,7 +56,7 @@ class SidebarView(QFrame):
         self.results = SearchResultsView(theme)
         self.undo = UndoBanner(stores.conversations, theme)
         self._archived = push_button("Archived", "quiet")
-        self._nothing = TextLabel(theme, "Your conversations will be listed here.", tone="muted", wrap=True)
+        self._nothing = TextLabel(theme, tone="muted", wrap=True)
         self._nothing.setMargin(theme.tokens.space_close)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._inbox_place = FittingScroll(self.inbox, theme.tokens.column // 6)
@@ -176,6 +178,7 @@ class SidebarView(QFrame):
 
     def _on_conversations_changed(self) -> None:
         is_empty = self._stores.conversations.count() == 0
+        self._nothing.setText(_NOTHING if self._stores.conversations.is_loaded else "")
         self._nothing.setVisible(is_empty)
         self.list.setVisible(not is_empty)
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 
 from app.client.connection import Connection
 from app.client.errors import LaunchError
@@ -119,6 +119,26 @@ async def test_windows_are_there_again_with_their_size_after_a_restart(
     second.desk.restore()
     (own,) = second.desk.windows
     assert (own.page.conversation_id, own.width(), own.height()) == ("conv_1", 640, 480)
+    second.close()
+    await stores.session.close()
+    second.deleteLater()
+
+
+async def test_titles_stand_on_the_tabs_before_the_engine_is_there(
+    window: MainWindow, theme: Theme, tmp_path: Path, qapp: QApplication
+) -> None:
+    for name in ("conv_1", "conv_2"):
+        window.desk.open(name)
+        window.pages.front_page.title = "A title"
+    window.on_action("own_window")
+    window.close()
+    stores = make_stores(no_engine)
+    second = build(qapp, stores, Paths(tmp_path), WindowState(tmp_path / "window.json"), theme)
+    second.show()
+    second.desk.restore()
+    assert second.pages.tabs.tabText(0) == "A title"
+    assert [own.windowTitle() for own in second.desk.windows] == ["A title — Errand"]
+    assert "will be listed" not in str([label.text() for label in second.sidebar.findChildren(QLabel)])
     second.close()
     await stores.session.close()
     second.deleteLater()
