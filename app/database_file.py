@@ -64,11 +64,17 @@ def move_database(file: Path, target: Path) -> None:
 
 def revision(file: Path) -> str | None:
     """The schema it was written with; None where it is no database of Errand. Raises sqlite3.Error."""
-    with closing(open_to_read(file)) as connection:
+    with closing(open_untouched(file)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
             return None
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
         return str(row[0]) if row else None
+
+
+def open_untouched(file: Path) -> sqlite3.Connection:
+    """Reading a database that nobody has open makes files beside it, unless SQLite is told that nobody will."""
+    alone = "" if beside(file)[0].exists() else "&immutable=1"
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro{alone}", uri=True, timeout=5)
 
 
 def fault(file: Path) -> str:

@@ -18,7 +18,7 @@ async def backup(options: Options, paths: Paths, terminal: Terminal) -> int:
     """Never over a file that is there."""
     if not paths.database.exists():
         raise UsageError(f"There is nothing to back up: {paths.database} does not exist yet.")
-    target = _target(options.to, paths)
+    target = _target(options.to or None, paths)
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         await asyncio.to_thread(copy_database, paths.database, target)

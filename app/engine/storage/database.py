@@ -80,8 +80,8 @@ class Database:
             await journal.close()
             await engine.dispose()
             raise StorageError(
-                f"The database cannot be used. {error} Nothing was changed. If it is damaged, put a copy from "
-                "the copies folder in its place, or move it away to start anew."
+                f"The database cannot be used. {error} Nothing was changed. If it is damaged: "
+                "errand doctor --repair, or put a copy from the copies folder in its place: errand restore FILE"
             ) from error
         return cls(engine, journal, epoch)
 

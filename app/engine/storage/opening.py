@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.database_file import open_untouched
 from app.engine.errors import StorageError
 from app.engine.storage import schema
 from app.engine.storage.copies import copy_database
@@ -56,8 +57,8 @@ def _make(path: Path) -> None:
 
 def _revision(path: Path) -> str:
     try:
-        # Read-only: even a database that is refused stays as it is, its journal too.
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        # Even a database that is refused stays as it is, its journal too.
+        with closing(open_untouched(path)) as connection:
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
                 raise StorageError(
                     f"{path} is empty or not a database of Errand. Nothing was changed. Move it away to start anew, "
@@ -68,7 +69,7 @@ def _revision(path: Path) -> str:
     except (sqlite3.Error, TypeError) as error:
         raise StorageError(
             f"{path} cannot be read ({error}): it is damaged, or its rights forbid it. Nothing was changed. "
-            "Put a copy from the copies folder in its place, or move it away to start anew."
+            "To mend it: errand doctor --repair. Or put a copy from the copies folder in its place: errand restore FILE"
         ) from error
 
 

@@ -34,7 +34,7 @@ class Reader:
                 self._health.report(condition("damaged", self._engine.url.database or ""))
             raise StorageError(
                 f"The database cannot be read: {reason(error)}. "
-                "Nothing was changed; copies of it are in the copies folder."
+                "Nothing was changed. To mend it: errand doctor --repair. Copies of it are in the copies folder."
             ) from error
         except (UnicodeEncodeError, OverflowError) as error:
             raise InvalidParams(f"The database cannot look for this value: {error}.") from error

@@ -1,5 +1,6 @@
 """Opening a database: a new one, an old one, and files that must not be taken for one."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -78,10 +79,31 @@ async def test_a_newer_schema_is_refused_and_the_file_left_as_it_is(tmp_path: Pa
     with closing(sqlite3.connect(path)) as newer:
         newer.execute("UPDATE alembic_version SET version_num = '9999'")
         newer.commit()
-    before = path.read_bytes()
+    before = path.read_bytes(), path.stat().st_mtime_ns, _beside(path)
     with pytest.raises(StorageError, match=r"newer Errand \(schema 9999"):
         await Database.open(sqlite_url(path), tmp_path / "copies")
-    assert path.read_bytes() == before
+    assert (path.read_bytes(), path.stat().st_mtime_ns, _beside(path)) == before
+
+
+async def test_a_newer_database_is_left_with_what_its_last_engine_had_not_moved_into_it(tmp_path: Path) -> None:
+    path = tmp_path / "errand.db"
+    await filled(path)
+    with closing(sqlite3.connect(path)) as newer:  # open, so that its changes stay beside the file
+        newer.execute("UPDATE alembic_version SET version_num = '9999'")
+        newer.commit()
+        folder = tmp_path / "crashed"
+        folder.mkdir()
+        for file in path.parent.glob("errand.db*"):
+            shutil.copy2(file, folder / file.name)
+    crashed = folder / "errand.db"
+    before = crashed.read_bytes(), crashed.stat().st_mtime_ns, (folder / "errand.db-wal").read_bytes()
+    with pytest.raises(StorageError, match=r"newer Errand \(schema 9999"):
+        await Database.open(sqlite_url(crashed), tmp_path / "copies")
+    assert (crashed.read_bytes(), crashed.stat().st_mtime_ns, (folder / "errand.db-wal").read_bytes()) == before
+
+
+def _beside(path: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}-*")}
 
 
 async def test_damage_in_the_middle_is_reported_and_never_an_empty_list(tmp_path: Path) -> None:
@@ -94,6 +116,11 @@ async def test_damage_in_the_middle_is_reported_and_never_an_empty_list(tmp_path
     database = await Database.open(sqlite_url(path), tmp_path / "copies")
     with pytest.raises(StorageError, match="cannot be read: database disk image is malformed"):
         await database.conversations.page(2000)
+    assert [(held.kind, "errand doctor --repair" in held.advice) for held in database.health.conditions] == [
+        ("damaged", True)
+    ]
+    with pytest.raises(StorageError, match="is damaged"):
+        await database.journal.probe()
     await database.close()
 
 
