@@ -46,7 +46,8 @@ class ToolRow:
     """A tool call with its result once there is one; `output` is what it printed so far.
 
     `waiting` says that it has not begun: a person must allow it first. `unknown` says that the engine was killed while
-    it was under way, and a person has to say what becomes of it.
+    it was under way, and a person has to say what becomes of it; `interrupted` that it has no result because its task
+    was interrupted.
     """
 
     key: str
@@ -56,6 +57,7 @@ class ToolRow:
     output: str
     waiting: bool = False
     unknown: bool = False
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,13 +171,14 @@ def tool(
     output: str = "",
     waiting: bool = False,
     unknown: bool = False,
+    interrupted: bool = False,
 ) -> ToolRow:
     """A call; at work as long as `text`, its result, is None."""
     call = ToolCallBlock(call_id=key, tool=name, arguments=arguments)
     result = None
     if text is not None:
         result = ToolResultBlock(call_id=key, tool=name, text=text, is_error=is_error, summary=summary, details=details)
-    return ToolRow(key, node(key), call, result, output, waiting, unknown)
+    return ToolRow(key, node(key), call, result, output, waiting, unknown, interrupted)
 
 
 def notice(kind: NoticeKind, text: str, key: str = "notice") -> NoticeRow:

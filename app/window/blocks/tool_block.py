@@ -82,6 +82,12 @@ def _line_of(row: ToolRow) -> tuple[str, str, list[Piece]]:
     if row.unknown:
         cut_off = [Piece(f"cut off while {words.doing}"), *_object(words)]
         return "triangle-alert", "waiting_mark", [*cut_off, *_dotted("outcome unknown", "waiting")]
+    if row.interrupted:
+        return (
+            icon_of(words),
+            "muted",
+            [Piece(words.doing), *_object(words), *_dotted("the task was interrupted", "muted")],
+        )
     if result is None:
         return icon_of(words), "link", [Piece(words.doing), *_object(words), Piece("…")]
     if result.is_error:

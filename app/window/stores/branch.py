@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from app.protocol.agents import Agent
 from app.protocol.blocks import ToolCallBlock, ToolResultBlock
@@ -13,7 +14,7 @@ from app.window.stores.ask_places import AskPlaces
 from app.window.stores.draft import Draft
 from app.window.stores.forks import Forks
 from app.window.stores.node_rows import Belongings, node_rows
-from app.window.stores.requests import is_working
+from app.window.stores.requests import is_interrupted, is_working
 from app.window.stores.task_end import TaskEnd, task_end
 
 # Of a running call's output the end is kept; the whole is in the result.
@@ -115,8 +116,11 @@ class Branch:
 
     def put_task(self, task: Task) -> Sequence[str]:
         was_locked = self._is_locked
+        before = self._tasks.get(task.id)
         self._tasks[task.id] = task
         touched = self._of_task.get(task.id, [])[-_MOST_FOLDED:] if task.ended_at is not None else []
+        if is_interrupted(task) != is_interrupted(before):
+            touched = [*dict.fromkeys((*self._last_reply(task.id), *touched))]
         return touched if self._is_locked == was_locked else [*dict.fromkeys((*touched, *self._forked()))]
 
     def is_back(self, head_id: str, before: Agent | None) -> bool:
@@ -160,7 +164,12 @@ class Branch:
         draft = self._drafts.get(node_id)
         if draft is not None:
             return draft.rows()
-        belongings = Belongings(self._results.get(node_id, {}), self._outputs.get(node_id, {}), self.asks.at(node_id))
+        belongings = Belongings(
+            self._results.get(node_id, {}),
+            self._outputs.get(node_id, {}),
+            self.asks.at(node_id),
+            is_interrupted(self._tasks.get(node.task_id or "")),
+        )
         rows = [self.asks.with_others(row) for row in node_rows(node, belongings)]
         if node_id == self._edited:
             rows = [self._edited_row(row) for row in rows]
@@ -175,6 +184,11 @@ class Branch:
     @property
     def _is_locked(self) -> bool:
         return any(is_working(task) for task in self._tasks.values())
+
+    def _last_reply(self, task_id: str) -> list[str]:
+        """Whose calls may have no result yet."""
+        replies = (each for each in reversed(self._of_task.get(task_id, [])) if self._nodes[each].role == "assistant")
+        return [*islice(replies, 1)]
 
     def _end(self, node: Node) -> TaskEnd | None:
         """The end of the task that this is one of the last nodes of."""

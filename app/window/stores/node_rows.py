@@ -24,11 +24,15 @@ _FAILED = "The reply failed."
 
 @dataclass(frozen=True, slots=True)
 class Belongings:
-    """What is known of a node's tool calls, by call id, and the asks that were raised after it, oldest first."""
+    """What is known of a node's tool calls, by call id, and the asks that were raised after it, oldest first.
+
+    `is_interrupted` says so of its task: a call without a result is not at work.
+    """
 
     results: Mapping[str, ToolResultBlock]
     outputs: Mapping[str, str]
     asks: Sequence[Ask]
+    is_interrupted: bool
 
 
 def node_rows(node: Node, belongings: Belongings) -> list[Row]:
@@ -117,7 +121,8 @@ class _Reply:
         asks = self._ask_rows(call)
         waiting = [row.ask.kind for row in asks if row.ask.status == "waiting"]
         row = self._tool_row(index, call, result)
-        return [replace(row, waiting="approval" in waiting, unknown="unknown" in waiting), *asks]
+        open_ = self._belongings.is_interrupted and result is None
+        return [replace(row, waiting="approval" in waiting, unknown="unknown" in waiting, interrupted=open_), *asks]
 
     def _question_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:
         question = call.arguments.get("question")

@@ -152,3 +152,7 @@ def _message(task: Task, text: str, attachments: tuple[str, ...]) -> TaskMessage
 def is_working(task: Task) -> bool:
     """True while a task takes words: it has not ended and was not interrupted."""
     return task.ended_at is None and task.status != "interrupted"
+
+
+def is_interrupted(task: Task | None) -> bool:
+    return task is not None and task.status == "interrupted"

@@ -54,6 +54,7 @@ def _line(block: Block) -> LineButton:
             tool("shell", {"command": "make deploy"}, unknown=True),
             "cut off while running make deploy · outcome unknown",
         ),
+        (tool("shell", {"command": "ls"}, interrupted=True), "running ls · the task was interrupted"),
         (tool("weather", {"city": "Oslo"}, "rain"), "used weather"),
         (tool("weather", {"city": "Oslo"}), "using weather …"),
     ],
