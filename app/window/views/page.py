@@ -70,13 +70,22 @@ class Page(QObject):
 
     def keep_place(self) -> None:
         """Of a view that was not shown yet, or is on its way to a place, the place of the last time counts."""
-        if self._view is None or not self._view.has_place:
+        if self._view is None:
+            return
+        self._keep_tree(self._view.tree.open_width)
+        if not self._view.has_place:
             return
         places, place = self._maker.state.kept.places, self._view.place
         if place is None:
             places.pop(self.conversation_id, None)
         else:
             places[self.conversation_id] = place
+
+    def _keep_tree(self, width: int) -> None:
+        trees = self._maker.state.kept.trees
+        trees.pop(self.conversation_id, None)
+        if width and self.conversation_id:
+            trees[self.conversation_id] = width
 
     def close(self) -> None:
         """Drop the view; the task in it goes on."""
@@ -153,6 +162,9 @@ class PageMaker(QObject):
         view.composer.attachments.restore(kept.attached.get(conversation_id, []))
         if conversation_id in kept.places:
             view.return_to(kept.places[conversation_id])
+        if conversation_id in kept.trees:
+            view.tree.open(kept.trees[conversation_id])
+        view.tree.changed.connect(self.state.save_soon)
         view.scrolled.connect(self.state.save_soon)
         view.options_changed.connect(self._on_options_changed)
         view.tour_asked.connect(self.tour_asked)

@@ -16,9 +16,10 @@ _WIDTH = 320
 
 
 class TreeSplit(QSplitter):
-    """`left` comes when the tree goes away while the keyboard is in it."""
+    """`left` when the tree goes away while the keyboard is in it, `changed` when it came, went or was drawn wider."""
 
     left = Signal()
+    changed = Signal()
 
     def __init__(self, content: QWidget, store: ConversationStore, session: Session, theme: Theme) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -29,22 +30,33 @@ class TreeSplit(QSplitter):
         self.setChildrenCollapsible(False)
         self.addWidget(content)
         self.setStretchFactor(0, 1)
+        self.splitterMoved.connect(self.changed)
 
     @property
     def panes(self) -> tuple[QWidget, ...]:
         """Where F6 stops."""
         return (self._panel,) if self._panel is not None and self._panel.isVisible() else ()
 
+    @property
+    def open_width(self) -> int:
+        """Of the tree in pixels; 0 while it is away."""
+        return self._panel.width() if self._panel is not None and not self._panel.isHidden() else 0
+
+    def open(self, width: int) -> None:
+        """Show the tree as it was the last time; the keyboard stays where it is."""
+        self._made_panel(width).show()
+
     def toggle(self) -> None:
         """Show the tree, with the keyboard in it, or put it away."""
-        panel = self._panel or self._made_panel()
+        panel = self._panel or self._made_panel(_WIDTH)
         if panel.isVisible():
             self._on_closed()
         else:
             panel.show()
             panel.setFocus()
+            self.changed.emit()
 
-    def _made_panel(self) -> "TreePanelView":
+    def _made_panel(self, width: int) -> "TreePanelView":
         from app.window.stores.tree import TreeStore
         from app.window.views.tree_panel import TreePanelView  # most conversations have one branch
 
@@ -54,12 +66,13 @@ class TreeSplit(QSplitter):
         panel.hide()
         panel.closed.connect(self._on_closed)
         self.addWidget(panel)
-        self.setSizes([max(self.width() - _WIDTH, _WIDTH), _WIDTH])
+        self.setSizes([max(self.width() - width, width), width])
         return panel
 
     def _on_closed(self) -> None:
         assert self._panel is not None
         had_keyboard = self._panel.isAncestorOf(self.focusWidget() or self)
         self._panel.hide()
+        self.changed.emit()
         if had_keyboard:
             self.left.emit()

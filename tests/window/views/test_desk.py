@@ -144,6 +144,30 @@ async def test_titles_stand_on_the_tabs_before_the_engine_is_there(
     second.deleteLater()
 
 
+async def test_the_tree_beside_a_conversation_is_there_again_as_wide_as_it_was(
+    window: MainWindow, theme: Theme, tmp_path: Path, qapp: QApplication
+) -> None:
+    for name in ("conv_1", "conv_2"):
+        window.desk.open(name)
+    window.on_action("tree")
+    window.desk.front.tree.setSizes([500, 260])
+    wide = window.desk.front.tree.open_width
+    window.close()
+    stores = make_stores(no_engine)
+    second = build(qapp, stores, Paths(tmp_path), WindowState(tmp_path / "window.json"), theme)
+    second.resize(window.size())
+    second.show()
+    qapp.processEvents()
+    assert second.desk.front_id == "conv_2"
+    assert second.desk.front.tree.open_width == wide > 0
+    assert second.focusWidget() is second.desk.front.composer.field
+    second.desk.open("conv_1")
+    assert second.desk.front.tree.open_width == 0
+    second.close()
+    await stores.session.close()
+    second.deleteLater()
+
+
 async def test_what_was_deleted_is_closed_wherever_it_is_open_and_not_reopened(window: MainWindow) -> None:
     for name in ("conv_1", "conv_2", "conv_3"):
         window.desk.open(name)
