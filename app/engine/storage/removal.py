@@ -5,7 +5,7 @@ Its row in `removals` lets that through the guards of the audit, and stays until
 
 from dataclasses import dataclass
 
-from sqlalchemy import Text, bindparam, or_, select
+from sqlalchemy import Text, and_, bindparam, or_, select
 
 from app.engine.storage.encoding import from_json, to_json
 from app.engine.storage.reader import Reader
@@ -26,9 +26,7 @@ from app.engine.storage.upsert import Upsert
 from app.engine.storage.write import Write
 
 _ID = bindparam("of_conversation", type_=Text())
-_SCOPE = bindparam("scope_in_json", type_=Text())
-_OWNER = bindparam("owner_in_json", type_=Text())
-_ITSELF = bindparam("id_in_json", type_=Text())
+_NAMED = bindparam("id_in_json", type_=Text())
 _TASKS = select(tasks.c.id).where(tasks.c.conversation_id == _ID)
 
 _BEGIN = Upsert(removals, ["conversation_id"], [])
@@ -44,15 +42,17 @@ _OF_ROWS = (
     tasks.delete().where(tasks.c.conversation_id == _ID),
     agents.delete().where(agents.c.conversation_id == _ID),
     nodes.delete().where(nodes.c.conversation_id == _ID),
-    events.delete().where(events.c.conversation_id == _ID),
     conversations.delete().where(conversations.c.id == _ID),
 )
-_OF_GRANTS = (
-    grants.delete().where(grants.c.body.like(_SCOPE, escape="/")),
-    events.delete().where(events.c.conversation_id.is_(None), events.c.body.like(_SCOPE, escape="/")),
+_THAT_NAME = (
+    grants.delete().where(grants.c.body.like(_NAMED, escape="/")),
+    commands.delete().where(commands.c.result.like(_NAMED, escape="/")),
 )
-_OF_COMMANDS = commands.delete().where(
-    or_(commands.c.result.like(_OWNER, escape="/"), commands.c.result.like(_ITSELF, escape="/"))
+_OF_EVENTS = events.delete().where(
+    or_(
+        events.c.conversation_id == _ID,
+        and_(events.c.conversation_id.is_(None), events.c.body.like(_NAMED, escape="/")),
+    )
 )
 
 
@@ -72,16 +72,12 @@ def begin(removal: Removal) -> Write:
 def writes(conversation_id: str) -> tuple[Write, ...]:
     """To be put in one group."""
     of_conversation = {"of_conversation": conversation_id}
-    scope = {"scope_in_json": _holds("scopeId", conversation_id)}
-    ids = {
-        "owner_in_json": _holds("conversationId", conversation_id),
-        "id_in_json": _holds("id", conversation_id),
-    }
+    named = {"id_in_json": _holds(conversation_id)}
     return (
         begin(Removal(conversation_id, ())),
         *(Write(statement, of_conversation) for statement in _OF_ROWS),
-        *(Write(statement, scope) for statement in _OF_GRANTS),
-        Write(_OF_COMMANDS, ids),
+        *(Write(statement, named) for statement in _THAT_NAME),
+        Write(_OF_EVENTS, of_conversation | named),
     )
 
 
@@ -90,9 +86,9 @@ def done(conversation_id: str) -> Write:
     return Write(_DONE, {"of_conversation": conversation_id})
 
 
-def _holds(field: str, value: str) -> str:
-    """A pattern for JSON text with this field. Texts inside it cannot match: their quotes are escaped."""
-    text = to_json({field: value})[1:-1]
+def _holds(value: str) -> str:
+    """A pattern for JSON text with this as a value. Texts inside it cannot match: their quotes are escaped."""
+    text = to_json(value)
     for special in "/%_":
         text = text.replace(special, f"/{special}")
     return f"%{text}%"
