@@ -5,7 +5,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QFont, QFontDatabase, QIcon
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QStyle
 
 from app.window.theme.icons import app_icon, draw
 from app.window.theme.palette import palette_of
@@ -31,6 +31,7 @@ class Theme(QObject):
         self.tokens: Tokens = LIGHT
         self.mode: Mode = "system"
         self.wanted_motion: bool | None = None
+        self._system_moves = True
         self._reading_family = ""
         self._reading_size = LIGHT.size_reading
         self._application: QApplication | None = None
@@ -40,6 +41,7 @@ class Theme(QObject):
         """Dress the application, now and whenever the system's colours change."""
         application.setStyle("Fusion")
         application.setFont(self.font(self.tokens.size_base))
+        self._system_moves = application.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) > 0
         self._application = application
         application.setWindowIcon(app_icon())
         application.styleHints().setColorScheme(_SCHEMES[self.mode])
@@ -60,7 +62,7 @@ class Theme(QObject):
     @property
     def motion(self) -> bool:
         """Whether anything may move."""
-        return self._system_moves() if self.wanted_motion is None else self.wanted_motion
+        return self._system_moves if self.wanted_motion is None else self.wanted_motion
 
     def set_motion(self, wanted: bool | None) -> None:
         """None leaves it to the system."""
@@ -105,12 +107,6 @@ class Theme(QObject):
         if bold:
             font.setWeight(QFont.Weight.DemiBold)
         return font
-
-    def _system_moves(self) -> bool:
-        from PySide6.QtWidgets import QStyle  # its many enums take 6 ms; nothing moves before the first paint
-
-        application = self._application
-        return application is None or application.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) > 0
 
     def _on_scheme_changed(self, scheme: Qt.ColorScheme) -> None:
         if self._application is not None:

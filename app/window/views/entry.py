@@ -1,15 +1,10 @@
 """Entries of lists: a title with a hint at its right, a second line where there is one, or a heading. Painted here."""
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.window.theme.theme import Theme
-
-if TYPE_CHECKING:
-    from PySide6.QtWidgets import QStyle
 
 HINT = Qt.ItemDataRole.UserRole + 1
 DETAIL = Qt.ItemDataRole.UserRole + 2
@@ -68,9 +63,7 @@ class EntryDelegate(QStyledItemDelegate):
         )
         return place.adjusted(0, height, 0, 0)
 
-    def _paint_ground(self, painter: QPainter, place: QRect, state: "QStyle.StateFlag") -> None:
-        from PySide6.QtWidgets import QStyle  # its many enums take 6 ms; the first paint has no entries
-
+    def _paint_ground(self, painter: QPainter, place: QRect, state: QStyle.StateFlag) -> None:
         tokens = self._theme.tokens
         selected, hovered = state & QStyle.StateFlag.State_Selected, state & QStyle.StateFlag.State_MouseOver
         has_keyboard = state & QStyle.StateFlag.State_HasFocus
@@ -119,5 +112,5 @@ def _rect(option: QStyleOptionViewItem) -> QRect:
     return option.rect  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- PySide6's stubs leave out the fields of QStyleOption
 
 
-def _state(option: QStyleOptionViewItem) -> "QStyle.StateFlag":
+def _state(option: QStyleOptionViewItem) -> QStyle.StateFlag:
     return option.state  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- PySide6's stubs leave out the fields of QStyleOption
