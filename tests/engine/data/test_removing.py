@@ -1,5 +1,7 @@
 """Deleting and pruning conversations in a whole engine: records, files, who is at work, and crashes between."""
 
+import asyncio
+import os
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -117,6 +119,33 @@ async def test_pruning_counts_first_and_takes_only_what_was_archived_long_ago(en
     assert left == {young.id, open_one.id}
     with pytest.raises(InvalidParams, match="days"):
         await remover(engine).prune(0, dry_run=True)
+
+
+async def test_pruning_takes_pictures_that_no_message_names_any_more_but_no_young_ones(engine: EngineParts) -> None:
+    paths = engine.services.paths
+    picture = engine.workspace / "named.png"
+    picture.write_bytes(PICTURE)
+    await worked(engine, str(picture))
+    for name in ("old", "young"):
+        (paths.attachments / name).mkdir()
+        (paths.attachments / name / f"{name}.png").write_bytes(PICTURE)
+    for folder in paths.attachments.iterdir():
+        if folder.name != "young":
+            os.utime(folder, (0, 0))
+    await remover(engine).prune(30, dry_run=False)
+    assert sorted(file.name for file in paths.attachments.glob("*/*")) == ["named.png", "young.png"]
+
+
+async def test_a_rename_that_comes_between_does_not_bring_a_deleted_conversation_back(engine: EngineParts) -> None:
+    put_away = await archived(engine, await worked(engine))
+    deleting = asyncio.create_task(remover(engine).delete(put_away.id))
+    while not deleting.done():
+        engine.services.log.publish(ConversationUpdate(conversation=put_away))  # read before, published after
+        await asyncio.sleep(0)
+        if any(isinstance(event, ConversationDeleted) for event in engine.watcher.events):
+            break
+    await deleting
+    assert await engine.services.database.conversations.get(put_away.id) is None
 
 
 async def test_what_a_crash_left_is_swept_at_the_next_start(tmp_path: Path) -> None:

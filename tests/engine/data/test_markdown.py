@@ -1,0 +1,34 @@
+"""A conversation as a page to read: who said what, tools folded, whatever the texts hold."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.data.markdown import file_name, page
+from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from tests.support.records import conversation, node
+
+
+def test_a_page_names_who_speaks_folds_tools_and_keeps_fences_whole() -> None:
+    asked = msgspec.structs.replace(node("n1", text="Count <them>."), role="user")
+    call = ToolCallBlock(call_id="1", tool="shell", arguments={"command": "ls"})
+    worked = msgspec.structs.replace(node("n2", "n1"), model="m", blocks=(TextBlock(text="I look."), call))
+    shown = ToolResultBlock(call_id="1", tool="shell", text="```\nten", is_error=False, summary="<10 files>")
+    result = msgspec.structs.replace(node("n3", "n2"), role="tool_result", blocks=(shown,))
+    stopped = msgspec.structs.replace(
+        node("n4", "n3"), role="system", blocks=(NoticeBlock(kind="stopped", text="Stopped\nhere"),)
+    )
+    text = "".join(page(conversation(), (asked, worked, result, stopped), others=2))
+    assert "## You\n\nCount <them>.\n\n## Agent (m)\n\nI look.\n\n<details><summary>Called shell</summary>" in text
+    assert "<summary>Result of shell: &lt;10 files&gt;</summary>\n\n````\n```\nten\n````\n\n</details>" in text
+    assert text.endswith("> Stopped here\n\n")
+    assert "2 messages on other branches" in text
+
+
+def test_file_names_are_safe_and_differ() -> None:
+    odd = msgspec.structs.replace(
+        conversation("conv_0123456789"), title="../a/b: «ü»?", created_at=datetime(2026, 5, 6, 12, tzinfo=UTC)
+    )
+    assert file_name(odd) == "2026-05-06-a-b-ü-23456789.md"
+    blank = msgspec.structs.replace(odd, title="???")
+    assert file_name(blank) == "2026-05-06-conversation-23456789.md"

@@ -1,0 +1,70 @@
+"""The data folder's methods through the dispatcher."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from app.engine.storage import nodes
+from app.protocol.data import DataSummaryResult
+from app.protocol.events import ConversationDeleted, ConversationUpdate
+from tests.support.engine_server import EngineServer
+from tests.support.raw_client import error_of, raw_client
+from tests.support.records import conversation, node
+
+
+async def fill(engine: EngineServer) -> None:
+    """An open conversation and one that was archived long ago."""
+    long_ago = datetime.now(UTC) - timedelta(days=400)
+    for one in (conversation("c1"), conversation("c2", at=long_ago, archived=True)):
+        engine.log.publish(ConversationUpdate(conversation=one))
+        engine.database.journal.put(nodes.save(node(f"n-{one.id}", conversation_id=one.id)))
+    await engine.log.flush()
+
+
+async def test_an_archived_conversation_is_deleted_once_and_told_to_all(engine: EngineServer) -> None:
+    await fill(engine)
+    async with raw_client(engine) as client, raw_client(engine, client_id="other") as other:
+        await other.ask("subscribe", 1, scope="all", detail="summary")
+        refused = error_of(await client.ask("conversation/delete", 1, conversationId="c1"))
+        assert refused[1] == "conflict" and "Archive it first" in refused[2]
+        assert "result" in await client.ask("conversation/delete", 2, conversationId="c2")
+        assert "result" in await client.ask("conversation/delete", 2, conversationId="c2")
+        assert error_of(await client.ask("conversation/delete", 3, conversationId="c2"))[1] == "not_found"
+        assert (await other.event()).event == ConversationDeleted(conversation_id="c2")
+
+
+async def test_a_dry_run_changes_nothing(engine: EngineServer) -> None:
+    await fill(engine)
+    async with raw_client(engine) as client:
+        counted = (await client.ask("data/prune", 1, days=90))["result"]
+        assert isinstance(counted, dict) and (counted["conversations"], counted["nodes"]) == (1, 1)
+        summed = msgspec.convert((await client.ask("data/summary", 2))["result"], DataSummaryResult)
+        assert (summed.conversations, summed.archived) == (2, 1)
+        assert (await client.ask("data/prune", 3, days=90, dryRun=False))["result"] == counted
+        assert error_of(await client.ask("data/prune", 4, days=0))[1] == "invalid_params"
+
+
+async def test_what_is_exported_is_taken_in_after_it_was_deleted(engine: EngineServer, tmp_path: Path) -> None:
+    await fill(engine)
+    path = str(tmp_path / "one.jsonl")
+    async with raw_client(engine) as client:
+        await client.ask("data/export", 1, path=path, conversationIds=["c2"])
+        assert error_of(await client.ask("data/export", 2, path=path))[1] == "conflict"
+        assert error_of(await client.ask("data/export", 3, path="one.jsonl"))[1] == "invalid_params"
+        await client.ask("conversation/delete", 4, conversationId="c2")
+        taken = (await client.ask("data/import", 5, path=path))["result"]
+        assert taken == {"conversations": 1, "nodes": 1, "present": 0}
+        assert "result" in await client.ask("conversation/get", 6, conversationId="c2")
+        assert error_of(await client.ask("data/import", 7, path=str(tmp_path)))[1] == "invalid_params"
+
+
+async def test_markdown_is_one_file_or_a_folder_of_them(engine: EngineServer, tmp_path: Path) -> None:
+    await fill(engine)
+    folder, one = tmp_path / "pages", tmp_path / "one.md"
+    async with raw_client(engine) as client:
+        await client.ask("data/export", 1, path=str(folder), format="markdown")
+        assert len(list(folder.glob("2026-01-02-A-title-*.md"))) == 2
+        assert error_of(await client.ask("data/export", 2, path=str(folder), format="markdown"))[1] == "conflict"
+        await client.ask("data/export", 3, path=str(one), format="markdown", conversationIds=["c1"])
+        assert one.read_text().startswith("# A title\n")
