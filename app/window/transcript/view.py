@@ -263,6 +263,7 @@ class TranscriptView(QAbstractScrollArea):
     # Slots.
 
     def _on_reset(self) -> None:
+        self._idle.stop()  # what is near is another thing now
         self._stage.reset()
         self._anchor.to_end()
         self._latest.has_news = False
@@ -288,6 +289,7 @@ class TranscriptView(QAbstractScrollArea):
         self._soon.start()
 
     def _on_removed(self, first: int, count: int) -> None:
+        self._idle.stop()
         self._stage.removed(first, count)
         self._anchor.removed(first, count)
         self._soon.start()
