@@ -57,7 +57,9 @@ def _kept(path: Path, data: bytes, folder: Path) -> Path:
     if path.is_relative_to(folder):
         return path
     kept = folder / hashlib.sha256(data).hexdigest()[:32] / path.name
-    if not kept.exists():
+    if kept.exists():
+        os.utime(kept.parent)  # young again: it is not swept before the message that names it is stored
+    else:
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(kept, data)
     return kept
