@@ -21,6 +21,10 @@ def main() -> int:
         from app.engine.main import main as engine
 
         return engine(arguments[1:])
+    if arguments[:1] == ["replay"] and len(arguments) == 2 and not arguments[1].startswith("-"):
+        from app.engine.record.main import main as replay  # it needs the loop itself, and no engine that runs
+
+        return replay(arguments[1:])
     if arguments == ["watchdog"]:
         from app.engine.tools.watchdog_child import main as watchdog
 

@@ -68,6 +68,8 @@ def _of_one_task(name: str | None) -> Command | None:
             from app.cli.attach import pause as command
         case "stop":
             from app.cli.tasks import stop_task as command
+        case "record":
+            from app.cli.record import record as command
         case _:
             return None
     return command

@@ -29,6 +29,7 @@ class Options(argparse.Namespace):
     thinking: str | None = None
     active: bool = False
     task_id: str = ""
+    to: str = ""
     text: str = ""
     limit: int = 20
     refresh: bool = False
@@ -78,6 +79,13 @@ def _parser() -> argparse.ArgumentParser:
         follows.add_argument("--json", action="store_true", help="events as one JSON object a line, then a result line")
     pause = commands.add_parser("pause", help="hold a task before its next step")
     pause.add_argument("task_id", metavar="ID", help=_ID_HELP)
+    record = commands.add_parser("record", help="write all that a task did into a file, to be played again")
+    record.add_argument("task_id", metavar="ID", help=_ID_HELP)
+    record.add_argument("--to", metavar="FILE", required=True, help="a file that is not there yet")
+    replay = commands.add_parser(
+        "replay", help="play a record offline, and see what the agent loop does differently today"
+    )
+    replay.add_argument("file", metavar="FILE", help="made with errand record")
     search = commands.add_parser("search", help="full-text search in all conversations")
     search.add_argument("text", metavar="TEXT", help='words, or a "phrase"')
     search.add_argument("--json", action="store_true", help="one JSON object a line")

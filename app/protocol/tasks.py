@@ -202,3 +202,9 @@ class TaskPlansResult(Wire, frozen=True, kw_only=True):
     """All turns of a task, oldest first."""
 
     plans: tuple[AgentPlan, ...]
+
+
+class TaskRecordResult(Wire, frozen=True, kw_only=True):
+    """The lines of a task's record file, as docs/record.md describes them. File contents are in it, keys never are."""
+
+    lines: tuple[str, ...]

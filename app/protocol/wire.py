@@ -44,6 +44,10 @@ TASK_GET = Method("task/get", tasks.TaskIdParams, tasks.TaskResult, False, "One 
 TASK_LIST = Method("task/list", tasks.TaskListParams, tasks.TaskListResult, False, "Tasks, newest first.")
 TASK_PLANS = Method("task/plans", tasks.TaskIdParams, tasks.TaskPlansResult, False, "The plan of each turn.")
 
+TASK_RECORD = Method(
+    "task/record", tasks.TaskIdParams, tasks.TaskRecordResult, False, "All a task did, to be played again."
+)
+
 TASK_RETRY = Method("task/retry", tasks.TaskRetryParams, tasks.TaskResult, True, "Have a reply written anew.")
 TASK_CHANGE_QUEUED = Method(
     "task/change_queued", tasks.TaskQueueChangeParams, tasks.TaskResult, True, "Edit, move or send now what waits."
@@ -160,6 +164,7 @@ METHODS = (
     TASK_GET,
     TASK_LIST,
     TASK_PLANS,
+    TASK_RECORD,
     ASK_ANSWER,
     ASK_LIST,
     CONVERSATION_LIST,

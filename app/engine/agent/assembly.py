@@ -40,9 +40,13 @@ from app.protocol.agents import Personality
 from app.protocol.tasks import Task
 
 
+def _as_they_are(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
+    return tools
+
+
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What all tasks share."""
+    """What all tasks share. `dress` may put others in the place of a task's tools: a replay does."""
 
     log: EventLog
     database: Database
@@ -51,6 +55,7 @@ class Assembly:
     grants: Grants
     paths: Paths
     has_price: Callable[[str], bool]
+    dress: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _as_they_are
 
     def build(
         self,
@@ -72,7 +77,7 @@ class Assembly:
         queue = TaskQueue(live)
         recorder = Recorder(live, branch, self.log, journal, executions, self.has_price, queue, stored_prompts)
         gate = Gate(live, self.settings.values.seconds_between_calls)
-        tools = self._tools(task, personality, live, completion)
+        tools = self.dress(self._tools(task, personality, live, completion))
         approvals = Approvals(live, self.desk, self.grants, self.log, self.paths.home)
         resumption = Resumption(live, self.desk, executions, open_turn)
         steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, resumption, model, tools)

@@ -3,6 +3,7 @@
 import msgspec
 
 from app.engine.errors import NotFound
+from app.engine.record.make import make_record
 from app.engine.server.limits import page_size
 from app.engine.server.route import Route
 from app.engine.server.services import Services
@@ -15,6 +16,7 @@ from app.protocol.tasks import (
     TaskPlansResult,
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
+    TaskRecordResult,
     TaskResult,
     TaskRetryParams,
     TaskStartParams,
@@ -27,6 +29,7 @@ from app.protocol.wire import (
     TASK_LIST,
     TASK_PAUSE,
     TASK_PLANS,
+    TASK_RECORD,
     TASK_REMOVE_QUEUED,
     TASK_RESUME,
     TASK_RETRY,
@@ -89,6 +92,12 @@ async def plans(services: Services, session: Session, params: TaskIdParams) -> T
     return TaskPlansResult(plans=await services.database.turns.plans(params.task_id))
 
 
+async def record(services: Services, session: Session, params: TaskIdParams) -> TaskRecordResult:
+    minutes = services.settings.values.max_minutes
+    made = await make_record(services.database, params.task_id, services.version, minutes)
+    return TaskRecordResult(lines=made.lines())
+
+
 def _named_start(params: TaskStartParams, name: str) -> TaskStartParams:
     return params if params.task_id is not None else msgspec.structs.replace(params, task_id=f"task_{name}")
 
@@ -114,4 +123,5 @@ HANDLERS = (
     Route(TASK_GET, get),
     Route(TASK_LIST, list_tasks),
     Route(TASK_PLANS, plans),
+    Route(TASK_RECORD, record),
 )

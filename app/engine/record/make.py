@@ -1,0 +1,71 @@
+"""Makes a task's record from what is stored. Keys are never stored, so that none can be in it."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.agent.place import personality_of
+from app.engine.errors import NotFound
+from app.engine.record.lines import VERSION, TaskLine, TaskRecord
+from app.engine.record.requests import requests_of
+from app.engine.storage.database import Database
+from app.engine.storage.personalities import ASSISTANT
+from app.protocol.agents import Personality
+from app.protocol.asks import Ask
+from app.protocol.blocks import ImageBlock, TextBlock
+from app.protocol.conversations import Node
+from app.protocol.tasks import Task
+
+_MOST_ASKS = 10_000
+
+
+async def make_record(database: Database, task_id: str, errand_version: str, max_minutes: float) -> TaskRecord:
+    """Of a task at its end, or as far as it has come. `NotFound` where there is none."""
+    task = await database.tasks.get(task_id)
+    if task is None:
+        raise NotFound(f"There is no task {task_id!r}.")
+    nodes = await _nodes(database, task)
+    history = await database.nodes.path(nodes[0].parent_id) if nodes and nodes[0].parent_id else ()
+    history, nodes = tuple(map(_without_pictures, history)), tuple(map(_without_pictures, nodes))
+    head = TaskLine(
+        record_version=VERSION,
+        errand_version=errand_version,
+        recorded_at=datetime.now(UTC),
+        task=task,
+        personality=await _personality(database, task),
+        max_minutes=max_minutes,
+    )
+    return TaskRecord(head, history, requests_of(history, nodes), nodes, await _asks(database, task_id))
+
+
+async def _nodes(database: Database, task: Task) -> tuple[Node, ...]:
+    """All of the task, in the order in which they came."""
+    found: list[Node] = []
+    async for kind, body in database.transfer.records(task.conversation_id):
+        if kind == "node" and task.id in body:
+            node = msgspec.json.decode(body, type=Node)
+            if node.task_id == task.id:
+                found.append(node)
+    return tuple(found)
+
+
+async def _asks(database: Database, task_id: str) -> tuple[Ask, ...]:
+    return tuple(reversed(await database.asks.page(_MOST_ASKS, (task_id,))))
+
+
+async def _personality(database: Database, task: Task) -> Personality:
+    agent = await database.agents.get(task.agent_id)
+    return ASSISTANT if agent is None else await personality_of(None, agent, database)
+
+
+def _without_pictures(node: Node) -> Node:
+    """A picture is a file of its own, and private: its name stands for it."""
+    if not any(isinstance(block, ImageBlock) for block in node.blocks):
+        return node
+    blocks = tuple(
+        TextBlock(text=f"[A picture was here: {block.name or block.media_type}]")
+        if isinstance(block, ImageBlock)
+        else block
+        for block in node.blocks
+    )
+    return msgspec.structs.replace(node, blocks=blocks)

@@ -1,0 +1,137 @@
+"""Plays a record with the loop of today, in a home of its own: no network, no process, no file of the person's."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from app.engine.agent.asks import AskDesk
+from app.engine.agent.assembly import Assembly
+from app.engine.agent.branch import Branch
+from app.engine.agent.context import messages_of, user_message
+from app.engine.agent.control import CONTROL_TOOLS
+from app.engine.broadcast import EventLog
+from app.engine.messages import UserMessage
+from app.engine.permissions.grants import Grants
+from app.engine.record.lines import TaskRecord
+from app.engine.record.make import make_record
+from app.engine.record.person import RecordedPerson
+from app.engine.record.requests import differences
+from app.engine.record.stage import Stage
+from app.engine.record.stand_ins import RecordedModel, RecordedTool
+from app.engine.settings import Settings
+from app.engine.storage.database import Database
+from app.engine.storage.engines import sqlite_url
+from app.engine.tools.base import GuardedTool
+from app.paths import Paths
+from app.protocol.agents import Agent
+from app.protocol.conversations import Conversation, Node
+from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
+from app.protocol.tasks import Task
+from app.protocol.usage import Usage
+
+# A record holds no waiting: whoever waits longer has lost the thread.
+_LONGEST_S = 60.0
+
+
+async def replay(record: TaskRecord, home: Path) -> TaskRecord:
+    """The record that the same task leaves today. TimeoutError where it does not come to an end."""
+    paths = Paths(home)
+    paths.prepare()
+    stage = Stage(record)
+    model = RecordedModel(stage)
+    async with AsyncExitStack() as stack:
+        database = await Database.open(sqlite_url(paths.database), paths.copies)
+        stack.push_async_callback(database.close)
+        log = EventLog(database.journal, database.epoch, 0)
+        stack.callback(log.close)
+        settings = Settings(paths.settings)
+        settings.set("max_minutes", record.head.max_minutes)
+        desk = AskDesk(log, database.asks)
+        has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
+        assembly = Assembly(
+            log, database, settings, desk, Grants(), paths, lambda _: has_price, lambda tools: _recorded(tools, stage)
+        )
+        person = RecordedPerson(record, stage, desk)
+        stack.callback(log.attach(person))
+        answering = asyncio.create_task(person.answer_all(), name="answer as recorded")
+        stack.callback(answering.cancel)
+        async with asyncio.timeout(_LONGEST_S):
+            await _play(record, assembly, stage, model)
+        made = await make_record(database, record.head.task.id, record.head.errand_version, record.head.max_minutes)
+    return replace(made, requests=differences(model.sent))
+
+
+def _recorded(tools: tuple[GuardedTool, ...], stage: Stage) -> tuple[GuardedTool, ...]:
+    return tuple(RecordedTool(tool, stage, is_real=tool.name in CONTROL_TOOLS) for tool in tools)
+
+
+async def _play(record: TaskRecord, assembly: Assembly, stage: Stage, model: RecordedModel) -> None:
+    task = _begun(record.head.task)
+    branch = await _open(record, task, assembly)
+    first = record.nodes[0] if record.nodes else None
+    message = None
+    if first is not None and first.role == "user":
+        message = user_message(first.blocks)
+        for node in _before_the_first_reply(record.nodes):
+            branch.append(branch.draft(node.role, node.author, node.blocks, task_id=task.id))
+    await branch.save()
+    history = messages_of(record.history)
+    personality = record.head.personality
+    stage.run = assembly.build(task, branch, personality, model, history, 1 if message is not None else 0)
+    await stage.run.run(message if isinstance(message, UserMessage) else None)
+
+
+async def _open(record: TaskRecord, task: Task, assembly: Assembly) -> Branch:
+    """Put what was there before the task: its conversation, its agent, and the branch it went on from."""
+    conversation = Conversation(
+        id=task.conversation_id,
+        title="A replay",
+        created_at=task.started_at,
+        updated_at=task.started_at,
+        workspace=task.workspace,
+    )
+    agent = Agent(
+        id=task.agent_id,
+        conversation_id=task.conversation_id,
+        personality_id=record.head.personality.id,
+        name=record.head.personality.name,
+        head_id=record.history[-1].id if record.history else None,
+        version=0,
+        created_at=task.started_at,
+    )
+    assembly.log.publish(ConversationUpdate(conversation=conversation))
+    assembly.log.publish(AgentUpdate(agent=agent))
+    assembly.log.publish(TaskUpdate(task=task))
+    for node in record.history:
+        assembly.log.publish(TaskMessage(node=node))
+    await assembly.log.flush()
+    return Branch(agent, assembly.log)
+
+
+def _before_the_first_reply(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    first = next((index for index, node in enumerate(nodes) if node.role == "assistant"), 1)
+    return nodes[:first]
+
+
+def _begun(task: Task) -> Task:
+    """The task as it was when it began."""
+    return msgspec.structs.replace(
+        task,
+        status="running",
+        stop_reason=None,
+        stopping=False,
+        step_count=0,
+        current_tool=None,
+        activity="",
+        ask_id=None,
+        queue=(),
+        summary="",
+        error=None,
+        usage=Usage(),
+        worked_s=0.0,
+        allowance=None,
+        ended_at=None,
+    )

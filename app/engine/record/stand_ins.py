@@ -1,0 +1,150 @@
+"""A model and tools that give what a record holds; what they are asked is noted."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from app.engine.agent.context import messages_of
+from app.engine.cancel import CancelSignal
+from app.engine.messages import AssistantMessage, Image, StopReason, Text, Usage
+from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, ReplyStart
+from app.engine.record.requests import said
+from app.engine.record.stage import Stage
+from app.engine.tools.base import Access, ExecutionMode, GuardedTool, OnUpdate, ToolError, ToolResult
+from app.protocol.asks import Approval
+from app.protocol.blocks import ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.json import JsonObject
+
+BEYOND = "The record has no reply for this model call: the loop goes on today where it ended then."
+
+
+class RecordedModel:
+    """A `ChatModel` that gives the replies of a record in their order."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.sent: list[list[str]] = []
+        self._stage = stage
+
+    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        turn = self._stage.next_turn()
+        if turn is None and self._stage.ends_early and not cancel.is_set:
+            await self._stage.halt()
+            await cancel.wait()
+            yield ReplyEnd(AssistantMessage((), "aborted", "Request was aborted", request.model))
+            return
+        self.sent.append([said(message) for message in request.messages])
+        if turn is None:
+            yield ReplyEnd(AssistantMessage((), "error", BEYOND, request.model))
+            return
+        yield ReplyStart(AssistantMessage(model=request.model))
+        self._stage.reply_ends()
+        reply = _reply(turn.reply, is_aborted=self._stage.ends_early and self._stage.is_last)
+        if reply.stop_reason == "aborted":
+            await self._stage.halt()
+            await cancel.wait()
+        yield ReplyEnd(reply)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _reply(node: Node, *, is_aborted: bool) -> AssistantMessage:
+    whole = msgspec.structs.replace(node, status="complete")
+    known = next((one for one in messages_of((whole,)) if isinstance(one, AssistantMessage)), AssistantMessage())
+    return replace(
+        known, stop_reason=_reason(node, known.stop_reason, is_aborted), error=node.error, usage=_usage(node)
+    )
+
+
+def _reason(node: Node, known: StopReason, is_aborted: bool) -> StopReason:
+    match node.status:
+        case "failed":
+            return "error"
+        case "cut" | "streaming":
+            return "aborted" if is_aborted else "length"
+        case "complete":
+            return known
+
+
+def _usage(node: Node) -> Usage:
+    used = node.usage
+    if used is None:
+        return Usage()
+    return Usage(
+        used.input_tokens,
+        used.output_tokens,
+        used.cache_read_tokens,
+        used.cache_write_tokens,
+        used.cost_usd if used.cost_usd is not None else 0.0,
+    )
+
+
+class RecordedTool:
+    """Stands in for a tool, with its name and schema of today. `is_real` tools, those of the loop itself, do run."""
+
+    def __init__(self, tool: GuardedTool, stage: Stage, *, is_real: bool) -> None:
+        self._tool = tool
+        self._stage = stage
+        self._is_real = is_real
+
+    @property
+    def name(self) -> str:
+        return self._tool.name
+
+    @property
+    def label(self) -> str:
+        return self._tool.label
+
+    @property
+    def description(self) -> str:
+        return self._tool.description
+
+    @property
+    def parameters(self) -> JsonObject:
+        return self._tool.parameters
+
+    @property
+    def execution_mode(self) -> ExecutionMode:
+        return self._tool.execution_mode
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return self._tool.prepare_arguments(arguments)
+
+    def access(self, arguments: JsonObject) -> Access:
+        """As the person was asked then; nothing that needs one where nobody was. The disk is not looked at."""
+        _, approval = self._stage.check_call(self.name)
+        if self._is_real:
+            return self._tool.access(arguments)
+        return _access(approval) if approval is not None else Access("free", f"Use {self.name}.")
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        if self._is_real:
+            return await self._tool.execute(call_id, arguments, cancel, on_update)
+        if self._stage.is_stopped_in(call_id):
+            await self._stage.halt()
+            await cancel.wait()
+        result = self._stage.turn.results.get(call_id)
+        if result is None:
+            raise ToolError("The record has no result of this call.")
+        return _result(result)
+
+
+def _access(approval: Approval) -> Access:
+    return Access(
+        "run" if approval.command is not None else "write" if approval.writes else "read",
+        approval.text,
+        tuple(Path(path) for path in approval.reads),
+        tuple(Path(path) for path in approval.writes),
+        approval.command,
+        approval.preview,
+    )
+
+
+def _result(block: ToolResultBlock) -> ToolResult:
+    images = tuple(Image(image.media_type, image.data) for image in block.images)
+    return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error)

@@ -1,0 +1,62 @@
+"""A task's record is played again offline, and tells where the loop behaves differently."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from app.engine.agent.pictures import with_pictures
+from app.engine.errors import InvalidParams
+from app.engine.messages import Message, ModelMessage
+from app.engine.record.lines import TaskRecord, read
+from app.engine.record.replay import replay
+from app.engine.record.told import compare
+from tests.support.recorded import plain, steered, stopped
+
+RECORDS = Path(__file__).parents[2] / "replays"
+
+
+@pytest.mark.parametrize("play", [plain, stopped, steered])
+async def test_a_record_played_again_shows_no_difference(
+    tmp_path: Path, play: Callable[[Path], Awaitable[TaskRecord]]
+) -> None:
+    recorded = read((await play(tmp_path)).lines())
+    assert compare(recorded, await replay(recorded, tmp_path / "replay")) == []
+
+
+@pytest.mark.parametrize("name", ["plain", "stopped", "steered"])
+async def test_the_loop_does_what_it_did_in_the_records_that_are_kept(tmp_path: Path, name: str) -> None:
+    recorded = read((RECORDS / f"{name}.jsonl").read_text("utf-8").splitlines())
+    assert compare(recorded, await replay(recorded, tmp_path)) == []
+
+
+async def test_a_loop_that_was_changed_is_told_of_in_the_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def forgetful(messages: Sequence[Message]) -> Sequence[ModelMessage]:
+        return [message for message in await with_pictures(messages) if message.role != "tool_result"]
+
+    monkeypatch.setattr("app.engine.agent.assembly.with_pictures", forgetful)
+    recorded = read((RECORDS / "plain.jsonl").read_text("utf-8").splitlines())
+    difference = compare(recorded, await replay(recorded, tmp_path))
+    assert [line for line in difference if line.startswith(("-    ", "+    "))] == [
+        "-    result of ask_user call_0: blue",
+        "-    result of code call_a: Created a.txt (+1 −0)",
+        "-    result of code call_b: Created b.txt (+1 −0)",
+        "-    error of shell call_0: (no output)",
+        "-    [exit code 3]",
+    ]
+
+
+async def test_a_task_that_goes_on_beyond_its_record_is_told_of(tmp_path: Path) -> None:
+    whole = (RECORDS / "plain.jsonl").read_text("utf-8").splitlines()
+    cut = read([line for line in whole if "task_complete" not in line])
+    difference = compare(cut, await replay(cut, tmp_path))
+    assert "+end: error (error) after 4 turns" in difference
+
+
+def test_a_file_that_is_no_record_is_refused_with_its_line() -> None:
+    with pytest.raises(InvalidParams, match="Line 1 is not one of a record"):
+        read(["{}"])
+    with pytest.raises(InvalidParams, match="no record of a task"):
+        read([])

@@ -1,0 +1,68 @@
+"""Tasks played on a real engine whose records are then made, and replayed in a home of their own."""
+
+import asyncio
+from pathlib import Path
+
+from app.engine.record.lines import TaskRecord
+from app.engine.record.make import make_record
+from app.protocol.asks import AskAnswerParams
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.task_replies import DONE, shell
+
+
+async def record_of(engine: EngineParts, task_id: str) -> TaskRecord:
+    await engine.services.log.flush()
+    return await make_record(engine.services.database, task_id, "0.1.0", 30.0)
+
+
+async def plain(home: Path) -> TaskRecord:
+    """A question, two calls side by side, a command that fails, and the end."""
+    replies = [
+        Reply(text="Let me ask.", calls=(Call("ask_user", {"question": "Which colour?"}),)),
+        Reply(thinking="Two at once.", calls=(_write("a.txt"), _write("b.txt", "call_b"))),
+        shell("exit 3"),
+        DONE,
+    ]
+    async with engine_parts(home, ModelServer(replies=replies)) as engine:
+        task = await engine.start("paint it")
+        ask = await engine.watcher.ask(task.id)
+        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "a person")
+        await engine.watcher.end(task.id)
+        return await record_of(engine, task.id)
+
+
+async def stopped(home: Path) -> TaskRecord:
+    """Stopped while a command runs."""
+    async with engine_parts(home, ModelServer(replies=[shell("echo first"), shell("sleep 60")])) as engine:
+        task = await engine.start("wait for it")
+        await engine.watcher.task(task.id, lambda task: task.step_count == 2 and task.status == "tool_executing")
+        await engine.services.runner.stop(task.id, "a person")
+        await engine.watcher.end(task.id)
+        return await record_of(engine, task.id)
+
+
+async def steered(home: Path) -> TaskRecord:
+    """An approval given, another refused with a reason, and a word in between that skips a call."""
+    gate = asyncio.Event()
+    two = Reply(
+        calls=(Call("shell", {"command": "echo one"}, id="one"), Call("shell", {"command": "echo two"}, id="two"))
+    )
+    replies = [two, shell("echo three"), Reply(text="Steered.", gate=gate), DONE]
+    async with engine_parts(home, ModelServer(replies=replies)) as engine:
+        task = await engine.start("count", approve="ask")
+        first = await engine.watcher.ask(task.id)
+        await engine.say(task.id, "stop counting at one")
+        await engine.services.runner.answer(AskAnswerParams(ask_id=first.id, allow=True), "a person")
+        second = await engine.watcher.task(task.id, lambda task: task.ask_id not in (None, first.id))
+        assert second.ask_id is not None
+        answer = AskAnswerParams(ask_id=second.ask_id, allow=False, text="not three")
+        await engine.services.runner.answer(answer, "a person")
+        await engine.say(task.id, "and finish", "follow_up")
+        gate.set()
+        await engine.watcher.end(task.id)
+        return await record_of(engine, task.id)
+
+
+def _write(path: str, call_id: str = "call_a") -> Call:
+    return Call("code", {"action": "write", "path": path, "content": "blue\n"}, id=call_id)
