@@ -47,15 +47,17 @@ class Lives:
     async def live(self, *doom: str, kill_after_s: float | None = None) -> None:
         """One engine, from its start to its death; without doom until all tasks are at their end."""
         arguments = ["tests.crash.doomed", *doom] if doom else ["app", "engine"]
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            *arguments,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd=Path(__file__).parents[2],
-            env=Errand(self.home, self.folder).environment,
-        )
+        words = self.folder / "engine.err"
+        with words.open("wb") as said:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                *arguments,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=said,
+                cwd=Path(__file__).parents[2],
+                env=Errand(self.home, self.folder).environment,
+            )
         assert process.stdout is not None
         if await process.stdout.readline():
             await self._work_until_death(process, kill_after_s, ends=not doom and kill_after_s is None)
@@ -67,7 +69,7 @@ class Lives:
             os.kill(process.pid, last)
         code = await process.wait()
         self.doomed += code == -9
-        assert code in (0, -9), f"the engine ended with {code}; see {self.home}/logs"
+        assert code in (0, -9), f"the engine ended with {code}: {words.read_text()}"
         check_integrity(self.home)
 
     async def _work_until_death(
