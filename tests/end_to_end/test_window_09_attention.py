@@ -22,7 +22,7 @@ from tests.support.errand import LONGEST_S, Errand, rest
 from tests.support.model_server import ModelServer, Reply
 from tests.support.notification_server import NotificationServer
 from tests.support.open_window import OpenWindow, open_window
-from tests.support.processes import is_alive, until
+from tests.support.processes import file_appears, is_alive, until
 from tests.support.screen import screen
 from tests.support.session_bus import session_bus
 from tests.support.shortcut_portal import ShortcutPortal
@@ -255,6 +255,23 @@ async def test_120_where_there_is_a_tray_the_window_hides_in_it_and_a_second_sta
         async with asyncio.timeout(LONGEST_S):
             await tray.has_item.wait()
         await shown.close("Errand")
+        assert (await own_errand.run("window", variables=there)).code == 0
+        await shown.window("Errand")
+        await shown.keys("ctrl+q")
+        assert (await rest(window)).code == 0
+        await tray.leave()
+
+
+async def test_124_a_tray_that_comes_after_the_window_is_found_when_the_window_is_closed(own_errand: Errand) -> None:
+    async with session_bus() as address, screen() as shown:
+        there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
+        window = await own_errand.start("window", variables=there)
+        await shown.window("Errand")
+        await file_appears(Paths(own_errand.home).window_door)  # it listens to the desktop from then on
+        tray = await TrayHost.start(address)
+        await shown.close("Errand")
+        async with asyncio.timeout(LONGEST_S):
+            await tray.has_item.wait()
         assert (await own_errand.run("window", variables=there)).code == 0
         await shown.window("Errand")
         await shown.keys("ctrl+q")

@@ -59,6 +59,7 @@ class Attention(QObject):
         self.tray = self._make_tray()
         self.key = self._make_key()
         self._tell_notices()
+        window.closing.connect(self._on_closing)
         window.quit_asked.connect(self._on_quit_asked)
         window.quick_asked.connect(quick.open)
         window.quick_key_asked.connect(self._on_key_asked)
@@ -90,6 +91,15 @@ class Attention(QObject):
         self.key.close()
         if self.tray is not None:
             self.tray.close()
+
+    def _on_closing(self) -> None:
+        """A tray may have come since the start, or gone: a desktop starts its own after some apps, or anew."""
+        if self.tray is None:
+            self.tray = self._make_tray()
+        elif not QSystemTrayIcon.isSystemTrayAvailable():
+            self._window.has_tray = False
+        else:
+            self._window.has_tray = True
 
     def _make_tray(self) -> Tray | None:
         """Only this test is honest: without it a window that hides could not be brought back."""

@@ -18,6 +18,7 @@ class Tray(QObject):
         super().__init__()
         self._stores = stores
         self._waiting = -1
+        self._words = ""
         self.menu = TrayMenu(stores)
         self.icon = QSystemTrayIcon(self)
         self.icon.setContextMenu(self.menu)
@@ -37,7 +38,10 @@ class Tray(QObject):
 
     def _on_changed(self) -> None:
         waiting, running = len(self._stores.asks.waiting()), len(self._stores.tasks.running())
-        self.icon.setToolTip(_words(waiting, running))
+        words = _words(waiting, running)
+        if words != self._words:  # each one goes over the bus
+            self._words = words
+            self.icon.setToolTip(words)
         if waiting != self._waiting:
             self._waiting = waiting
             self.icon.setIcon(tray_icon(waiting))

@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 
 
 class MainWindow(QMainWindow):
-    """Its parts are made by `window/main.py`. `closed` when it is gone from the screen for good."""
+    """Its parts are made by `window/main.py`. `closing` before it looks whether there is a tray to hide in, `closed`
+    when it is gone from the screen for good.
+    """
 
+    closing = Signal()
     closed = Signal()
     quick_asked = Signal()
     quick_key_asked = Signal()
@@ -86,6 +89,7 @@ class MainWindow(QMainWindow):
             dialog.open()
             return
         self._keep_sizes()
+        self.closing.emit()
         if self.has_tray:
             event.ignore()
             self.hide()
