@@ -35,9 +35,14 @@ class Health:
             self._tell()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` after each change; returns what ends that."""
+        """Call `listener` after each change; returns what ends that, once or more often."""
         self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+
+        def end() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return end
 
     def _tell(self) -> None:
         for listener in tuple(self._listeners):
