@@ -1,10 +1,15 @@
-"""Draws the README's pictures of the window: the real one without a screen, on a real engine, playing the tour."""
+"""Draws pictures of the window in its main states: the real one without a screen, on a real engine, playing the tour.
+
+Those that the documents show go to docs/images, all others and the doubled ones to build/images, to be looked at.
+"""
 
 import asyncio
 import contextlib
 import os
+import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,18 +17,44 @@ from pathlib import Path
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.protocol.asks import Ask, AskKind
+from app.window.attention.quick_dialog import QuickDialog
+from app.window.attention.tray_menu import TrayMenu
 from app.window.blocks.line_button import LineButton
 from app.window.rows import EndRow
 from app.window.state import ThemeMode
-from app.window.views.settings.dialog import SettingsDialog
+from app.window.views.choices_dialog import ChoicesDialog
+from app.window.views.picker import PickerDialog
+from app.window.views.settings.dialog import PageName, SettingsDialog
+from app.window.views.shortcut_sheet import ShortcutDialog
+from app.window.views.usage.dialog import UsageDialog
+from tests.support.desk import press
 from tests.support.errand import Errand
 from tests.support.open_window import OpenWindow, open_window
 
-_IMAGES = Path(__file__).parents[1] / "docs" / "images"
+_ROOT = Path(__file__).parents[1]
+_SHOWN = frozenset(
+    {"first-run", "approval", "question", "finished", "branches", "queue", "settings-providers", "usage"}
+)
+"""What README and guide show."""
+
+_PAGES: tuple[PageName, ...] = (
+    "general",
+    "providers",
+    "personalities",
+    "permissions",
+    "appearance",
+    "shortcuts",
+    "data",
+    "about",
+)
 _THEMES: tuple[ThemeMode, ...] = ("light", "dark")
+_USUAL, _NARROW, _LARGE = QSize(1180, 780), QSize(700, 600), 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +62,44 @@ class _Album:
     """Takes each picture in both themes: of the window, or of a dialog alone."""
 
     person: OpenWindow
-    folder: Path
 
-    async def take(self, name: str, dialog: QWidget | None = None) -> None:
+    async def take(self, name: str, part: QWidget | None = None) -> None:
         for theme in _THEMES:
             self.person.theme.set_mode(theme)
             await self.rest()
-            picture = (dialog or self.person.window).grab()
-            picture.save(str(self.folder / f"window-{name}-{theme}.png"), "PNG", 0)  # 0 makes the smallest file
+            picture = (part or self.person.window).grab().toImage()
+            _small(picture).save(str(_file(f"window-{name}-{theme}", name)), "PNG", 0)  # 0 makes the smallest file
+        self.person.theme.set_mode(_THEMES[0])
 
     async def rest(self) -> None:
         """Let what was set going be laid out."""
-        for _ in range(60):
+        for _ in range(40):
             self.person.application.processEvents()
             await asyncio.sleep(0.005)
 
 
-async def draw(application: QApplication, folder: Path) -> None:
+def _file(name: str, key: str) -> Path:
+    is_double = os.environ.get("QT_SCALE_FACTOR") == "2"
+    folder = _ROOT / "docs" / "images" if key in _SHOWN and not is_double else _ROOT / "build" / "images"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{name}{'@2x' if is_double else ''}.png"
+
+
+def _small(picture: QImage) -> QImage:
+    """With the 256 colours that are seen most: a third of the size, and nobody sees it."""
+    exact = picture.convertToFormat(QImage.Format.Format_RGB32)
+    seen = Counter(memoryview(exact.constBits()).cast("B").cast("I"))
+    colours = [colour for colour, _ in seen.most_common(256)]
+    return exact.convertToFormat(QImage.Format.Format_Indexed8, colours, Qt.ImageConversionFlag.AvoidDither)
+
+
+async def draw(application: QApplication) -> None:
     """All pictures; the engine and its data are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="errand-") as home:
-        errand = Errand(Path(home), folder)
+        errand = Errand(Path(home), _ROOT)
         os.environ.update(errand.environment | {"QT_QPA_PLATFORM": "offscreen"})
         async with _engine_of(errand), open_window(application, errand.home) as person:
-            await _play(_Album(person, folder))
+            await _play(_Album(person))
 
 
 @contextlib.asynccontextmanager
@@ -68,30 +114,125 @@ async def _engine_of(errand: Errand) -> AsyncGenerator[None]:
 async def _play(album: _Album) -> None:
     person = album.person
     person.theme.set_motion(False)
+    person.window.resize(_USUAL)
     await person.until(lambda: person.stores.session.state == "ready")
     await album.rest()
     await album.take("first-run")
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2 and len(person.stores.tasks.running()) == 2)
+    await _take_waiting(album)
+    await _take_finished(album)
+    await _take_new(album)
+    await _take_sidebar(album)
+    await _take_dialogs(album)
+    await _take_sizes(album)
+
+
+async def _take_waiting(album: _Album) -> None:
+    person, window = album.person, album.person.window
     await _open(person, _waiting(person, "approval").conversation_id)
     await album.take("approval")
+    window.sidebar.inbox.rows[0].setFocus(Qt.FocusReason.TabFocusReason)
+    await album.take("inbox")
+    window.sidebar.inbox.rows[0].fold()
     await _open(person, _waiting(person, "question").conversation_id)
     await album.take("question")
-    await _open(person, person.window.pages.open_ids[0])
+    for text in ("Mention the summer party", "Then read it out to me", "Last: put it into the hall"):
+        person.front.store.requests.follow_up(text, ())
+    await person.until(lambda: len(person.front.foot.queue.rows) == 3)
+    person.front.foot.queue.rows[1].setFocus(Qt.FocusReason.TabFocusReason)
+    await album.take("queue")
+
+
+async def _take_finished(album: _Album) -> None:
+    person, window = album.person, album.person.window
+    await _open(person, window.pages.open_ids[0])
     await person.until(lambda: any(isinstance(row, EndRow) for row in person.rows))
     await album.rest()
-    edited = [
-        line
-        for line in person.front.findChildren(LineButton)
-        if line.accessibleName().startswith(("changed", "edited", "wrote"))
-    ]
-    edited[0].click()
+    _edited(person)[0].click()
     await album.take("finished")
-    person.window.on_action("settings")
-    dialog = person.window.findChildren(SettingsDialog)[0]
-    dialog.open_page("providers")
-    await album.take("settings", dialog)
-    dialog.close()
+    person.front.open_find()
+    QTest.keyClicks(window.focusWidget(), "total")
+    await album.take("find")
+    press(person.front, "Close the search")
+    end = next(row for row in person.rows if isinstance(row, EndRow))
+    assert end.retry_id is not None
+    person.front.store.branches.retry(end.retry_id)
+    await person.until(lambda: (task := person.front.store.task) is not None and task.id != end.task.id)
+    await person.until(lambda: (task := person.front.store.task) is not None and task.ended_at is not None)
+    window.on_action("tree")
+    await album.rest()
+    person.front.transcript.to_start()
+    await album.take("branches")
+    window.on_action("tree")
+
+
+async def _take_new(album: _Album) -> None:
+    person, window = album.person, album.person.window
+    window.on_action("new_task")
+    note, picture = _ROOT / "README.md", _ROOT / "resources" / "app_icon" / "errand-256.png"
+    person.front.composer.attachments.add([str(note), str(picture)])
+    person.front.composer.set_text("What is this about?")
+    await album.take("attachments")
+    person.front.foot.choices.more_button.click()
+    await album.rest()
+    await album.take("choices", _top(ChoicesDialog))
+    _top(ChoicesDialog).close()
+
+
+async def _take_sidebar(album: _Album) -> None:
+    person, window = album.person, album.person.window
+    QTest.keyClicks(window.sidebar.search, "build")
+    await person.until(window.sidebar.results.isVisible)
+    await album.take("search")
+    window.sidebar.search.clear()
+    person.stores.conversations.archive(window.pages.open_ids[1])
+    await album.rest()
+    await album.take("archived")
+    press(window.sidebar, "Archived")
+    await album.rest()
+    await album.take("archive")
+
+
+async def _take_dialogs(album: _Album) -> None:
+    person, window = album.person, album.person.window
+    for page in _PAGES:
+        window.dialogs.open_settings(page)
+        await album.rest()
+        await album.take(f"settings-{page}", _top(SettingsDialog))
+    _top(SettingsDialog).close()
+    window.on_action("usage")
+    await album.rest()
+    await album.take("usage", _top(UsageDialog))
+    _top(UsageDialog).close()
+    window.on_action("shortcuts")
+    await album.take("shortcut-sheet", _top(ShortcutDialog))
+    _top(ShortcutDialog).close()
+    window.on_action("palette")
+    await album.take("palette", _top(PickerDialog))
+    _top(PickerDialog).close()
+    menu = TrayMenu(person.stores)
+    menu.popup(window.pos())
+    await album.take("tray", menu)
+    menu.close()
+    quick = QuickDialog(person.theme)
+    quick.show_with("Count the lines of all Python files", "in shop · the default model")
+    quick.open_on(window.screen())
+    await album.take("quick", quick)
+    quick.close()
+
+
+async def _take_sizes(album: _Album) -> None:
+    person, window = album.person, album.person.window
+    await _open(person, _waiting(person, "approval").conversation_id)
+    window.on_action("own_window")
+    await album.take("own-window", window.desk.windows[0])
+    window.on_action("own_window")
+    window.resize(_NARROW)
+    await album.take("narrow")
+    window.resize(_USUAL)
+    person.theme.set_reading("", _LARGE)
+    await album.take("large-text")
 
 
 async def _open(person: OpenWindow, conversation_id: str) -> None:
@@ -103,5 +244,19 @@ def _waiting(person: OpenWindow, kind: AskKind) -> Ask:
     return next(ask for ask in person.stores.asks.waiting() if ask.kind == kind)
 
 
+def _edited(person: OpenWindow) -> list[LineButton]:
+    """The lines of calls that changed a file."""
+    lines = person.front.findChildren(LineButton)
+    return [line for line in lines if line.accessibleName().startswith(("changed", "edited", "wrote"))]
+
+
+def _top(kind: type[QWidget]) -> QWidget:
+    return next(top for top in QApplication.topLevelWidgets() if isinstance(top, kind) and top.isVisible())
+
+
 if __name__ == "__main__":
-    asyncio.run(draw(QApplication(["errand"]), Path(sys.argv[1]) if len(sys.argv) > 1 else _IMAGES))
+    if "QT_SCALE_FACTOR" in os.environ:
+        asyncio.run(draw(QApplication(["errand"])))
+    else:
+        for scale in ("1", "2"):
+            subprocess.run([sys.executable, __file__], check=True, env=os.environ | {"QT_SCALE_FACTOR": scale})

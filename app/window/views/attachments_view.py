@@ -40,6 +40,8 @@ class AttachmentsView(QScrollArea):
         self.setWidget(self._inner)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
+        self.viewport().setAutoFillBackground(False)
+        self._inner.setAutoFillBackground(False)  # setWidget turns it on
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.hide()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from app.window.views.find_bar import FindBar
 
 _NOT_HERE = "That message stands in another branch. It can be shown when the agent is done here."
+_NO_MODEL = "There is no model yet that could do this. Your text stays here until one is set up."
 _INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
 
 _DROP = "Drop files and pictures to attach them"
@@ -56,12 +57,14 @@ class ConversationView(QWidget):
         self.store = store
         self._stores = stores
         self._theme = theme
+        self._models = models
         self._wants_ask = False
         self._wanted: Place | None = None
         self.transcript = TranscriptView(store, theme, ConversationActions(store, models, clipboard, self))
         self.welcome = WelcomeView(models, theme)
         self.foot = FootView(store, stores, models, theme, pasted)
         self.interrupted = Banner(theme)
+        self.no_model = Banner(theme)
         self._find_bar: FindBar | None = None
         self._find_place = QVBoxLayout()
         self._layers = QStackedWidget()
@@ -181,6 +184,7 @@ class ConversationView(QWidget):
         column.addLayout(self._find_place)
         column.addWidget(self._layers, 1)
         column.addWidget(self.interrupted)
+        column.addWidget(self.no_model)
         column.addLayout(centred)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
@@ -206,6 +210,11 @@ class ConversationView(QWidget):
         self.composer.recall_asked.connect(self._on_recall_asked)
         self.composer.edited.connect(self.draft_changed)
         self.interrupted.acted.connect(self._on_resume_clicked)
+        self.foot.model_missing.connect(self._on_model_missing)
+        self.foot.sent.connect(self.no_model.hide)
+        self.no_model.acted.connect(self.foot.choices.providers_asked)
+        self._models.changed.connect(self._on_models_changed)
+        self.tour_asked.connect(self.no_model.hide)
         escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self)
         escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         escape.activated.connect(self._on_escape)
@@ -254,6 +263,13 @@ class ConversationView(QWidget):
     def _on_bar_moved(self) -> None:
         if not self.transcript.is_at_end:  # text that streams in below is no scrolling
             self.scrolled.emit()
+
+    def _on_model_missing(self) -> None:
+        self.no_model.tell(_NO_MODEL, "waiting", "Set up a model")
+
+    def _on_models_changed(self) -> None:
+        if not self._models.is_empty:
+            self.no_model.hide()
 
     def _on_resume_clicked(self) -> None:
         if self.store.task is not None:

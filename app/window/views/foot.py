@@ -23,12 +23,14 @@ from app.window.views.status_line import StatusLine
 
 
 class FootView(QWidget):
-    """`sent` at each message; `options_changed` when a person chose otherwise for the next task.
+    """`sent` at each message, `model_missing` where there is none that could read it.
 
-    `files_changed` has the paths of what is attached to the message that is being written.
+    `options_changed` when a person chose otherwise for the next task. `files_changed` has the paths of what is attached
+    to the message that is being written.
     """
 
     sent = Signal()
+    model_missing = Signal()
     files_changed = Signal(object)
     options_changed = Signal(object)
 
@@ -134,6 +136,10 @@ class FootView(QWidget):
         self._store.requests.options = self.choices.options
 
     def _on_submitted(self, text: str, paths: tuple[str, ...]) -> None:
+        if self._models.is_empty and self.choices.options.model is None:
+            self._on_unsent(text, paths)
+            self.model_missing.emit()
+            return
         self._has_sent = True
         self._store.requests.send(text, paths)
         self.sent.emit()

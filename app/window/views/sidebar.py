@@ -66,6 +66,7 @@ class SidebarView(QFrame):
         self._connect()
         self._on_theme_changed()
         self._on_conversations_changed()
+        self._on_archived_changed()
 
     @cached_property
     def archive(self) -> "ArchiveView":
@@ -121,6 +122,9 @@ class SidebarView(QFrame):
         self.results.left.connect(self._on_results_left)
         self._archived.clicked.connect(self._on_archive_asked)
         self._stores.conversations.found.connect(self._on_found)
+        self._stores.conversations.reset.connect(self._on_listed)
+        self._stores.conversations.archived.reset.connect(self._on_archived_changed)
+        self._stores.conversations.archived.changed.connect(self._on_archived_changed)
         self._stores.conversations.reset.connect(self._on_conversations_changed)
         self._stores.conversations.changed.connect(self._on_conversations_changed)
         self._theme.changed.connect(self._on_theme_changed)
@@ -174,7 +178,15 @@ class SidebarView(QFrame):
 
     def _on_archive_left(self) -> None:
         self._layers.setCurrentWidget(self._home)
-        self._archived.setFocus(Qt.FocusReason.OtherFocusReason)
+        (self.list if self._archived.isHidden() else self._archived).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _on_listed(self) -> None:
+        """Whether there is an archive at all is asked once; then events tell."""
+        if not self._stores.conversations.archived.is_loaded:
+            self._stores.conversations.archived.load()
+
+    def _on_archived_changed(self) -> None:
+        self._archived.setHidden(self._stores.conversations.archived.count() == 0)
 
     def _on_conversations_changed(self) -> None:
         is_empty = self._stores.conversations.count() == 0

@@ -41,6 +41,11 @@ class View:
 
 async def _first_run(office: Office) -> QWidget:
     office.window.on_action("new_task")
+    office.window.dialogs.settings_closed.emit()  # models are looked for anew then
+    welcome = office.front.welcome
+    await until(lambda: welcome.currentWidget() is welcome.first)
+    QTest.keyClicks(office.front.composer.field, "Count")
+    QTest.keyClick(office.front.composer.field, Qt.Key.Key_Return)
     return office.window
 
 
