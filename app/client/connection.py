@@ -40,11 +40,14 @@ _MOST_BYTES = 1024 * 1024
 _NO_KEYS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Call:
+    """`line` is the one it was sent on last: a new line has what is unanswered sent again, each call once."""
+
     method: str
     frame: bytes
     answer: asyncio.Future[msgspec.Raw]
+    line: "Socket | None" = None
 
 
 class _Incoming(msgspec.Struct):
@@ -113,9 +116,9 @@ class Connection:
         if len(frame) > _MOST_BYTES:
             raise CallError("too_large", f"{method.name}: {len(frame):,} bytes; at most {_MOST_BYTES:,} can be sent.")
         answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
-        self._unanswered[request_id] = _Call(method.name, frame, answer)
+        call = self._unanswered[request_id] = _Call(method.name, frame, answer)
         try:
-            await self._send(frame)
+            await self._send(call)
             return msgspec.json.decode(await answer, type=method.result)
         finally:
             del self._unanswered[request_id]
@@ -226,15 +229,16 @@ class Connection:
         if call.method == SUBSCRIBE.name:
             await asyncio.sleep(0)  # its caller goes on here, before the next event
 
-    async def _send(self, frame: bytes) -> None:
-        if self._socket is None:
-            return  # it is sent when the line is up again
+    async def _send(self, call: _Call) -> None:
+        if self._socket is None or call.line is self._socket:
+            return  # it is sent when the line is up again, or was sent already
+        call.line = self._socket
         with suppress(SocketFailed):  # the reader learns it too, and what is unanswered is sent again
-            await self._socket.send(frame)
+            await self._socket.send(call.frame)
 
     async def _resend(self) -> None:
         for call in tuple(self._unanswered.values()):
-            await self._send(call.frame)
+            await self._send(call)
 
     async def _restore(self) -> None:
         self._follows.begin_catching_up()

@@ -1,0 +1,18 @@
+"""A call goes over a line once: one that begins with the line is not sent again by the line's beginning."""
+
+from app.client.connection import Connection
+from app.protocol.models import ModelTestParams
+from app.protocol.wire import MODEL_TEST
+from tests.support.engine_server import EngineServer
+from tests.support.model_server import ModelServer, Reply
+
+
+async def test_a_call_made_as_soon_as_the_line_is_open_is_asked_once(engine: EngineServer) -> None:
+    async with ModelServer(answer=lambda request: Reply(text="OK")) as server:
+        engine.services.keys.environments.offer({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
+        connection = Connection(engine.endpoint, "test")
+        await connection.open()
+        first = await connection.call(MODEL_TEST, ModelTestParams(provider="openai"))
+        second = await connection.call(MODEL_TEST, ModelTestParams(provider="openai"))
+        await connection.close()
+        assert (first.ok, second.ok, len(server.requests)) == (True, True, 2)
