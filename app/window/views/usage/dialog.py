@@ -23,6 +23,7 @@ from app.window.widgets.text_label import TextLabel
 _PERIODS: tuple[tuple[int | None, str], ...] = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (None, "All"))
 _TABLES = ("By model", "By conversation")
 _WIDTH, _HEIGHT = 860, 680
+_COPY = "Copy as CSV"
 _EMPTY = "Here stands what your tasks use: money and tokens by day, model and conversation."
 _EMPTY_PERIOD = "No task used a model in this time. Choose a longer one above."
 
@@ -42,7 +43,7 @@ class UsageDialog(QDialog):
         self.periods = _tabs("Period", [text for _, text in _PERIODS])
         self.periods.setCurrentIndex([days for days, _ in _PERIODS].index(store.days))
         self.kinds = _tabs("Table", _TABLES)
-        self.copy_button = push_button("Copy as CSV")
+        self.copy_button = push_button(_COPY)
         self.totals = TotalsView(theme)
         self.chart = UsageChart(theme)
         self.table = UsageTable(theme)
@@ -118,6 +119,7 @@ class UsageDialog(QDialog):
 
     def _on_changed(self) -> None:
         report = self._store.report
+        self.copy_button.setText(_COPY)
         self.copy_button.setEnabled(report is not None and report.total.turns > 0)
         if report is None:
             return
