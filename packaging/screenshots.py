@@ -54,6 +54,7 @@ _PAGES: tuple[PageName, ...] = (
     "about",
 )
 _THEMES: tuple[ThemeMode, ...] = ("light", "dark")
+_FREQUENT = 128
 _USUAL, _NARROW, _LARGE = QSize(1180, 780), QSize(700, 600), 26
 
 
@@ -68,12 +69,12 @@ class _Album:
             self.person.theme.set_mode(theme)
             await self.rest()
             picture = (part or self.person.window).grab().toImage()
-            _small(picture).save(str(_file(f"window-{name}-{theme}", name)), "PNG", 0)  # 0 makes the smallest file
+            _small(picture).save(str(_file(f"window-{name}-{theme}", name)), b"PNG", 0)  # 0 makes the smallest file
         self.person.theme.set_mode(_THEMES[0])
 
     async def rest(self) -> None:
         """Let what was set going be laid out."""
-        for _ in range(40):
+        for _ in range(20):
             self.person.application.processEvents()
             await asyncio.sleep(0.005)
 
@@ -86,11 +87,21 @@ def _file(name: str, key: str) -> Path:
 
 
 def _small(picture: QImage) -> QImage:
-    """With the 256 colours that are seen most: a third of the size, and nobody sees it."""
+    """In 256 colours: a third of the size, and nobody sees it. The most frequent ones, and then those far from all."""
     exact = picture.convertToFormat(QImage.Format.Format_RGB32)
-    seen = Counter(memoryview(exact.constBits()).cast("B").cast("I"))
-    colours = [colour for colour, _ in seen.most_common(256)]
+    seen = Counter(memoryview(exact.constBits()).cast("B").cast("I")).most_common(2_000)
+    colours = [colour for colour, _ in seen[:_FREQUENT]]
+    left = {colour: min(_apart(colour, known) for known in colours) for colour, _ in seen[_FREQUENT:]}
+    while left and len(colours) < 256:
+        furthest = max(left, key=left.__getitem__)
+        colours.append(furthest)
+        del left[furthest]
+        left = {colour: min(apart, _apart(colour, furthest)) for colour, apart in left.items()}
     return exact.convertToFormat(QImage.Format.Format_Indexed8, colours, Qt.ImageConversionFlag.AvoidDither)
+
+
+def _apart(one: int, other: int) -> int:
+    return sum(((one >> shift & 255) - (other >> shift & 255)) ** 2 for shift in (0, 8, 16))
 
 
 async def draw(application: QApplication) -> None:
@@ -122,6 +133,7 @@ async def _play(album: _Album) -> None:
     await person.until(lambda: len(person.stores.asks.waiting()) == 2 and len(person.stores.tasks.running()) == 2)
     await _take_waiting(album)
     await _take_finished(album)
+    await _take_branches(album)
     await _take_new(album)
     await _take_sidebar(album)
     await _take_dialogs(album)
@@ -135,13 +147,13 @@ async def _take_waiting(album: _Album) -> None:
     window.sidebar.inbox.rows[0].setFocus(Qt.FocusReason.TabFocusReason)
     await album.take("inbox")
     window.sidebar.inbox.rows[0].fold()
-    await _open(person, _waiting(person, "question").conversation_id)
-    await album.take("question")
-    for text in ("Mention the summer party", "Then read it out to me", "Last: put it into the hall"):
+    for count, text in enumerate(("Then count what is left", "Say how much room it took"), start=1):
         person.front.store.requests.follow_up(text, ())
-    await person.until(lambda: len(person.front.foot.queue.rows) == 3)
+        await person.until(lambda count=count: len(person.front.foot.queue.rows) == count)
     person.front.foot.queue.rows[1].setFocus(Qt.FocusReason.TabFocusReason)
     await album.take("queue")
+    await _open(person, _waiting(person, "question").conversation_id)
+    await album.take("question")
 
 
 async def _take_finished(album: _Album) -> None:
@@ -155,16 +167,29 @@ async def _take_finished(album: _Album) -> None:
     QTest.keyClicks(window.focusWidget(), "total")
     await album.take("find")
     press(person.front, "Close the search")
+
+
+async def _take_branches(album: _Album) -> None:
+    """The note in one tone, and beside it in another one."""
+    person = album.person
+    await _open(person, _waiting(person, "question").conversation_id)
+    await _answer(person, "formal")
     end = next(row for row in person.rows if isinstance(row, EndRow))
     assert end.retry_id is not None
     person.front.store.branches.retry(end.retry_id)
-    await person.until(lambda: (task := person.front.store.task) is not None and task.id != end.task.id)
-    await person.until(lambda: (task := person.front.store.task) is not None and task.ended_at is not None)
-    window.on_action("tree")
+    await person.until(lambda: any(ask.kind == "question" for ask in person.stores.asks.waiting()))
+    await _answer(person, "friendly")
+    album.person.window.on_action("tree")
     await album.rest()
     person.front.transcript.to_start()
     await album.take("branches")
-    window.on_action("tree")
+    album.person.window.on_action("tree")
+
+
+async def _answer(person: OpenWindow, text: str) -> None:
+    person.stores.asks.answer(_waiting(person, "question").id, text=text)
+    await person.until(lambda: (task := person.front.store.task) is not None and task.ended_at is not None)
+    await person.until(lambda: any(isinstance(row, EndRow) for row in person.rows))
 
 
 async def _take_new(album: _Album) -> None:

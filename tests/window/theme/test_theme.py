@@ -49,11 +49,23 @@ def test_an_icon_is_drawn_once_for_each_colour_and_anew_in_another_theme(theme: 
     assert theme.icon("check").cacheKey() != first.cacheKey()
 
 
+def _source() -> str:
+    return "\n".join(file.read_text(encoding="utf-8") for file in Path(app.window.__path__[0]).rglob("*.py"))
+
+
 def test_only_the_icons_that_the_window_names_are_vendored() -> None:
-    source = "\n".join(file.read_text(encoding="utf-8") for file in Path(app.window.__path__[0]).rglob("*.py"))
     vendored = {file.stem for file in ICONS.glob("*.svg")}
-    named = set(re.findall(r'"([a-z0-9-]+)"', source))
+    named = set(re.findall(r'"([a-z0-9-]+)"', _source()))
     assert vendored - named == set()
+
+
+def test_every_icon_that_is_named_where_one_is_drawn_is_there() -> None:
+    """Those named in tables are drawn in the walk through all views, which a missing file ends."""
+    vendored = {file.stem for file in ICONS.glob("*.svg")}
+    drawn = r'(?:\bicon\(|set_face\(|show_line\(|(?:IconButton|EmptyState)\(\s*(?:self\.)?_?theme,)\s*"([a-z0-9-]+)"'
+    named = set(re.findall(drawn, _source()))
+    assert len(named) > 20
+    assert named - vendored == set()
 
 
 def test_fonts_have_the_size_in_pixels_and_code_is_a_little_smaller(theme: Theme) -> None:
