@@ -14,6 +14,7 @@ from app.window.blocks.together_row import TogetherRow
 from app.window.theme.look import Tone, push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.code_box import CodeBox
+from app.window.widgets.key_tip import KeyTip
 from app.window.widgets.text_label import TextLabel
 
 _RISKS: dict[Risk, tuple[str, Tone]] = {
@@ -90,7 +91,7 @@ class ApprovalCard(AskCard):
 
     def _add_controls(self) -> None:
         self._allow = push_button("Allow once", "primary")
-        self._allow.setToolTip("Allow once (Ctrl+Enter)")
+        KeyTip(self._allow, "Allow once", "allow_once")
         self._always = push_button("Allow from now on …")
         self._deny = push_button("Deny")
         self._deny_why = push_button("Deny and say why …", "quiet")

@@ -40,13 +40,14 @@ ActionName = Literal[
 class Action:
     """What a person can do; the main window has a slot for each name. The first of `shortcuts` is the one shown.
 
-    `in_palette` is false for what makes no sense there, such as going to a tab by number.
+    `in_palette` is false for what makes no sense there. `of_tab` is true for what a window without tabs cannot do.
     """
 
     name: ActionName
     text: str
     shortcuts: tuple[str, ...]
     in_palette: bool = True
+    of_tab: bool = False
 
 
 ACTIONS = (
@@ -64,9 +65,9 @@ ACTIONS = (
     Action("reopen_tab", "Reopen closed tab", ("Ctrl+Shift+T",)),
     Action("next_tab", "Next tab", ("Ctrl+Tab", "Ctrl+PgDown")),
     Action("previous_tab", "Previous tab", ("Ctrl+Shift+Tab", "Ctrl+PgUp")),
-    Action("move_tab_left", "Move tab left", ("Ctrl+Shift+PgUp",)),
-    Action("move_tab_right", "Move tab right", ("Ctrl+Shift+PgDown",)),
-    Action("pin_tab", "Pin or unpin tab", ("Ctrl+Shift+P",)),
+    Action("move_tab_left", "Move tab left", ("Ctrl+Shift+PgUp",), of_tab=True),
+    Action("move_tab_right", "Move tab right", ("Ctrl+Shift+PgDown",), of_tab=True),
+    Action("pin_tab", "Pin or unpin tab", ("Ctrl+Shift+P",), of_tab=True),
     Action("all_tabs", "Find an open tab", ("Ctrl+Shift+A",)),
     Action("own_window", "Move to a window of its own, or back", ("Ctrl+Shift+D",)),
     Action("next_pane", "Go to the next pane", ("F6",)),

@@ -115,6 +115,16 @@ class Desk(QObject):
         self._show_main()
         self._pages.step(by)
 
+    def go_to_number(self, number: int) -> None:
+        """To a tab by its place, from 1; 9 is the last one."""
+        self._show_main()
+        self._pages.go_to_number(number)
+
+    def open_list(self) -> None:
+        """All tabs, to find one by typing."""
+        self._show_main()
+        self._pages.open_list()
+
     def move_front(self) -> None:
         """Out of the main window, or back into it."""
         if self._front is None:

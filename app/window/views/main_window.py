@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QCloseEvent, QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from app.window.control import TaskControl
@@ -20,6 +20,7 @@ from app.window.views.commands import Commands
 from app.window.views.connection_banner import ConnectionBanner
 from app.window.views.desk import Desk
 from app.window.views.dialogs import Dialogs
+from app.window.views.front import Front
 from app.window.views.health_banner import HealthBanner
 from app.window.views.leave_dialog import LeaveDialog
 from app.window.views.page import PageMaker
@@ -71,11 +72,11 @@ class MainWindow(QMainWindow):
         self.shortcuts = Shortcuts(state)
         self.dialogs = Dialogs(stores, theme, self.shortcuts, maker.clipboard, self)
         self._palette: Palette | None = None
-        self.commands = Commands(self._slots(), self.shortcuts)
+        self.commands = Commands(self._slots(), self.desk.go_to_number, self.shortcuts)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self.setWindowTitle("Errand")
         self._lay_out()
-        self._add_keys()
+        self.commands.add_to(self)
         self._connect()
         self._on_theme_changed()
         pages.restore()
@@ -130,17 +131,18 @@ class MainWindow(QMainWindow):
 
     def _slots(self) -> dict[ActionName, Callable[[], None]]:
         """What each action does."""
+        front = Front(self.desk, self.stores.asks)
         return {
             "new_task": self.desk.new,
-            "stop": self._on_stop,
-            "next_ask": self._on_next_ask,
-            "allow_once": self._on_allow_once,
+            "stop": front.stop,
+            "next_ask": front.go_to_next_ask,
+            "allow_once": front.allow_once,
             "palette": self._on_palette,
             "search": self._on_search,
-            "find": self._on_find,
-            "find_next": self._on_find_next,
-            "find_previous": self._on_find_previous,
-            "tree": self._on_tree,
+            "find": front.find,
+            "find_next": front.find_next,
+            "find_previous": front.find_previous,
+            "tree": front.turn_tree,
             "close_tab": self.desk.close_front,
             "reopen_tab": self.desk.reopen,
             "next_tab": partial(self.desk.step, 1),
@@ -148,7 +150,7 @@ class MainWindow(QMainWindow):
             "move_tab_left": partial(self.pages.tabs.shift, -1),
             "move_tab_right": partial(self.pages.tabs.shift, 1),
             "pin_tab": self.pages.pin_front,
-            "all_tabs": self.pages.open_list,
+            "all_tabs": self.desk.open_list,
             "own_window": self.desk.move_front,
             "next_pane": self._on_next_pane,
             "sidebar": self._on_turn_sidebar,
@@ -183,12 +185,6 @@ class MainWindow(QMainWindow):
         if kept.maximized:
             self.setWindowState(Qt.WindowState.WindowMaximized)
 
-    def _add_keys(self) -> None:
-        self.commands.add_to(self)
-        for number in range(1, 10):
-            shortcut = QShortcut(QKeySequence(f"Ctrl+{number}"), self)
-            shortcut.activated.connect(partial(self.pages.go_to_number, number))
-
     def _connect(self) -> None:
         stores = self.stores
         for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._maker):
@@ -206,7 +202,7 @@ class MainWindow(QMainWindow):
         self.dialogs.conversation_asked.connect(self._on_opened)
         self.desk.front_changed.connect(self._on_front_changed)
         self.desk.main_asked.connect(self._on_main_asked)
-        self.desk.window_made.connect(self.commands.add_to)
+        self.desk.window_made.connect(self.commands.add_to_own)
         self._tour.started.connect(self._on_opened)
         self._theme.changed.connect(self._on_theme_changed)
         stores.conversations.reset.connect(self._on_front_changed)
@@ -232,38 +228,10 @@ class MainWindow(QMainWindow):
     def _on_front_changed(self) -> None:
         self.sidebar.list.mark(self.desk.front_id)
 
-    def _on_stop(self) -> None:
-        self.desk.front.store.requests.stop()
-
-    def _on_next_ask(self) -> None:
-        """The one after that of the conversation in front, round at the end."""
-        waiting = [ask.conversation_id for ask in self.stores.asks.waiting()]
-        if not waiting:
-            return
-        here = self.desk.front_id
-        place = waiting.index(here) + 1 if here in waiting else 0
-        self.desk.open(waiting[place % len(waiting)])
-        self.desk.front.go_to_ask()
-
-    def _on_allow_once(self) -> None:
-        self.desk.front.allow_once()
-
-    def _on_find(self) -> None:
-        self.desk.front.open_find()
-
-    def _on_tree(self) -> None:
-        self.desk.front.tree.toggle()
-
-    def _on_find_next(self) -> None:
-        self.desk.front.find_next(forward=True)
-
-    def _on_find_previous(self) -> None:
-        self.desk.front.find_next(forward=False)
-
     def _on_palette(self) -> None:
         if self._palette is None:
             self._palette = self._make_palette()
-        self._palette.open_over(self.desk.front_window or self)
+        self._palette.open_over(self.desk.front_window or self, has_tabs=self.desk.front_window is None)
 
     def _make_palette(self) -> "Palette":
         from app.window.views.palette import Palette  # the start does not need it

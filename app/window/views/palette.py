@@ -39,8 +39,9 @@ class Palette(QObject):
         self._declared.found.connect(self._on_settings_found)
         self._shortcuts = shortcuts
 
-    def open_over(self, window: QWidget) -> None:
-        actions = [self._choice(action) for action in ACTIONS if action.in_palette]
+    def open_over(self, window: QWidget, *, has_tabs: bool) -> None:
+        offered = (action for action in ACTIONS if action.in_palette and (has_tabs or not action.of_tab))
+        actions = [self._choice(action) for action in offered]
         picker = PickerDialog(self._theme, _TITLE, (*actions, *self._chats()), window)
         picker.chosen.connect(self._on_chosen)
         picker.typed.connect(self._titles.search)

@@ -10,6 +10,7 @@ from app.window.theme.theme import Theme
 from app.window.views.tree_lane import LINE, TreeDelegate
 from app.window.views.tree_words import spoken, title_of
 from app.window.widgets.icon_button import IconButton
+from app.window.widgets.key_tip import KeyTip
 from app.window.widgets.text_label import TextLabel
 
 _ONE_BRANCH = "This conversation has one branch. Edit a message or retry a reply to make another."
@@ -107,9 +108,11 @@ class TreePanelView(QWidget):
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._note.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._note.setMargin(tokens.space_normal)
+        self._layers.setContentsMargins(tokens.space_tight, 0, tokens.space_tight, tokens.space_tight)
         self._layers.addWidget(self._note)
         self._layers.addWidget(self._list)
-        close = IconButton(self._theme, "x", "Close the tree", shortcut="Ctrl+Shift+B")
+        close = IconButton(self._theme, "x", "Close the tree")
+        KeyTip(close, "Close the tree", "tree")
         close.clicked.connect(self.closed)
         head = QHBoxLayout()
         head.setContentsMargins(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_tight)

@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
+from PySide6.QtGui import QAction, QHelpEvent, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.window.shortcuts import Shortcuts, refusal
@@ -18,6 +18,7 @@ from app.window.views.actions import ACTIONS, ActionName
 from app.window.views.commands import Commands
 from app.window.views.settings.shortcuts_page import ShortcutsPage
 from app.window.views.shortcut_sheet import ShortcutDialog
+from app.window.widgets.key_tip import KeyTip
 from app.window.widgets.text_label import TextLabel
 
 CTRL = Qt.KeyboardModifier.ControlModifier
@@ -92,7 +93,7 @@ def test_new_keys_work_at_once_in_every_window(qtbot: QtBot, shortcuts: Shortcut
     slots: dict[ActionName, Callable[[], None]] = {a.name: partial(done.append, a.name) for a in ACTIONS}
     window = QWidget()
     qtbot.addWidget(window)
-    Commands(slots, shortcuts).add_to(window)
+    Commands(slots, lambda number: done.append(f"tab {number}"), shortcuts).add_to(window)
     shortcuts.bind("tour", "Ctrl+Alt+P")
     (entry,) = (known for known in window.actions() if known.text() == "Play the tour")
     assert isinstance(entry, QAction)
@@ -101,10 +102,26 @@ def test_new_keys_work_at_once_in_every_window(qtbot: QtBot, shortcuts: Shortcut
     assert done == ["tour"]
 
 
+def test_a_tool_tip_names_the_keys_in_force_when_it_is_shown(qtbot: QtBot, shortcuts: Shortcuts) -> None:
+    slots: dict[ActionName, Callable[[], None]] = {a.name: lambda: None for a in ACTIONS}
+    window = QWidget()
+    qtbot.addWidget(window)
+    Commands(slots, lambda number: None, shortcuts).add_to(window)
+    control = QPushButton("Allow once", window)
+    KeyTip(control, "Allow once", "allow_once")
+    place = QPoint(1, 1)
+    tips: list[str] = []
+    for change in (lambda: None, lambda: shortcuts.bind("allow_once", "F8"), lambda: shortcuts.clear("allow_once")):
+        change()
+        QCoreApplication.sendEvent(control, QHelpEvent(QEvent.Type.ToolTip, place, place))
+        tips.append(control.toolTip())
+    assert tips == ["Allow once (Ctrl+Return)", "Allow once (F8)", "Allow once"]
+
+
 def test_pressed_keys_are_taken_and_shown_and_can_be_reset(page: ShortcutsPage, shortcuts: Shortcuts) -> None:
-    press(page, "Play the tour", Qt.Key.Key_U)
-    assert shortcuts.keys("tour") == ("Ctrl+U",)
-    assert button(page, "Play the tour:").text() == "Ctrl+U"
+    press(page, "Play the tour", Qt.Key.Key_Y)
+    assert shortcuts.keys("tour") == ("Ctrl+Y",)
+    assert button(page, "Play the tour:").text() == "Ctrl+Y"
     QTest.mouseClick(button(page, "Back to the default of Play the tour"), Qt.MouseButton.LeftButton)
     assert shortcuts.keys("tour") == ()
 

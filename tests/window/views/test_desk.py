@@ -17,6 +17,7 @@ from app.window.main import build, wear
 from app.window.state import WindowState
 from app.window.stores.stores import make_stores
 from app.window.theme.theme import Theme
+from app.window.views.actions import ACTIONS
 from app.window.views.main_window import MainWindow
 from tests.support.records import task
 
@@ -104,6 +105,19 @@ async def test_keys_work_in_a_window_of_its_own_and_trouble_is_told_there(window
     assert not window.trouble.isVisible()
     QTest.keyClick(own, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
     assert window.desk.windows == ()
+
+
+async def test_a_window_of_its_own_goes_to_tabs_by_number_and_has_none_to_pin_or_move(window: MainWindow) -> None:
+    for name in ("conv_1", "conv_2", "conv_3"):
+        window.desk.open(name)
+    window.on_action("own_window")
+    (own,) = window.desk.windows
+    with_tabs = {action.text for action in ACTIONS if action.of_tab}
+    assert with_tabs == {"Pin or unpin tab", "Move tab left", "Move tab right"}
+    assert with_tabs & {entry.text() for entry in own.actions()} == set()
+    assert with_tabs <= {entry.text() for entry in window.actions()}
+    QTest.keyClick(own, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
+    assert (window.desk.front_window, window.desk.front_id) == (None, "conv_1")
 
 
 async def test_windows_are_there_again_with_their_size_after_a_restart(
