@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.cli.figures import ago
 from app.cli.plain import columns, cut, one_line, plain, short_path, wrapped
 from app.cli.style import style_for
-from app.client.figures import count, duration, money
+from app.client.figures import count, duration, elapsed, money
 from app.protocol.usage import Usage
+from tests.support.records import task
 
 
 @pytest.mark.parametrize(
@@ -79,3 +81,8 @@ def test_ages_are_told_in_one_unit() -> None:
         "2 h ago",
         "2 d ago",
     ]
+
+
+def test_the_time_of_an_interrupted_task_is_what_it_worked_and_does_not_go_on() -> None:
+    assert elapsed(msgspec.structs.replace(task(), status="interrupted", worked_s=4.5)) == 4.5
+    assert elapsed(task()) > 86_400  # of one that works it counts from its start

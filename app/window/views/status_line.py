@@ -57,7 +57,7 @@ class StatusLine(QWidget):
         self._activity.set_text(activity_of(task))
         self._activity.set_tone(_TONES[state_of(task)])
         self._figures.setText(_figures(task))
-        self._run_clock(task.ended_at is None)
+        self._run_clock(task.ended_at is None and task.status != "interrupted")
 
     def _run_clock(self, running: bool) -> None:
         if running == self._clock.isActive():
@@ -75,5 +75,6 @@ class StatusLine(QWidget):
 def _figures(task: Task) -> str:
     """Nothing is shown that is not known."""
     turn = f"turn {task.step_count}" if task.step_count else ""
-    time = duration(max(0.0, elapsed(task)))
+    is_timed = task.status != "interrupted" or task.worked_s > 0
+    time = duration(max(0.0, elapsed(task))) if is_timed else ""
     return " · ".join(part for part in (turn, time, tokens(task.usage), money(task.usage)) if part)

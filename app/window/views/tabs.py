@@ -136,7 +136,8 @@ class TabsView(QTabBar):
     def minimumTabSizeHint(self, index: int) -> QSize:
         """Many tabs are scrolled rather than made too narrow to be read."""
         wanted = self.tabSizeHint(index)
-        return QSize(min(wanted.width(), self._theme.tokens.column // 6), wanted.height())
+        title = self.fontMetrics().horizontalAdvance(self.tabText(index))
+        return QSize(wanted.width() - max(0, title - self._theme.tokens.column // 10), wanted.height())
 
     def tabLayoutChange(self) -> None:
         super().tabLayoutChange()

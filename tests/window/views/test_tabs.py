@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QTabBar
+from PySide6.QtWidgets import QApplication, QTabBar
 from pytestqt.qtbot import QtBot
 
 from app.window.theme.theme import Theme
@@ -37,6 +37,16 @@ def test_a_long_title_is_cut_and_the_whole_one_is_the_tool_tip(tabs: TabsView) -
     title = "A title that goes on and on & on"
     tabs.show_look("a", TabLook(title))
     assert (tabs.tabText(0), tabs.tabToolTip(0)) == ("A title that goes on an…", title)
+
+
+def test_where_there_are_many_tabs_a_mark_takes_no_room_from_the_title(tabs: TabsView) -> None:
+    for number in range(20):
+        tabs.add(f"n{number}", TabLook("A title of some length", "done", number % 2))
+    QApplication.processEvents()
+    widths = [tabs.tabRect(tabs.keys.index(key)).width() for key in ("n1", "n2")]
+    mark = tabs.tabButton(tabs.keys.index("n1"), QTabBar.ButtonPosition.LeftSide)
+    plain = tabs.tabButton(tabs.keys.index("n2"), QTabBar.ButtonPosition.LeftSide)
+    assert widths[0] - widths[1] == mark.sizeHint().width() - plain.sizeHint().width() > 0
 
 
 def test_a_middle_click_asks_to_close(tabs: TabsView) -> None:
