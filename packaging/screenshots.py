@@ -69,7 +69,7 @@ class _Album:
             self.person.theme.set_mode(theme)
             await self.rest()
             picture = (part or self.person.window).grab().toImage()
-            _small(picture).save(str(_file(f"window-{name}-{theme}", name)), b"PNG", 0)  # 0 makes the smallest file
+            _small(picture).save(str(_file(f"window-{name}-{theme}", name)), quality=0)  # 0 makes the smallest file
         self.person.theme.set_mode(_THEMES[0])
 
     async def rest(self) -> None:
@@ -91,7 +91,9 @@ def _small(picture: QImage) -> QImage:
     exact = picture.convertToFormat(QImage.Format.Format_RGB32)
     seen = Counter(memoryview(exact.constBits()).cast("B").cast("I")).most_common(2_000)
     colours = [colour for colour, _ in seen[:_FREQUENT]]
-    left = {colour: min(_apart(colour, known) for known in colours) for colour, _ in seen[_FREQUENT:]}
+    left: dict[int, int] = {}
+    for colour, _ in seen[_FREQUENT:]:
+        left[colour] = min(_apart(colour, known) for known in colours)
     while left and len(colours) < 256:
         furthest = max(left, key=left.__getitem__)
         colours.append(furthest)
