@@ -36,6 +36,7 @@ class Lives:
     doomed: int = 0
     in_start: int = 0
     _count: int = 0
+    _nodes: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def home(self) -> Path:
@@ -70,7 +71,7 @@ class Lives:
         code = await process.wait()
         self.doomed += code == -9
         assert code in (0, -9), f"the engine ended with {code}: {words.read_text()}"
-        check_integrity(self.home)
+        self._look_at_what_is_left()
 
     async def _work_until_death(
         self, process: asyncio.subprocess.Process, kill_after_s: float | None, *, ends: bool
@@ -135,14 +136,18 @@ class Lives:
             params = AskAnswerParams(ask_id=ask.id, allow=True)
         await connection.call(ASK_ANSWER, params)
 
-
-def check_integrity(home: Path) -> None:
-    """Of what a dead engine left; the next one opens it as it is."""
-    if not Paths(home).database.exists():
-        return
-    connection = sqlite3.connect(f"file:{Paths(home).database}?mode=ro", uri=True)
-    try:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-    finally:
-        connection.close()
+    def _look_at_what_is_left(self) -> None:
+        """Of a dead engine: a sound database, and every finished node of all engines before it, unchanged."""
+        if not Paths(self.home).database.exists():
+            return
+        connection = sqlite3.connect(f"file:{Paths(self.home).database}?mode=ro", uri=True)
+        try:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+            is_there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'nodes'").fetchall()
+            rows = connection.execute("SELECT id, body FROM nodes WHERE status <> 'streaming'") if is_there else ()
+            nodes: dict[str, str] = dict(rows)
+        finally:
+            connection.close()
+        assert self._nodes.items() <= nodes.items(), "a committed node is lost or was changed"
+        self._nodes = nodes
