@@ -9,7 +9,7 @@ from app.engine.storage.turn_rows import TurnRow
 from app.protocol.agents import Agent
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, Node
-from app.protocol.struct import Moment, Wire
+from app.protocol.struct import Moment
 from app.protocol.tasks import Task
 
 VERSION = 1
@@ -23,41 +23,45 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     home: str = ""
 
 
-class ConversationLine(Wire, frozen=True, kw_only=True, tag="conversation"):
+class ExportLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The base of all others. No record of the wire: it may hold what storage has."""
+
+
+class ConversationLine(ExportLine, frozen=True, kw_only=True, tag="conversation"):
     """What follows belongs to it, up to the next one or the end."""
 
     record: Conversation
 
 
-class AgentLine(Wire, frozen=True, kw_only=True, tag="agent"):
+class AgentLine(ExportLine, frozen=True, kw_only=True, tag="agent"):
     record: Agent
 
 
-class TaskLine(Wire, frozen=True, kw_only=True, tag="task"):
+class TaskLine(ExportLine, frozen=True, kw_only=True, tag="task"):
     record: Task
 
 
-class TurnLine(Wire, frozen=True, kw_only=True, tag="turn"):
+class TurnLine(ExportLine, frozen=True, kw_only=True, tag="turn"):
     record: TurnRow
 
 
-class StartedLine(Wire, frozen=True, kw_only=True, tag="started"):
+class StartedLine(ExportLine, frozen=True, kw_only=True, tag="started"):
     record: Started
 
 
-class FinishedLine(Wire, frozen=True, kw_only=True, tag="finished"):
+class FinishedLine(ExportLine, frozen=True, kw_only=True, tag="finished"):
     record: Finished
 
 
-class AskLine(Wire, frozen=True, kw_only=True, tag="ask"):
+class AskLine(ExportLine, frozen=True, kw_only=True, tag="ask"):
     record: Ask
 
 
-class NodeLine(Wire, frozen=True, kw_only=True, tag="node"):
+class NodeLine(ExportLine, frozen=True, kw_only=True, tag="node"):
     record: Node
 
 
-class PictureLine(Wire, frozen=True, kw_only=True, tag="picture"):
+class PictureLine(ExportLine, frozen=True, kw_only=True, tag="picture"):
     """`path` is what the nodes call it; `data` is base64 in the file."""
 
     path: str
@@ -65,7 +69,7 @@ class PictureLine(Wire, frozen=True, kw_only=True, tag="picture"):
     data: Annotated[bytes, msgspec.Meta(max_length=20 * 1024 * 1024)]
 
 
-class EndLine(Wire, frozen=True, kw_only=True, tag="end"):
+class EndLine(ExportLine, frozen=True, kw_only=True, tag="end"):
     """The last line: a file without it was cut off."""
 
     conversations: int
