@@ -5,16 +5,16 @@ from collections.abc import Iterable
 from PySide6.QtCore import QObject, Signal
 
 from app.protocol.asks import Ask
-from app.protocol.conversations import Conversation, ConversationNodesParams, Node
+from app.protocol.conversations import Conversation, ConversationNodesResult, Node
 from app.protocol.engine import Snapshot
 from app.protocol.events import AgentUpdate, TextDelta, ToolOutput
 from app.protocol.tasks import Task
-from app.protocol.wire import CONVERSATION_NODES
 from app.window.rows import Row
 from app.window.stores.asks import AskStore
 from app.window.stores.branch import Branch
 from app.window.stores.branch_requests import BranchRequests
 from app.window.stores.drafts import Drafts
+from app.window.stores.older import OlderPages
 from app.window.stores.pace import Pace
 from app.window.stores.past import Past
 from app.window.stores.queue import QueueStore
@@ -65,12 +65,15 @@ class ConversationStore(QObject):
         self._asks = asks
         self._branch = Branch()
         self._past = Past(session, self._branch)
+        self._older = OlderPages(session, self._branch, self._past)
         self._pace = Pace(self._touch)
         self._rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
         self._is_loaded = conversation_id is None
-        self._is_loading_older = False
         self._sought: Sought | None = None
         self._is_held = False
+        self._older.came.connect(self._on_older_came)
+        self._older.outdated.connect(self._go_on_seeking)
+        self._older.failed.connect(self._on_older_failed)
         self.requests.stored.connect(self._on_stored)
         asks.changed.connect(self._on_asks_changed)
         self.requests.failed.connect(self.failed)
@@ -154,9 +157,8 @@ class ConversationStore(QObject):
 
     def load_older(self) -> None:
         """Read the page above the oldest row, if there is one."""
-        if self.has_older and not self._is_loading_older and self.conversation_id is not None:
-            self._is_loading_older = True
-            self._session.spawn(self._load_older(self.conversation_id), self._on_older_failed)
+        if self.conversation_id is not None:
+            self._older.load(self.conversation_id, _SEEKING_PAGE if self.is_seeking else _PAGE)
 
     def load(self) -> None:
         """Follow the conversation, from now or anew after events were missed."""
@@ -250,6 +252,14 @@ class ConversationStore(QObject):
         if self._sought is not None and self._sought.is_switching:
             self._sought = None
 
+    def _on_older_came(self, page: ConversationNodesResult) -> None:
+        if not self._is_held:  # else the branch is being read anew
+            touched = self._branch.prepend(page.nodes, page.has_more, page.forks)
+            older = touched[: len(page.nodes)]
+            self._rows.prepend([(node_id, self._branch.rows(node_id)) for node_id in older])
+            self._touch(touched[len(page.nodes) :])
+        self._go_on_seeking()
+
     def _on_older_failed(self, why: str) -> None:
         self._sought = None
         self.failed.emit(why)
@@ -291,22 +301,4 @@ class ConversationStore(QObject):
             self.loaded.emit()
         if self._sought is not None:
             self._sought = self._sought.arrived()
-        self._go_on_seeking()
-
-    async def _load_older(self, conversation_id: str) -> None:
-        before, leaf = self._branch.ids[0], self._branch.ids[-1]
-        limit = _SEEKING_PAGE if self.is_seeking else _PAGE
-        params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=leaf, before_id=before, limit=limit)
-        try:
-            page = await self._session.call(CONVERSATION_NODES, params)
-            await self._past.load(conversation_id, page.nodes)
-        finally:
-            self._is_loading_older = False
-        if self._is_held or self._branch.ids[0] != before:
-            self._go_on_seeking()
-            return  # the branch was read anew meanwhile
-        touched = self._branch.prepend(page.nodes, page.has_more, page.forks)
-        older = touched[: len(page.nodes)]
-        self._rows.prepend([(node_id, self._branch.rows(node_id)) for node_id in older])
-        self._touch(touched[len(page.nodes) :])
         self._go_on_seeking()
