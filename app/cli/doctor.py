@@ -17,7 +17,7 @@ from app.client.connection import Connection
 from app.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from app.client.launch import connect
 from app.paths import Paths
-from app.protocol.engine import EmptyParams
+from app.protocol.engine import EmptyParams, EngineShutdownParams
 from app.protocol.models import ModelListParams
 from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS, MODEL_LIST
 
@@ -146,7 +146,7 @@ async def _engine(paths: Paths) -> list[Finding]:
         return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
     finally:
         if not was_running:
-            await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+            await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
         await connection.close()
 
 

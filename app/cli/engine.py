@@ -5,7 +5,7 @@ from app.cli.terminal import Terminal
 from app.client.errors import ConnectionLost, NoEngine
 from app.client.launch import connect
 from app.paths import Paths
-from app.protocol.engine import EmptyParams
+from app.protocol.engine import EngineShutdownParams
 from app.protocol.wire import ENGINE_SHUTDOWN
 
 
@@ -16,7 +16,7 @@ async def stop_engine(options: Options, paths: Paths, terminal: Terminal) -> int
         terminal.line("No engine is running.")
         return 0
     try:
-        await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+        await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
     except ConnectionLost:
         pass  # it ended before it could say so
     finally:

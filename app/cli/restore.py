@@ -15,7 +15,7 @@ from app.client.launch import connect
 from app.database_file import copy_database, fault, flush_folder, move_database, new_epoch, revision
 from app.file_lock import FileLock
 from app.paths import Paths
-from app.protocol.engine import EmptyParams
+from app.protocol.engine import EmptyParams, EngineShutdownParams
 from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS
 
 _ENDS_WITHIN_S = 10.0
@@ -57,7 +57,7 @@ async def sole_user(paths: Paths, *, force: bool) -> FileLock:
                 f"{running} {'task runs' if running == 1 else 'tasks run'}. Stop them first (errand tasks --active), "
                 "or give --force: they are interrupted then."
             )
-        await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+        await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
     except ConnectionLost:
         pass  # it ended before it could say so
     finally:

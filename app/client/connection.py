@@ -89,6 +89,7 @@ class Connection:
         self._keeper: asyncio.Task[None] | None = None
         self._down = ""  # why calls fail at once
         self.instance_id = ""
+        self._is_ill = False
         self._welcome: InitializeResult | None = None
 
     @property
@@ -170,6 +171,7 @@ class Connection:
         socket, engine = await dial(self._find(), self._introduction)
         self.instance_id = engine.instance_id
         self._welcome = engine
+        self._is_ill = self._is_ill or bool(engine.health)
         return socket
 
     async def _keep(self, socket: "Socket") -> None:
@@ -214,7 +216,7 @@ class Connection:
                 case "resync":
                     self._tell(_resync.decode(message.params))
                 case "health":
-                    self._tell(_health.decode(message.params))
+                    self._tell_health(_health.decode(message.params))
                 case _:
                     await self._take_answer(message)
 
@@ -253,7 +255,8 @@ class Connection:
                 self._tell(Resync(reason=f"The events missed cannot be replayed ({result.reason})."))
         self._follows.caught_up()
         self._tell(Restored(self.instance_id))
-        self._tell(HealthUpdate(conditions=self.welcome.health))
+        if self.welcome.health or self._is_ill:
+            self._tell_health(HealthUpdate(conditions=self.welcome.health))
 
     async def _dial_again(self) -> "Socket":
         loop = asyncio.get_running_loop()
@@ -277,6 +280,10 @@ class Connection:
         for call in self._unanswered.values():
             if not call.answer.done():
                 call.answer.set_exception(ConnectionLost(reason))
+
+    def _tell_health(self, update: HealthUpdate) -> None:
+        self._is_ill = bool(update.conditions)
+        self._tell(update)
 
     def _tell(self, message: Message) -> None:
         for listener in tuple(self._listeners):

@@ -2,18 +2,22 @@
 
 import asyncio
 import os
+import re
 import time
 
 import msgspec
 
+import app
 from app.client.connection import Connection
 from app.client.dial import DIAL_ERRORS
-from app.client.errors import LaunchError, NoEngine
+from app.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from app.client.keys import keys_in
 from app.client.process import EngineProcess
 from app.file_lock import FileLock
 from app.paths import Paths
 from app.protocol.endpoint import Endpoint
+from app.protocol.engine import EngineShutdownParams
+from app.protocol.wire import ENGINE_SHUTDOWN
 
 _START_S = 30.0
 _POLL_S = 0.005
@@ -33,6 +37,9 @@ async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Conn
         if not start:
             raise NoEngine(f"No engine runs on {paths.home}.") from error
         await _start(paths, connection)
+        return connection
+    if start and is_outdated(paths, connection.welcome.engine_version):
+        return await _renewed(paths, connection, client_name)
     return connection
 
 
@@ -47,6 +54,40 @@ def read_endpoint(paths: Paths) -> Endpoint:
     if not _is_alive(endpoint.pid):
         raise NoEngine(f"The engine that ran on {paths.home} has ended without a word.")
     return endpoint
+
+
+def is_outdated(paths: Paths, engine_version: str) -> bool:
+    """True where an older engine goes on running after an update. Its version is looked up only if there was one."""
+    try:
+        # When these files were put here, whatever date they carry.
+        if os.stat(app.__file__).st_ctime < paths.endpoint.stat().st_ctime:
+            return False
+    except OSError:
+        return False
+    from importlib.metadata import version  # 20 ms
+
+    return _numbers(version("errand-desktop")) > _numbers(engine_version)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+async def _renewed(paths: Paths, old: Connection, client_name: str) -> Connection:
+    """Have the older engine end its steps and leave, and the new one go on with its tasks."""
+    try:
+        await old.call(ENGINE_SHUTDOWN, EngineShutdownParams(hand_over=True))
+    except CallError:
+        return old  # too old to know how: it is left to its tasks
+    except ConnectionLost:
+        pass  # it has gone already
+    await old.close()
+    give_up_at = time.monotonic() + _START_S
+    while _has_engine(paths) and time.monotonic() < give_up_at:  # noqa: ASYNC110 -- another process: no event tells
+        await asyncio.sleep(_LONGEST_POLL_S)
+    connection = Connection(lambda: read_endpoint(paths), client_name, keys=keys_in(os.environ))
+    await _start(paths, connection)
+    return connection
 
 
 async def _start(paths: Paths, connection: Connection) -> None:

@@ -50,6 +50,10 @@ _logger = logging.getLogger(__name__)
 # A client that comes back after this long and sends a command again has it done again.
 _REMEMBERED = timedelta(days=7)
 
+# An end in order: the steps in hand may take so long, all of it so long.
+_STEP_S = 2.0
+_LEAVES_WITHIN_S = 3.0
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run an engine until it is told to end; 1 with a line on stderr when it cannot start."""
@@ -84,8 +88,8 @@ async def _serve(paths: Paths, port: int) -> None:
         stack.callback(listener.close)
         loop = asyncio.get_running_loop()
         end = asyncio.Event()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, end.set)
+        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(name, _on_signal, end)
         stack.callback(reap_orphans(loop))
         stack.callback(watchdog.keep())
         services = await open_services(paths, end.set, stack)
@@ -95,7 +99,21 @@ async def _serve(paths: Paths, port: int) -> None:
         await end.wait()
         _logger.info("ending")
         # While clients are still there: who follows a task learns at once that it is interrupted.
+        loop.call_later(_LEAVES_WITHIN_S, _leave)
+        await services.runner.drain(_STEP_S)
         await services.runner.close()
+
+
+def _on_signal(end: asyncio.Event) -> None:
+    if end.is_set():
+        _leave()  # asked twice
+    end.set()
+
+
+def _leave() -> None:
+    """At once. What was committed is kept, the watchdog ends the tools' processes, the next start does the rest."""
+    _logger.warning("leaving before all is ended in order")
+    os._exit(1)
 
 
 async def open_services(paths: Paths, shutdown: Callable[[], None], stack: AsyncExitStack) -> Services:

@@ -107,6 +107,13 @@ class EmptyResult(Wire, frozen=True, kw_only=True):
     pass
 
 
+class EngineShutdownParams(Wire, frozen=True, kw_only=True):
+    """Tasks end the step in hand, for at most 2 s, and are interrupted. With `hand_over` the next engine resumes them:
+    the caller starts it at once."""
+
+    hand_over: bool = False
+
+
 class EngineStatusResult(Wire, frozen=True, kw_only=True):
     """Measured, not estimated: memory in bytes (PSS where the system tells), CPU in seconds since the start."""
 

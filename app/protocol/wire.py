@@ -30,7 +30,9 @@ INITIALIZE = Method(
 SUBSCRIBE = Method("subscribe", engine.SubscribeParams, engine.SubscribeResult, False, "Follow events of a scope.")
 UNSUBSCRIBE = Method("unsubscribe", engine.UnsubscribeParams, engine.EmptyResult, False, "Stop following a scope.")
 ENGINE_STATUS = Method("engine/status", engine.EmptyParams, engine.EngineStatusResult, False, "What the engine uses.")
-ENGINE_SHUTDOWN = Method("engine/shutdown", engine.EmptyParams, engine.EmptyResult, True, "End the engine in order.")
+ENGINE_SHUTDOWN = Method(
+    "engine/shutdown", engine.EngineShutdownParams, engine.EmptyResult, True, "End the engine in order."
+)
 
 TASK_START = Method("task/start", tasks.TaskStartParams, tasks.TaskStartResult, True, "Start a task.")
 TASK_STOP = Method("task/stop", tasks.TaskIdParams, tasks.TaskResult, True, "Stop a task and all it started.")

@@ -14,7 +14,7 @@ from pathlib import Path
 from app.client.connection import Connection
 from app.client.launch import connect
 from app.paths import Paths
-from app.protocol.engine import EmptyParams
+from app.protocol.engine import EngineShutdownParams
 from app.protocol.events import EventRecord, TaskUpdate
 from app.protocol.tasks import Task, TaskStartParams
 from app.protocol.wire import ENGINE_SHUTDOWN, TASK_START
@@ -91,7 +91,7 @@ async def engine(folder: Path) -> AsyncGenerator[Connection, None]:
 
 async def end_engine(connection: Connection, folder: Path) -> None:
     """Ask the engine to end and wait until it has."""
-    await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+    await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
     await connection.close()
     async with asyncio.timeout(10):
         while Paths(folder).endpoint.exists():  # noqa: ASYNC110 - another process sets no event of ours

@@ -11,7 +11,7 @@ import pytest
 from app.client.connection import Connection
 from app.client.errors import CallError, ConnectionLost, NoEngine
 from app.client.messages import Lost, Restored
-from app.protocol.engine import EmptyParams
+from app.protocol.engine import EmptyParams, EngineShutdownParams
 from app.protocol.events import ConversationUpdate, Resync, TaskUpdate
 from app.protocol.tasks import TaskIdParams, TaskListParams, TaskMessageParams, TaskStartParams
 from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS, TASK_LIST, TASK_START, TASK_STEER, TASK_STOP
@@ -172,7 +172,7 @@ async def test_a_snapshot_is_in_hand_before_any_later_event(engine: EngineServer
 
 async def test_shutdown_is_answered_and_a_closed_connection_says_so(engine: EngineServer) -> None:
     async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
-        await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+        await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
         assert engine.ended.is_set()
         await connection.close()
         with pytest.raises(ConnectionLost, match="closed"):

@@ -15,7 +15,7 @@ import pytest
 from app.client.errors import ConnectionLost, LaunchError, NoEngine
 from app.client.launch import connect, read_endpoint
 from app.paths import Paths
-from app.protocol.engine import EmptyParams
+from app.protocol.engine import EmptyParams, EngineShutdownParams
 from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def shut_down(paths: Paths) -> None:
     connection = await connect(paths, "test", start=False)
-    await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+    await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
     await connection.close()
     await until(lambda: not paths.endpoint.exists())
 

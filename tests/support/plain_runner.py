@@ -37,6 +37,15 @@ class PlainRunner:
         self.asks: dict[str, Ask] = {}
         self.answers: list[AskAnswerParams] = []
 
+    async def drain(self, seconds: float) -> None:
+        pass
+
+    def hand_over(self) -> None:
+        pass
+
+    def take_over(self) -> None:
+        pass
+
     def under_way(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks.values() if task.ended_at is None)
 
@@ -102,11 +111,11 @@ class PlainRunner:
     async def set_head(self, params: AgentSetHeadParams) -> Agent:
         raise Conflict("The head has moved.")
 
-    async def close(self) -> None:
-        """Nothing is under way here that would go on."""
-
     def held(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
         return nullcontext()
+
+    async def close(self) -> None:
+        """Nothing is under way here that would go on."""
 
     def _task(self, task_id: str) -> Task:
         if task_id not in self.tasks:

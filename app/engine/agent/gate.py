@@ -17,15 +17,21 @@ class Gate:
         self._last_call = 0.0
         self._open = asyncio.Event()
         self._open.set()
+        self._waiting = 0
+
+    @property
+    def has_waiting(self) -> bool:
+        """A step has come to the closed gate: none is in hand."""
+        return self._waiting > 0
 
     @property
     def is_closed(self) -> bool:
         return not self._open.is_set()
 
-    def close(self) -> None:
+    def close(self, activity: str = "pausing after this step") -> None:
         """Let the step at hand end; the next one waits."""
         self._open.clear()
-        self._live.say("pausing after this step")
+        self._live.say(activity)
 
     def open(self) -> None:
         self._open.set()
@@ -36,7 +42,11 @@ class Gate:
         """Return once the gate is open or the task is cancelled."""
         if self.is_closed and not cancel.is_set:
             self._live.move("paused", "paused")
-            await _first(self._open.wait(), cancel)
+            self._waiting += 1
+            try:
+                await _first(self._open.wait(), cancel)
+            finally:
+                self._waiting -= 1
             self._live.settle()
 
     async def before_model_call(self, cancel: CancelSignal) -> None:

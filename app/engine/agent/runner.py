@@ -1,6 +1,8 @@
 """Owns every task under way: starts them, hands them what people say, and ends them with the engine."""
 
 import asyncio
+import logging
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -36,6 +38,10 @@ from app.protocol.tasks import (
     TaskStartParams,
 )
 
+_logger = logging.getLogger(__name__)
+
+_LOOK_AGAIN_S = 0.02
+
 
 class AgentTaskRunner:
     """One asyncio task each, in `group`; one task at a time for each agent."""
@@ -49,6 +55,8 @@ class AgentTaskRunner:
         self._busy: set[str] = set()
         self._one_of_a_task = Turnstile()
         self._closing = False
+        self._resumes = False
+        self._has_taken_over = False
         self._quiet = asyncio.Event()
         self._quiet.set()
         assembly.database.health.subscribe(self._on_health)
@@ -176,8 +184,37 @@ class AgentTaskRunner:
         self._assembly.desk.close()
         self._assembly.database.journal.hurry()
         for run in tuple(self._runs.values()):
-            run.interrupt()
+            run.interrupt(resumes=self._resumes)
         await self._quiet.wait()
+
+    async def drain(self, seconds: float) -> None:
+        """Let each task end the step it has in hand, for at most so long; nothing can be started from then on."""
+        self._closing = True
+        for run in self._runs.values():
+            run.rest()
+        give_up_at = time.monotonic() + seconds
+        while time.monotonic() < give_up_at:
+            if all(run.is_at_rest for run in self._runs.values()):
+                return
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    def hand_over(self) -> None:
+        """What `close` will interrupt is resumed by the next engine, which a client starts at once."""
+        self._resumes = True
+
+    def take_over(self) -> None:
+        """Resume what an earlier engine handed over; called once there is a client with its keys."""
+        if not self._has_taken_over:
+            self._has_taken_over = True
+            self._group.create_task(self._resume_handed_over(), name="resume after an update")
+
+    async def _resume_handed_over(self) -> None:
+        for task in await self._assembly.database.tasks.active():
+            if task.status == "interrupted" and task.resumes:
+                try:
+                    await self.resume(task.id)
+                except EngineError as error:
+                    _logger.warning("task %s is not resumed: %s", task.id, error)
 
     def _on_health(self) -> None:
         held = self._assembly.database.health.holding
@@ -210,7 +247,8 @@ class AgentTaskRunner:
         agent = await self._assembly.database.agents.get(task.agent_id)
         if agent is None:
             raise NotFound("The agent of this task is gone.")
-        return await self._begin(agent, lambda agent: self._beginnings.resumed(task, agent))
+        fresh = msgspec.structs.replace(task, resumes=False)
+        return await self._begin(agent, lambda agent: self._beginnings.resumed(fresh, agent))
 
     async def _begin(self, agent: Agent, begin: Callable[[Agent], Awaitable[Beginning]]) -> Task:
         """Launch a task of an agent that is free; it is claimed until the task is over or could not begin."""
@@ -230,7 +268,7 @@ class AgentTaskRunner:
         self._stalls.start()
         self._group.create_task(self._run_to_end(beginning), name=f"task {run.task.id}")
         if self._closing:
-            run.interrupt()
+            run.interrupt(resumes=self._resumes)
 
     async def _run_to_end(self, beginning: Beginning) -> None:
         run = beginning.run

@@ -74,6 +74,7 @@ class TaskRun:
         self._cancel = cancel
         self._engine_ends = asyncio.Event()
         self._takes_words = True
+        self._resumes = False
         self._processes: dict[str, str] = {}
         agent.subscribe(recorder.listen)
 
@@ -115,8 +116,19 @@ class TaskRun:
         finally:
             self._cancel.set(f"Stopped by {by}")
 
-    def interrupt(self) -> None:
-        """Stop because the engine ends; the task can be resumed."""
+    @property
+    def is_at_rest(self) -> bool:
+        """No step is in hand: nothing is lost by an end now."""
+        return self._gate.has_waiting or self.task.status == "waiting_user" or self.shown.status == "paused"
+
+    def rest(self) -> None:
+        """Let the step in hand end, and begin no other: the engine ends."""
+        if not self._gate.is_closed:
+            self._gate.close("ending this step: the engine ends")
+
+    def interrupt(self, *, resumes: bool) -> None:
+        """Stop because the engine ends; the task can be resumed, by the next engine itself if it `resumes`."""
+        self._resumes = resumes
         self._recorder.leave()
         self._engine_ends.set()
         self._cancel.set("The engine ended")
@@ -216,7 +228,13 @@ class TaskRun:
         self.branch.announce_head()
         await self._until_saved(self.branch.save, self.branch.publish_again)
         if end.reason is None:
-            task = msgspec.structs.replace(moved(self.task, end.status), stopping=False, current_tool=None, activity="")
+            task = msgspec.structs.replace(
+                moved(self.task, end.status),
+                stopping=False,
+                current_tool=None,
+                activity="",
+                resumes=self._resumes,
+            )
         else:
             task = ended(self.task, end.status, end.reason, end.error)
         self._live.set(msgspec.structs.replace(task, summary=self._summary()))

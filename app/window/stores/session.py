@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from app.client.dial import DIAL_ERRORS
 from app.client.errors import CallError, ConnectionLost, LaunchError
 from app.client.messages import Lost, Message, Restored
-from app.protocol.engine import EmptyParams, SubscribeResult
+from app.protocol.engine import EngineShutdownParams, SubscribeResult
 from app.protocol.events import EventRecord, Resync
 from app.protocol.health import Condition, HealthUpdate
 from app.protocol.struct import Wire
@@ -102,7 +102,7 @@ class Session(QObject):
         """Have the engine end; it is not started again. Raises CALL_ERRORS."""
         connection, self._connection = self._line(), None  # what is not ours when it is lost is not revived
         try:
-            await connection.call(ENGINE_SHUTDOWN, EmptyParams())
+            await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
         finally:
             await connection.close()
 

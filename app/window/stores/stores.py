@@ -112,13 +112,13 @@ class Stores:
         for store in self._of(conversation.id):
             store.put_conversation(conversation)
 
-    def _put_task(self, task: Task) -> None:
-        self.tasks.put(task)
-        for store in self._of(task.conversation_id):
     def _put_agent(self, event: AgentUpdate) -> None:
         for store in self._of(event.agent.conversation_id):
             store.put_agent(event)
 
+    def _put_task(self, task: Task) -> None:
+        self.tasks.put(task)
+        for store in self._of(task.conversation_id):
             store.put_task(task)
 
     def _put_node(self, node: Node) -> None:

@@ -7,7 +7,7 @@ from app.engine.health import Health
 from app.protocol.blocks import TextBlock
 from tests.support.engine_parts import engine_parts
 from tests.support.full_disk import full_disk
-from tests.support.model_server import Call, ModelServer, Reply, ReceivedRequest
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.processes import until
 
 UPDATE = Reply(text="Half way.", calls=(Call("send_update", {"message": "hi"}),))

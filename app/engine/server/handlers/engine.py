@@ -17,6 +17,7 @@ from app.protocol.engine import (
     PROTOCOL_VERSION,
     EmptyParams,
     EmptyResult,
+    EngineShutdownParams,
     EngineStatusResult,
     InitializeParams,
     InitializeResult,
@@ -49,6 +50,7 @@ async def initialize(services: Services, session: Session, params: InitializePar
         raise Conflict("This connection is initialized already.")
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
     services.keys.environments.offer(params.keys)
+    services.runner.take_over()
     return InitializeResult(
         protocol_version=PROTOCOL_VERSION,
         instance_id=services.instance_id,
@@ -141,7 +143,9 @@ async def status(services: Services, session: Session, params: EmptyParams) -> E
     )
 
 
-async def shutdown(services: Services, session: Session, params: EmptyParams) -> EmptyResult:
+async def shutdown(services: Services, session: Session, params: EngineShutdownParams) -> EmptyResult:
+    if params.hand_over:
+        services.runner.hand_over()
     services.shutdown()
     return EmptyResult()
 
