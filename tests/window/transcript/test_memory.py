@@ -1,0 +1,36 @@
+"""What a transcript keeps: as much after many pages as after some."""
+
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QWidget
+
+from app.window.theme.theme import Theme
+from app.window.transcript.view import TranscriptView
+from tests.support.rows import KeptActions, RowList, long_conversation
+
+_PAGES = 30
+
+
+def test_pages_leave_no_widgets_behind(theme: Theme) -> None:
+    view = TranscriptView(RowList(long_conversation(2_000)), theme, KeptActions())
+    view.resize(500, 300)
+    view.show()
+    view.settle()
+    _turn_back_and_forth(view)
+    kept = len(view.findChildren(QWidget))
+    for _ in range(3):
+        _turn_back_and_forth(view)
+    grown = len(view.findChildren(QWidget)) - kept
+    assert grown < 3 * _PAGES  # the pool still fills; one left behind by each page would be twice as many
+    view.close()
+
+
+def _turn_back_and_forth(view: TranscriptView) -> None:
+    _page(view, -_PAGES)
+    _page(view, _PAGES)
+
+
+def _page(view: TranscriptView, pages: int) -> None:
+    for _ in range(abs(pages)):
+        view.scroll_by(view.viewport().height() * (1 if pages > 0 else -1))
+        view.viewport().repaint()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # as Qt's loop does once it turns
