@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVB
 from app.client.usage_words import unpriced_words
 from app.protocol.usage import UsageReportResult
 from app.window.stores.usage import UsageStore
-from app.window.theme.look import push_button
+from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.views.usage.bars import bars_of
 from app.window.views.usage.chart import UsageChart
@@ -166,6 +166,7 @@ def _tabs(name: str, texts: list[str] | tuple[str, ...]) -> QTabBar:
     tabs = QTabBar()
     tabs.setAccessibleName(name)
     tabs.setExpanding(False)
+    set_look(tabs, "look", "choice")
     for text in texts:
         tabs.addTab(text)
     return tabs
