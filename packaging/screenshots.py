@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -54,7 +52,6 @@ _PAGES: tuple[PageName, ...] = (
     "about",
 )
 _THEMES: tuple[ThemeMode, ...] = ("light", "dark")
-_FREQUENT = 128
 _USUAL, _NARROW, _LARGE = QSize(1180, 780), QSize(700, 600), 26
 
 
@@ -69,12 +66,12 @@ class _Album:
             self.person.theme.set_mode(theme)
             await self.rest()
             picture = (part or self.person.window).grab().toImage()
-            _small(picture).save(str(_file(f"window-{name}-{theme}", name)), quality=0)  # 0 makes the smallest file
+            picture.save(str(_file(f"window-{name}-{theme}", name)), quality=0)  # 0 makes the smallest file
         self.person.theme.set_mode(_THEMES[0])
 
     async def rest(self) -> None:
         """Let what was set going be laid out."""
-        for _ in range(20):
+        for _ in range(12):
             self.person.application.processEvents()
             await asyncio.sleep(0.005)
 
@@ -84,26 +81,6 @@ def _file(name: str, key: str) -> Path:
     folder = _ROOT / "docs" / "images" if key in _SHOWN and not is_double else _ROOT / "build" / "images"
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{name}{'@2x' if is_double else ''}.png"
-
-
-def _small(picture: QImage) -> QImage:
-    """In 256 colours: a third of the size, and nobody sees it. The most frequent ones, and then those far from all."""
-    exact = picture.convertToFormat(QImage.Format.Format_RGB32)
-    seen = Counter(memoryview(exact.constBits()).cast("B").cast("I")).most_common(2_000)
-    colours = [colour for colour, _ in seen[:_FREQUENT]]
-    left: dict[int, int] = {}
-    for colour, _ in seen[_FREQUENT:]:
-        left[colour] = min(_apart(colour, known) for known in colours)
-    while left and len(colours) < 256:
-        furthest = max(left, key=left.__getitem__)
-        colours.append(furthest)
-        del left[furthest]
-        left = {colour: min(apart, _apart(colour, furthest)) for colour, apart in left.items()}
-    return exact.convertToFormat(QImage.Format.Format_Indexed8, colours, Qt.ImageConversionFlag.AvoidDither)
-
-
-def _apart(one: int, other: int) -> int:
-    return sum(((one >> shift & 255) - (other >> shift & 255)) ** 2 for shift in (0, 8, 16))
 
 
 async def draw(application: QApplication) -> None:

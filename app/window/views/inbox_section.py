@@ -31,7 +31,8 @@ class InboxSection(QWidget):
         self._more = push_button("", "quiet")
         self._more.clicked.connect(self._on_more)
         top = QHBoxLayout()
-        top.setContentsMargins(tokens.space_close, tokens.space_close, 0, tokens.space_tight)
+        around = 0 if clear else tokens.space_tight  # a button is higher than the words alone
+        top.setContentsMargins(tokens.space_close, 2 * around, 0, around)
         top.addWidget(self._heading, 1)
         if clear:
             button = push_button(clear, "quiet")
