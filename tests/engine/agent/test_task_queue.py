@@ -19,7 +19,7 @@ from app.engine.messages import text_of
 from app.protocol.blocks import TextBlock
 from app.protocol.conversations import Node
 from app.protocol.events import AgentUpdate, ConversationUpdate, Delta, EventRecord
-from app.protocol.tasks import Queued, Task, TaskQueueChangeParams, TaskQueueRemoveParams
+from app.protocol.tasks import Queued, Task, TaskMessageParams, TaskQueueChangeParams, TaskQueueRemoveParams
 from tests.engine.agent.test_crash import crash
 from tests.support import records
 from tests.support.engine_parts import EngineParts, engine_parts
@@ -58,6 +58,23 @@ async def test_what_waits_is_on_record_and_shown_until_it_is_read(tmp_path: Path
         ended = await engine.watcher.end(started.id)
         assert (ended.summary, ended.queue) == ("Followed.", ())
         assert said(engine.watcher.nodes()) == ["go", "rather that", "and then this"]
+
+
+async def test_words_said_again_under_their_id_are_not_said_twice(tmp_path: Path) -> None:
+    """A client whose answer was lost with an engine sends them again, to an engine where the task is interrupted."""
+    gate = asyncio.Event()
+    server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate)])
+    words = {"text": "rather that", "queuedId": "queued_1"}
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        params = msgspec.convert({"taskId": started.id, **words}, TaskMessageParams)
+        once = await engine.services.runner.say(params, "steer")
+        again = await engine.services.runner.say(params, "steer")
+        assert texts(once) == texts(again) == [("steer", "rather that")]
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        later = await engine.services.runner.say(params, "steer")
+        assert (later.status, texts(later)) == ("interrupted", [("steer", "rather that")])
 
 
 async def test_it_can_be_changed_moved_sent_now_and_taken_back(tmp_path: Path) -> None:
