@@ -13,10 +13,12 @@ from tests.soak.soak import Soak
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak", description="Run twenty tasks at a time for a long while.")
     parser.add_argument("--minutes", type=float, default=10.0)
-    seconds = parser.parse_args().minutes * 60
+    parser.add_argument("--lives", type=int, default=4, help="how often the engine is started in all")
+    options = parser.parse_args()
+    seconds: float = options.minutes * 60
     logging.disable()  # stopped tasks and clients that die are what this is about
     with home() as folder:
-        soak = Soak(folder, seconds)
+        soak = Soak(folder, seconds, options.lives)
         asyncio.run(soak.run())
     found = windows(soak.samples, seconds)
     bad = verdict(found)

@@ -12,9 +12,10 @@ from pathlib import Path
 import psutil
 
 # Records alone: the event log is cut at its 20,000th row, and what it held counts no more from then on.
-_BODIES = ("conversations", "nodes", "agents", "tasks", "asks", "tool_executions")
-# Of a window of an engine's life; the first part warms its caches up.
-_WARM_UP = 0.34
+_GROWING = ("nodes", "tool_executions")
+# Of the run, after each start of an engine: its caches fill.
+_WARM_UP = 0.1
+_WINDOWS = 8
 _FLAT = 0.05
 
 
@@ -34,35 +35,43 @@ class Sample:
     stall_max: float
 
 
-def measure(at_s: float, pid: int, database: Path, tasks: int, stalls: tuple[float, float]) -> Sample:
-    """Raises `psutil.NoSuchProcess` or OSError while the engine is between two lives."""
-    stored, file = _sizes(database)
-    return Sample(
-        at_s,
-        pid,
-        _proportional(pid),
-        len(os.listdir(f"/proc/{pid}/fd")),
-        psutil.Process(pid).num_threads(),
-        stored,
-        file,
-        tasks,
-        *stalls,
-    )
+class Meter:
+    """Of one database, whichever engine has it open: what was added since the last look is counted, not all of it."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._stored = 0
+        self._counted = dict.fromkeys(_GROWING, 0)
+
+    def measure(self, at_s: float, pid: int, tasks: int, stalls: tuple[float, float]) -> Sample:
+        """Raises `psutil.NoSuchProcess` or OSError while the engine is between two lives."""
+        return Sample(
+            at_s,
+            pid,
+            _proportional(pid),
+            len(os.listdir(f"/proc/{pid}/fd")),
+            psutil.Process(pid).num_threads(),
+            self._count(),
+            self._database.stat().st_size,
+            tasks,
+            *stalls,
+        )
+
+    def _count(self) -> int:
+        """Bytes of all records so far."""
+        with closing(sqlite3.connect(f"file:{self._database}?mode=ro", uri=True)) as connection:
+            for table, number in self._counted.items():
+                query = (
+                    f"SELECT coalesce(sum(length(body)), 0), coalesce(max(number), ?1) FROM {table} WHERE number > ?1"
+                )
+                added, self._counted[table] = connection.execute(query, (number,)).fetchone()
+                self._stored += added
+        return self._stored
 
 
 def _proportional(pid: int) -> int:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-
-
-def _sizes(database: Path) -> tuple[int, int]:
-    """Of all records, and of the file."""
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        sums = " + ".join(f"(SELECT coalesce(sum(length(body)), 0) FROM {table})" for table in _BODIES)
-        (stored,) = connection.execute(f"SELECT {sums}").fetchone()
-        (pages,) = connection.execute("PRAGMA page_count").fetchone()
-        (size,) = connection.execute("PRAGMA page_size").fetchone()
-    return stored, pages * size
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +91,15 @@ class Window:
 
 
 def windows(samples: Sequence[Sample], whole_s: float) -> list[Window]:
-    """Two for each engine, without the first tenth of the run and the beginning of each engine's life."""
+    """Eight or more in all, without the first tenth of the run and as long of each engine's life."""
+    lives = [list(life) for _, life in groupby(samples, key=lambda sample: sample.pid)]
+    parts = max(2, _WINDOWS // max(1, len(lives)))
     found: list[Window] = []
-    for _, life in groupby(samples, key=lambda sample: sample.pid):
-        steady = _steady([sample for sample in life if sample.at_s >= whole_s / 10])
-        half = len(steady) // 2
-        found += [_window(part) for part in (steady[:half], steady[half:]) if len(part) > 1]
+    for life in lives:
+        steady = [sample for sample in life if sample.at_s - life[0].at_s >= whole_s * _WARM_UP]
+        size = len(steady) // parts
+        found += [_window(steady[index * size : (index + 1) * size]) for index in range(parts) if size > 1]
     return found
-
-
-def _steady(life: list[Sample]) -> list[Sample]:
-    return life[int(len(life) * _WARM_UP) :]
 
 
 def _window(part: list[Sample]) -> Window:

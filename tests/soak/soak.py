@@ -20,26 +20,27 @@ from app.protocol.tasks import Task, TaskIdParams, TaskListParams, TaskStartPara
 from app.protocol.wire import ASK_ANSWER, ASK_LIST, ENGINE_STATUS, TASK_LIST, TASK_RESUME, TASK_START, TASK_STOP
 from tests.benchmarks.bench import end_engine
 from tests.clients.restless import Gone, RestlessClient
-from tests.soak.sample import Sample, measure
+from tests.soak.sample import Meter, Sample
 from tests.soak.work import LONG, PLANS, answer, prompt
 from tests.support.model_server import ModelServer
 
 _AT_A_TIME = 20
 _CLIENTS = 8
 _SAMPLED_EACH_S = 5.0
-_LIVES = 4
 _LOST = (CallError, ConnectionLost, NoEngine, LaunchError)
 
 
 class Soak:
-    """`run` returns what was measured; `ended` counts tasks by how they ended."""
+    """`run` fills `samples`; `ended` counts tasks by how they ended. `lives` is how often the engine is started."""
 
-    def __init__(self, home: Path, seconds: float) -> None:
+    def __init__(self, home: Path, seconds: float, lives: int) -> None:
         self.samples: list[Sample] = []
         self.ended: dict[str, int] = {}
         self._paths = Paths(home)
+        self._meter = Meter(self._paths.database)
         self._workspace = home / "soak-workspace"
         self._seconds = seconds
+        self._lives = lives
         self._began = time.monotonic()
         self._random = Random(1)
         self._number = 0
@@ -152,13 +153,13 @@ class Soak:
                 status = await self._line.call(ENGINE_STATUS, EmptyParams())
                 stalls = (status.loop_stall_p99_ms, status.loop_stall_max_ms)
                 at_s = time.monotonic() - self._began
-                self.samples.append(measure(at_s, status.pid, self._paths.database, len(self._over), stalls))
+                self.samples.append(self._meter.measure(at_s, status.pid, len(self._over), stalls))
             await asyncio.sleep(_SAMPLED_EACH_S)
 
     async def _restart(self) -> None:
         """In order, some times in the run; what was under way is resumed."""
-        for _ in range(_LIVES - 1):
-            await asyncio.sleep(self._seconds / _LIVES)
+        for _ in range(self._lives - 1):
+            await asyncio.sleep(self._seconds / self._lives)
             self._unsubscribe()
             await end_engine(self._line, self._paths.home)
             await self._open()
