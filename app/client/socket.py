@@ -1,7 +1,7 @@
 """A socket to the engine on the loopback: whole messages, one error. The one file that knows the websockets library."""
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from app.client.errors import SocketFailed
 
@@ -19,13 +19,13 @@ class Socket:
         try:
             await self._socket.send(frame, text=True)
         except WebSocketException as error:
-            raise SocketFailed(str(error)) from error
+            raise SocketFailed(_why(error)) from error
 
     async def receive(self) -> bytes:
         try:
             return await self._socket.recv(decode=False)
         except WebSocketException as error:
-            raise SocketFailed(str(error)) from error
+            raise SocketFailed(_why(error)) from error
 
     async def close(self) -> None:
         await self._socket.close()
@@ -47,3 +47,10 @@ async def open_socket(url: str, token: str) -> Socket:
     except WebSocketException as error:
         raise SocketFailed(str(error)) from error
     return Socket(socket)
+
+
+def _why(error: WebSocketException) -> str:
+    """What the engine said when it closed; one that was killed says nothing, and the library speaks to experts."""
+    if not isinstance(error, ConnectionClosed):
+        return str(error)
+    return (error.rcvd.reason if error.rcvd is not None else "") or "The connection broke off."

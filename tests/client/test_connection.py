@@ -66,6 +66,7 @@ async def test_a_command_under_way_when_the_line_is_cut_is_done_once_and_answere
         await engine.runner.starting.wait()
         cable.cut()
         await watcher.until_kind(Restored)
+        assert [one.reason for one in watcher.messages if isinstance(one, Lost)] == ["The connection broke off."]
         engine.runner.gate.set()
         assert (await starting).task.prompt == "once"
         assert engine.runner.started_by == ["test"]
