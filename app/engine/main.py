@@ -25,6 +25,7 @@ from app.engine.agent.recovery import mark_interrupted
 from app.engine.agent.runner import AgentTaskRunner
 from app.engine.broadcast import EventLog
 from app.engine.data.remover import Remover
+from app.engine.descriptors import Descriptors
 from app.engine.errors import EngineError
 from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
@@ -39,6 +40,7 @@ from app.engine.storage import commands, personalities
 from app.engine.storage.daily import DailyCopies
 from app.engine.storage.database import Database
 from app.engine.storage.engines import sqlite_url
+from app.engine.storage.trouble import condition
 from app.engine.tools import watchdog
 from app.engine.tools.orphans import reap_orphans
 from app.paths import Paths, default_paths
@@ -93,6 +95,8 @@ async def _serve(paths: Paths, port: int) -> None:
         stack.callback(reap_orphans(loop))
         stack.callback(watchdog.keep())
         services = await open_services(paths, end.set, stack)
+        health = services.database.health
+        loop.set_exception_handler(Descriptors(health, condition("no_descriptors", "")).on_error)
         await _listen(services, listener, stack)
         # What is there now stays for good: the collector need not look at it again.
         gc.freeze()

@@ -6,8 +6,16 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import psutil
+
+from app.client.launch import connect
+from app.paths import Paths
+from app.protocol.health import HealthUpdate
+from app.protocol.tasks import TaskListParams
+from app.protocol.wire import TASK_LIST
 from tests.support.errand import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import until
 from tests.support.small_disk import filled, small_disk
 
 MODEL = ("--model", "openai_compatible/test-model", "--approve", "all", "--api-base")
@@ -156,6 +164,46 @@ async def test_116_what_is_no_whole_database_of_errand_is_never_restored(own_err
         assert refused.code == 2, name
         assert words in refused.err, refused.err
     assert (database.read_bytes(), database.stat().st_mtime_ns) == before
+
+
+async def test_117_without_descriptors_the_engine_waits_quietly_says_so_and_serves_again_when_it_may(
+    own_errand: Errand,
+) -> None:
+    assert (await own_errand.run("tasks")).code == 0
+    engine = psutil.Process(own_errand.engine_pid())
+    told: list[tuple[str, ...]] = []
+    connection = await connect(Paths(own_errand.home), "test", start=False)
+    connection.subscribe(lambda message: told.append(kinds(message)) if isinstance(message, HealthUpdate) else None)
+    soft, most = resource.prlimit(engine.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(engine.pid, resource.RLIMIT_NOFILE, (engine.num_fds(), most))
+    waiting = await own_errand.start("tasks")
+    await until(lambda: told == [("no_descriptors",)])
+    before = engine.cpu_times().user
+    assert (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks == ()
+    resource.prlimit(engine.pid, resource.RLIMIT_NOFILE, (soft, most))
+    done = await rest(waiting)
+    await until(lambda: told == [("no_descriptors",), ()])
+    await connection.close()
+    assert done.code == 0, done.err
+    assert engine.cpu_times().user - before < 1.0
+
+
+async def test_118_a_tool_goes_before_the_engine_when_memory_runs_out(own_errand: Errand) -> None:
+    command = Call("shell", {"command": "sleep 0.3; cat /proc/self/oom_score_adj"})
+    async with ModelServer(replies=[Reply(calls=(command,)), Reply(text="Done.")]) as server:
+        done = await own_errand.run("run", *MODEL, server.url, "look")
+        told = str(server.requests[1].messages[-1]["content"])
+    assert done.code == 0
+    assert told.strip() == "500"
+    assert oom_score(own_errand.engine_pid()) < 500
+
+
+def oom_score(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+
+def kinds(update: HealthUpdate) -> tuple[str, ...]:
+    return tuple(condition.kind for condition in update.conditions)
 
 
 def names_in(folder: Path) -> list[str]:

@@ -126,7 +126,7 @@ class TaskRun:
         if not self._gate.is_closed:
             self._gate.close("ending this step: the engine ends")
 
-    def interrupt(self, *, resumes: bool) -> None:
+    def interrupt(self, *, resumes: bool = False) -> None:
         """Stop because the engine ends; the task can be resumed, by the next engine itself if it `resumes`."""
         self._resumes = resumes
         self._recorder.leave()

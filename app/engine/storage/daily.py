@@ -77,4 +77,8 @@ class DailyCopies:
 
     def _due_in(self) -> float:
         newest = newest_daily(self._database, self._folder)
-        return _DAY_S - (time.time() - newest.stat().st_mtime) if newest is not None else 0.0
+        if newest is None:
+            return 0.0
+        return min(
+            _DAY_S, _DAY_S - (time.time() - newest.stat().st_mtime)
+        )  # a clock that was ahead is no reason to wait

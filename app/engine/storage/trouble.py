@@ -28,7 +28,7 @@ def kind_of(why: object) -> ConditionKind | None:
 
 def condition(kind: ConditionKind, database: str) -> Condition:
     text, advice = _words(kind, database)
-    return Condition(kind=kind, text=text, advice=advice, since=datetime.now(UTC))
+    return Condition(kind=kind, text=text, advice=advice, since=datetime.now(UTC), holds=kind != "no_descriptors")
 
 
 def _words(kind: ConditionKind, database: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from app.engine.tools.pipe import Pipe
 from app.engine.tools.process_table import children_of, has_proc
 
 _watched: set[int] = set()
+
+# Of 1000 at most; 0 is what others have.
+_OOM_SCORE = "500"
 
 
 def is_watched(pid: int) -> bool:
@@ -65,7 +69,12 @@ def start(
     """
     watchdog.tell(mark)
     out_read, out_write = os.pipe()
-    err_read, err_write = os.pipe()
+    try:
+        err_read, err_write = os.pipe()
+    except OSError:  # no descriptors left: those of the first must not stay either
+        os.close(out_read)
+        os.close(out_write)
+        raise
     try:
         with stamped(mark):
             process = subprocess.Popen(
@@ -85,7 +94,15 @@ def start(
         os.close(out_write)
         os.close(err_write)
     _watched.add(process.pid)
+    _offer_to_the_oom_killer(process.pid)
     return Child(process.pid, Pipe(out_read, on_stdout), Pipe(err_read, on_stderr), _watch(process))
+
+
+def _offer_to_the_oom_killer(pid: int) -> None:
+    """Where memory runs out, this process and what it starts go before the engine and everything else of the person."""
+    if sys.platform == "linux":
+        with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w", encoding="ascii") as file:
+            file.write(_OOM_SCORE)
 
 
 def _watch(process: "subprocess.Popen[bytes]") -> asyncio.Future[int]:
