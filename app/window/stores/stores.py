@@ -2,9 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
-from app.client.connection import Connection
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, Node
 from app.protocol.engine import Snapshot
@@ -26,11 +25,14 @@ from app.protocol.health import HealthUpdate
 from app.protocol.tasks import Task
 from app.window.stores.asks import AskStore
 from app.window.stores.conversation import ConversationStore
-from app.window.stores.grants import GrantStore
 from app.window.stores.conversations import ConversationsStore
+from app.window.stores.grants import GrantStore
 from app.window.stores.personalities import PersonalityStore
 from app.window.stores.session import Session
 from app.window.stores.tasks import TaskStore
+
+if TYPE_CHECKING:
+    from app.client.connection import Connection
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -42,9 +44,9 @@ class Stores:
     asks: AskStore
     conversations: ConversationsStore
     personalities: PersonalityStore
+    grants: GrantStore
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
 
-    grants: GrantStore
     def open(self, conversation_id: str | None) -> ConversationStore:
         """A conversation, or for None a new one; what it holds comes later: see `ConversationStore.loaded`."""
         store = ConversationStore(self.session, self.tasks, self.asks, conversation_id)
@@ -78,9 +80,9 @@ class Stores:
                 self._put_agent(event)
             case ConversationDeleted(conversation_id=conversation_id):
                 self.conversations.drop(conversation_id)
+                self.grants.apply(event)
             case PersonalityUpdate() | PersonalityDeleted():
                 self.personalities.apply(event)
-                self.grants.apply(event)
             case GrantUpdate():
                 self.grants.apply(event)
             case TaskPlan():
@@ -136,7 +138,7 @@ class Stores:
         return [store for store in self._opened if store.conversation_id == conversation_id]
 
 
-def make_stores(connect: Callable[[], Awaitable[Connection]]) -> Stores:
+def make_stores(connect: Callable[[], "Awaitable[Connection]"]) -> Stores:
     """The stores of one window; `connect` finds an engine or starts one. `session.start()` sets them going."""
     session = Session(connect)
     stores = Stores(
