@@ -36,9 +36,7 @@ from tests.support.errand import Errand
 from tests.support.open_window import OpenWindow, open_window
 
 _ROOT = Path(__file__).parents[1]
-_SHOWN = frozenset(
-    {"first-run", "approval", "question", "finished", "branches", "queue", "settings-providers", "usage"}
-)
+_SHOWN = frozenset({"first-run", "approval", "question", "finished", "branches"})
 """What README and guide show."""
 
 _PAGES: tuple[PageName, ...] = (
