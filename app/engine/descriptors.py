@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from app.engine.health import Health
 from app.protocol.health import Condition
@@ -14,15 +14,17 @@ _AGAIN_S = 1.0
 class Descriptors:
     """`on_error` is the loop's exception handler: asyncio tells it when it cannot accept a client."""
 
-    def __init__(self, health: Health, condition: Condition) -> None:
+    def __init__(self, health: Health, describe: Callable[[], Condition]) -> None:
         self._health = health
-        self._condition = condition
+        self._describe = describe
+        self._is_looking = False
 
     def on_error(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-            if self._condition not in self._health.conditions:
-                self._health.report(self._condition)
+            self._health.report(self._describe())
+            if not self._is_looking:
+                self._is_looking = True
                 loop.call_later(_AGAIN_S, self._look_again, loop)
         else:
             loop.default_exception_handler(dict(context))
@@ -33,4 +35,5 @@ class Descriptors:
         except OSError:
             loop.call_later(_AGAIN_S, self._look_again, loop)
         else:
-            self._health.clear(self._condition.kind)
+            self._is_looking = False
+            self._health.clear("no_descriptors")

@@ -96,7 +96,7 @@ async def _serve(paths: Paths, port: int) -> None:
         stack.callback(watchdog.keep())
         services = await open_services(paths, end.set, stack)
         health = services.database.health
-        loop.set_exception_handler(Descriptors(health, condition("no_descriptors", "")).on_error)
+        loop.set_exception_handler(Descriptors(health, lambda: condition("no_descriptors", "")).on_error)
         await _listen(services, listener, stack)
         # What is there now stays for good: the collector need not look at it again.
         gc.freeze()

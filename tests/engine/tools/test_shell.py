@@ -1,5 +1,7 @@
+import resource
 from pathlib import Path
 
+import psutil
 import pytest
 
 from app.engine.cancel import CancelSignal
@@ -101,3 +103,18 @@ async def test_access_tells_the_command_and_its_folder(tmp_path: Path) -> None:
     access = tool_of(workplace, "shell").access({"command": "ls", "working_dir": ".."})
     assert (access.command, access.reads) == ("ls", (workplace.workspace.parent,))
     assert access.text == f"Run `ls` in {workplace.workspace.parent}"
+
+
+async def test_a_command_for_which_no_descriptors_are_left_is_a_clear_error_and_loses_none(tmp_path: Path) -> None:
+    shell = tool_of(make_workplace(tmp_path), "shell")
+    assert text_of(await run(shell, {"command": "echo warm"})) == "warm"
+    before = psutil.Process().num_fds()
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for left in range(5):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before + left, most))
+        try:
+            error = await failure(shell, {"command": "true"})
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))
+        assert "Too many open files" in str(error)
+        assert psutil.Process().num_fds() == before
