@@ -81,7 +81,7 @@ async def test_a_command_answered_while_the_line_was_down_gets_the_same_answer(e
         engine.runner.gate.set()
         await engine.log.flush()
         cable.pulled = False
-        assert (await starting).task.id == "t1"
+        assert (await starting).task.prompt == "once"
         assert engine.runner.started_by == ["test"]
 
 
