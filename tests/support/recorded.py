@@ -64,5 +64,48 @@ async def steered(home: Path) -> TaskRecord:
         return await record_of(engine, task.id)
 
 
+async def interrupted(home: Path) -> TaskRecord:
+    """The engine ends while a command runs; recorded by the next one."""
+    async with engine_parts(home, ModelServer(replies=[shell("echo first"), shell("sleep 60")])) as engine:
+        task = await engine.start("wait for it")
+        await engine.watcher.task(task.id, lambda task: task.step_count == 2 and task.status == "tool_executing")
+    async with engine_parts(home, ModelServer()) as engine:
+        return await record_of(engine, task.id)
+
+
+async def cut(home: Path) -> TaskRecord:
+    """Stopped in the middle of a reply."""
+    replies = [shell("echo first"), Reply(text="word " * 200, piece_delay_s=0.01)]
+    async with engine_parts(home, ModelServer(replies=replies)) as engine:
+        task = await engine.start("talk")
+        await engine.watcher.until(lambda: any(node.status == "streaming" for node in engine.watcher.nodes()))
+        await engine.services.runner.stop(task.id, "a person")
+        await engine.watcher.end(task.id)
+        return await record_of(engine, task.id)
+
+
+async def extended(home: Path) -> TaskRecord:
+    """Past its limit of turns, twice, because a person allows it."""
+    replies = [shell("echo first"), shell("echo second"), DONE]
+    async with engine_parts(home, ModelServer(replies=replies)) as engine:
+        task = await engine.start("go far", approve="ask", max_turns=1)
+        for _ in range(4):
+            ask = await engine.watcher.ask(task.id)
+            await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True), "a person")
+        await engine.watcher.end(task.id)
+        return await record_of(engine, task.id)
+
+
+async def failed(home: Path) -> TaskRecord:
+    """In a conversation that has a past: calls that cannot run, then a model that fails."""
+    bad = Reply(calls=(Call("nope", {}), Call("shell", "{bad")))
+    replies = [Reply(text="Hi."), shell("false"), bad, Reply(status=400, error="boom")]
+    async with engine_parts(home, ModelServer(replies=replies)) as engine:
+        past = await engine.watcher.end((await engine.start("hello")).id)
+        task = await engine.start("again", conversation_id=past.conversation_id)
+        await engine.watcher.end(task.id)
+        return await record_of(engine, task.id)
+
+
 def _write(path: str, call_id: str = "call_a") -> Call:
     return Call("code", {"action": "write", "path": path, "content": "blue\n"}, id=call_id)

@@ -133,5 +133,6 @@ def _begun(task: Task) -> Task:
         usage=Usage(),
         worked_s=0.0,
         allowance=None,
+        resumes=False,
         ended_at=None,
     )

@@ -1,9 +1,11 @@
 """Where a record is played: knows what comes next in it, and gives the loop what people did then at the same place."""
 
+import os
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 from app.engine.agent.batch import SKIPPED
 from app.engine.agent.context import user_message
@@ -59,6 +61,8 @@ class Stage:
             for ask in record.asks
             if ask.approval is not None
         }
+        # Of the workspace, so that the policy lets it be read.
+        self.some_file = Path(os.path.realpath(task.workspace)) / "recorded"
         self.ends_early = task.stop_reason == "manual_stop" or task.status == "interrupted"
         self._was_interrupted = task.status == "interrupted"
         self._at = -1
@@ -103,7 +107,7 @@ class Stage:
         """Stop the task, or end it as an engine that leaves does, whichever happened."""
         assert self.run is not None
         if self._was_interrupted:
-            self.run.interrupt()
+            self.run.interrupt(resumes=False)
             return
         with suppress(IllegalMove):  # it is ending already
             await self.run.stop("the record")

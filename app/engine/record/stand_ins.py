@@ -115,10 +115,15 @@ class RecordedTool:
 
     def access(self, arguments: JsonObject) -> Access:
         """As the person was asked then; nothing that needs one where nobody was. The disk is not looked at."""
-        _, approval = self._stage.check_call(self.name)
+        call_id, approval = self._stage.check_call(self.name)
         if self._is_real:
             return self._tool.access(arguments)
-        return _access(approval) if approval is not None else Access("free", f"Use {self.name}.")
+        if approval is not None:
+            return _access(approval)
+        result = self._stage.turn.results.get(call_id)
+        if result is not None and not result.execution_id:  # it did not run: the policy refused it, say
+            return Access("free", f"Use {self.name}.")
+        return Access("read", f"Use {self.name}.", (self._stage.some_file,))
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate

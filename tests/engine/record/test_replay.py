@@ -11,12 +11,12 @@ from app.engine.messages import Message, ModelMessage
 from app.engine.record.lines import TaskRecord, read
 from app.engine.record.replay import replay
 from app.engine.record.told import compare
-from tests.support.recorded import plain, steered, stopped
+from tests.support.recorded import cut, extended, failed, interrupted, plain, steered, stopped
 
 RECORDS = Path(__file__).parents[2] / "replays"
 
 
-@pytest.mark.parametrize("play", [plain, stopped, steered])
+@pytest.mark.parametrize("play", [plain, stopped, steered, interrupted, cut, extended, failed])
 async def test_a_record_played_again_shows_no_difference(
     tmp_path: Path, play: Callable[[Path], Awaitable[TaskRecord]]
 ) -> None:
