@@ -42,7 +42,7 @@ def hint(ask: Ask) -> str:
             return f"a allow once · {deny}"
         return f"a allow once · c exactly this in this conversation · w in this workspace\n  {deny}"
     if ask.kind == "limit":
-        return "y go on with as much again · n stop here"
+        return "y go on · n stop here"
     if ask.kind == "unknown":
         return " · ".join(f"{number} {choice.lower()}" for number, choice in enumerate(ask.choices, start=1))
     return "a number, or an answer of your own" if ask.choices else "type your answer"

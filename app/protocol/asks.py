@@ -51,7 +51,7 @@ class Ask(Wire, frozen=True, kw_only=True):
     """`text` is the question. `choices` may be empty (free text). Once answered it says by whom.
 
     It outlives its engine: it waits on, and may be answered, while its task is interrupted. `call_id` is the call that
-    put a question.
+    put a question, or that is made again and again.
     """
 
     id: str
@@ -76,7 +76,7 @@ class AskAnswerParams(Wire, frozen=True, kw_only=True):
     """Settle an ask.
 
     A question takes `text`; an approval takes `allow`, `remember` and, when denied, `text` as the reason; a limit
-    takes `allow` (go on, with as much again); an unknown outcome takes one of its choices as `text`.
+    takes `allow` (go on); an unknown outcome takes one of its choices as `text`.
     """
 
     ask_id: str

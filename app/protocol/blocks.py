@@ -62,7 +62,7 @@ class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult"):
     images: tuple[ImageBlock, ...] = ()
 
 
-NoticeKind = Literal["stopped", "limit", "error", "resumed", "interrupted", "model", "permission", "info"]
+NoticeKind = Literal["stopped", "limit", "error", "resumed", "interrupted", "model", "permission", "warning", "info"]
 
 
 class NoticeBlock(Wire, frozen=True, kw_only=True, tag="notice"):

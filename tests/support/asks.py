@@ -43,6 +43,7 @@ LIMIT = Ask(
     conversation_id="conversation_1",
     kind="limit",
     text="The task has used its 50 turns.",
+    choices=("Go on with as much again", "Stop here"),
     created_at=WHEN,
 )
 UNKNOWN = Ask(

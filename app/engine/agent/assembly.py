@@ -21,6 +21,7 @@ from app.engine.agent.pictures import with_pictures
 from app.engine.agent.prompting import system_prompt
 from app.engine.agent.questions import Questions
 from app.engine.agent.recorder import Recorder
+from app.engine.agent.repeats import Repeats
 from app.engine.agent.resumption import Resumption
 from app.engine.agent.steps import Steps
 from app.engine.agent.task_queue import TaskQueue
@@ -81,6 +82,7 @@ class Assembly:
         approvals = Approvals(live, self.desk, self.grants, self.log, self.paths.home)
         resumption = Resumption(live, self.desk, executions, open_turn)
         steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, resumption, model, tools)
+        repeats = Repeats(live, self.desk, history, lambda text: recorder.notice("warning", text))
         course = Course(live, self.desk, completion, self._limits(task))
         agent = Agent(
             AgentOptions(
@@ -93,12 +95,14 @@ class Assembly:
                 session_id=task.conversation_id,
                 hooks=Hooks(
                     convert_to_llm=with_pictures,
-                    before_tool_call=steps.before_tool_call,
+                    before_tool_call=repeats.before(steps.before_tool_call),
+                    after_tool_call=repeats.after_tool_call,
                     finish_turn=course.finish_turn,
                     prepare_next_turn=course.prepare_next_turn,
                 ),
             )
         )
+        agent.subscribe(repeats.listen)
         queue.follow(agent)
         return TaskRun(live, branch, self.log, gate, recorder, course, completion, agent, queue, cancel)
 

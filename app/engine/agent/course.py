@@ -81,8 +81,8 @@ class Course:
             task_id=self._live.task.id,
             conversation_id=self._live.task.conversation_id,
             kind="limit",
-            text=f"{over.text} Go on with as much again?",
+            text=f"{over.text} Go on?",
             created_at=datetime.now(UTC),
-            choices=("Go on", "Stop here"),
+            choices=("Go on with as much again", "Stop here"),
         )
         return (await self._desk.put(ask, self._live, cancel)).allowed is True

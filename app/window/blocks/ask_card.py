@@ -89,7 +89,7 @@ def _decision(ask: Ask) -> str:
         case "unknown":
             return f"Chosen: {answer}"
         case "limit":
-            return "Went on with as much again" if ask.allowed else "Stopped here"
+            return "Went on" if ask.allowed else "Stopped here"
         case "approval":
             if not ask.allowed:
                 return f"Denied: {answer}" if answer else "Denied"

@@ -1,4 +1,4 @@
-"""A limit that a task has reached: go on with as much again, or stop here."""
+"""A limit that a task has reached: go on in the way its ask names, or stop here."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout
@@ -17,7 +17,7 @@ class LimitCard(AskCard):
         super().__init__(theme, actions, "gauge", "Limit reached", "Limit reached")
         self._text = TextLabel(theme, wrap=True)
         self.details.addWidget(self._text)
-        self._go_on = push_button("Go on with as much again", "primary")
+        self._go_on = push_button("Go on", "primary")
         stop = push_button("Stop here")
         row = QHBoxLayout()
         row.setSpacing(theme.tokens.space_close)
@@ -30,6 +30,8 @@ class LimitCard(AskCard):
 
     def set_ask(self, ask: Ask) -> None:
         self._text.setText(plain(ask.text))
+        self._go_on.setText(plain(next(iter(ask.choices), "Go on")))
+        self._go_on.setAccessibleName(self._go_on.text())
         super().set_ask(ask)
 
     def take_focus(self) -> None:

@@ -20,6 +20,7 @@ _ICONS: dict[NoticeKind, tuple[str, str]] = {
     "interrupted": ("triangle-alert", "waiting_mark"),
     "model": ("refresh-cw", "muted"),
     "permission": ("shield-alert", "muted"),
+    "warning": ("triangle-alert", "waiting_mark"),
     "info": ("info", "muted"),
 }
 

@@ -165,7 +165,7 @@ def test_an_unknown_outcome_shows_what_was_under_way_and_takes_one_of_its_choice
         (QUESTION, "Blue", None, "Answered: Blue · by window at "),
         (APPROVAL, "", True, "Allowed once · by window at "),
         (APPROVAL, "not now", False, "Denied: not now · by window at "),
-        (LIMIT, "", True, "Went on with as much again · by window at "),
+        (LIMIT, "", True, "Went on · by window at "),
         (UNKNOWN, "Skip it", None, "Chosen: Skip it · by window at "),
     ],
 )

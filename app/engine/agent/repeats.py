@@ -1,0 +1,130 @@
+"""The same call with the same arguments again and again: told to the person and the model, then asked about.
+
+Hooks and a listener of one task. Calls are counted over the canonical form of their arguments; another call or
+something that a person says begins the count anew.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+import msgspec
+
+from app.engine.agent.asks import AskDesk
+from app.engine.agent.control import AskUser
+from app.engine.agent.events import AgentEvent, MessageEnd, TurnStart
+from app.engine.agent.hooks import Block, FinishedCall, PendingCall, ResultChange
+from app.engine.agent.live import LiveTask
+from app.engine.agent.prompting import text as prompt_text
+from app.engine.cancel import CancelSignal
+from app.engine.ids import new_id
+from app.engine.messages import AssistantMessage, Message, Text, ToolCall, UserMessage
+from app.engine.tools.base import ToolResult
+from app.protocol.asks import Ask
+
+_TOLD_AT = 3
+_ASKED_EVERY = 5
+_LONGEST_CALL = 160
+
+BeforeToolCall: TypeAlias = Callable[[PendingCall, CancelSignal], Awaitable[Block | ToolResult | None]]
+
+
+class Repeats:
+    """`history` are the messages before the task goes on; `tell` puts a remark into the conversation."""
+
+    def __init__(self, live: LiveTask, desk: AskDesk, history: Iterable[Message], tell: Callable[[str], None]) -> None:
+        self._live = live
+        self._desk = desk
+        self._tell = tell
+        self._call = ""
+        self._count = 0
+        self._counts: dict[str, int] = {}
+        self._remark = ""
+        for message in history:
+            self._read(message)
+
+    async def listen(self, event: AgentEvent) -> None:
+        match event:
+            case MessageEnd(message=UserMessage()):
+                self._forget()
+            case TurnStart():
+                self._counts.clear()
+                self._say()
+            case _:
+                pass
+
+    def before(self, then: BeforeToolCall) -> BeforeToolCall:
+        """The hook `then`, for calls that may be made once more."""
+
+        async def before_tool_call(pending: PendingCall, cancel: CancelSignal) -> Block | ToolResult | None:
+            self._begin(pending.call)
+            if self._is_asked_about():
+                await self._ask(pending.call.id, cancel)
+            return Block("Operation aborted") if cancel.is_set else await then(pending, cancel)
+
+        return before_tool_call
+
+    async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ResultChange | None:
+        """The word to the model stands below the result."""
+        word, content = Text(f"\n\n{prompt_text('repeated')}"), finished.result.content
+        if self._counts.get(finished.pending.call.id) != _TOLD_AT or _is_told(content, word):
+            return None
+        return ResultChange(content=(*content, word))
+
+    def _read(self, message: Message) -> None:
+        if isinstance(message, UserMessage):
+            self._forget()
+        elif isinstance(message, AssistantMessage):
+            for call in message.tool_calls:
+                self._add(call)
+
+    def _begin(self, call: ToolCall) -> None:
+        self._add(call)
+        self._counts[call.id] = self._count
+        if self._count == _TOLD_AT:
+            self._remark = f"The same call was made three times in a row: {_shown(self._call)}"
+
+    def _add(self, made: ToolCall) -> None:
+        if made.name == AskUser.name:  # a person answers it: that is a word of theirs
+            self._forget()
+            return
+        call = f"{made.name} {msgspec.json.encode(made.arguments, order='deterministic').decode()}"
+        self._count = self._count + 1 if call == self._call else 1
+        self._call = call
+
+    def _forget(self) -> None:
+        self._call, self._count = "", 0
+
+    def _say(self) -> None:
+        """At the start of a turn: a remark in the middle of one would stand between a reply and its results."""
+        if self._remark:
+            self._tell(self._remark)
+            self._remark = ""
+
+    def _is_asked_about(self) -> bool:
+        """Where nobody can be asked, the limits of the task end it."""
+        return self._count > 0 and self._count % _ASKED_EVERY == 0 and self._live.task.approve == "ask"
+
+    async def _ask(self, call_id: str, cancel: CancelSignal) -> None:
+        ask = Ask(
+            id=new_id("ask"),
+            task_id=self._live.task.id,
+            conversation_id=self._live.task.conversation_id,
+            kind="limit",
+            text=f"It is about to make the same call for the {self._count}th time in a row: {_shown(self._call)}",
+            created_at=datetime.now(UTC),
+            choices=("Go on", "Stop here"),
+            call_id=call_id,
+        )
+        settled = await self._desk.put(ask, self._live, cancel)
+        if settled.status == "answered" and not settled.allowed:
+            cancel.set(f"Stopped by {settled.answered_by}")
+
+
+def _is_told(content: Iterable[object], word: Text) -> bool:
+    """True for a result that was played back from the record."""
+    return any(isinstance(block, Text) and block.text.endswith(word.text) for block in content)
+
+
+def _shown(call: str) -> str:
+    return call if len(call) <= _LONGEST_CALL else f"{call[: _LONGEST_CALL - 1]}…"
