@@ -7,7 +7,7 @@ import msgspec
 
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.live import added
-from app.engine.agent.task import is_working, moved
+from app.engine.agent.task import ended, is_working, moved
 from app.engine.agent.unknown import ask_about
 from app.engine.broadcast import EventLog
 from app.engine.storage.database import Database
@@ -20,7 +20,8 @@ from app.protocol.usage import Usage
 async def mark_interrupted(database: Database, log: EventLog, desk: AskDesk) -> int:
     """Tasks become interrupted, half replies cut; asks wait on, and calls that were under way are asked about.
 
-    Processes that an engine that was killed left behind are ended first. The count of tasks.
+    Processes that an engine that was killed left behind are ended first. A task that was being stopped is stopped: that
+    was said already. The count of tasks.
     """
     active = await database.tasks.active()
     tasks = [task for task in active if is_working(task)]
@@ -28,12 +29,15 @@ async def mark_interrupted(database: Database, log: EventLog, desk: AskDesk) -> 
     cut = {(node.task_id, node.turn): node for node in await database.nodes.streaming()}
     for task in tasks:
         interrupted = await _interrupted(task, cut.keys(), database)
+        if task.stopping:
+            log.publish(TaskUpdate(task=ended(interrupted, "cancelled", "manual_stop")))
+            continue
         log.publish(TaskUpdate(task=interrupted))
         await _ask_about_calls(interrupted, database, log)
     for node in cut.values():
         log.publish(TaskMessage(node=msgspec.structs.replace(node, status="cut")))
     await log.flush()
-    await _keep_asks({task.id: task for task in active}, database, log, desk)
+    await _keep_asks({task.id: task for task in active if not task.stopping}, database, log, desk)
     return len(tasks)
 
 

@@ -2,6 +2,8 @@
 
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.context import UNKNOWN_OUTCOME
 from app.engine.agent.executions import Executions
@@ -59,5 +61,6 @@ class Resumption:
         if settled.answer == RUN_AGAIN:
             return "again"
         if settled.answer == STOP:
+            self._live.set(msgspec.structs.replace(self._live.task, stopping=True, activity="stopping"))
             cancel.set(f"Stopped by {settled.answered_by}")
         return Block("Operation aborted") if cancel.is_set else _SKIPPED

@@ -244,3 +244,18 @@ async def test_what_a_deleted_conversation_asked_can_not_be_answered(tmp_path: P
         await remover(engine).delete(started.conversation_id)
         with pytest.raises(NotFound):
             await answer(engine, ask, "Blue")
+
+
+async def test_a_task_that_was_being_stopped_is_stopped_after_the_restart_and_asks_nothing(tmp_path: Path) -> None:
+    stubborn = shell(f"trap '' TERM; touch {tmp_path}/ran; while true; do sleep 0.01; done")
+    async with engine_parts(tmp_path, ModelServer(replies=[stubborn])) as engine:
+        started = await engine.start()
+        await until((tmp_path / "ran").exists)
+        await engine.services.runner.stop(started.id, "the test")
+        await engine.services.log.flush()
+        port = crash(engine, tmp_path / "after")
+        await engine.watcher.end(started.id)
+    async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
+        task = await engine.services.database.tasks.get(started.id)
+        assert task is not None and (task.status, task.stop_reason) == ("cancelled", "manual_stop")
+        assert await engine.services.database.asks.waiting() == ()
