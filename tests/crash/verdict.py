@@ -58,7 +58,7 @@ def judge(lives: Lives) -> Counts:
 
 def _judge_task(task: Task, asks: list[Ask], file: Path, ran: list[Started], ended: set[str], counts: Counts) -> None:
     is_stopped = any(ask.answer == STOP for ask in asks)
-    assert task.status == ("cancelled" if is_stopped else "completed"), task
+    assert task.status == ("cancelled" if is_stopped else "completed"), f"{task.id} is {task.status}"
     lines = Counter(file.read_text("utf-8").split() if file.exists() else ())
     unknown = Counter(_step(ask) for ask in asks)
     again = Counter(_step(ask) for ask in asks if ask.answer == RUN_AGAIN)
