@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from app.engine.agent.agent import Agent, AgentOptions
@@ -82,8 +83,9 @@ class Assembly:
         approvals = Approvals(live, self.desk, self.grants, self.log, self.paths.home)
         resumption = Resumption(live, self.desk, executions, open_turn)
         steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, resumption, model, tools)
-        repeats = Repeats(live, self.desk, history, lambda text: recorder.notice("warning", text))
-        course = Course(live, self.desk, completion, self._limits(task))
+        warn = partial(recorder.notice, "warning")
+        repeats = Repeats(live, self.desk, history, warn)
+        course = Course(live, self.desk, completion, self._limits(task), warn)
         agent = Agent(
             AgentOptions(
                 stream=steps.stream,

@@ -1,11 +1,12 @@
 """The course of a task: whether a further turn follows, when a limit is reached, and what a silent model is told."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.control import TaskComplete
 from app.engine.agent.hooks import FinishedTurn, NextTurn, TurnDecision
-from app.engine.agent.limits import Limits, Reached, reached
+from app.engine.agent.limits import Limits, Reached, near, reached
 from app.engine.agent.live import LiveTask
 from app.engine.agent.prompting import text
 from app.engine.cancel import CancelSignal
@@ -18,7 +19,10 @@ _MOST_NUDGES = 3
 
 
 class Course:
-    """Decides at the end of each turn. `over` is set when a limit was reached and ended the task."""
+    """Decides at the end of each turn. `over` is set when a limit was reached and ended the task.
+
+    `tell` puts a warning into the conversation.
+    """
 
     def __init__(
         self,
@@ -26,11 +30,13 @@ class Course:
         desk: AskDesk,
         completion: TaskComplete,
         limits: Limits,
+        tell: Callable[[str], None],
     ) -> None:
         self._live = live
         self._desk = desk
         self._completion = completion
         self._given = limits
+        self._tell = tell
         allowed = live.task.allowance  # by a person, before the task was resumed
         self._limits = limits if allowed is None else Limits(allowed.turns, allowed.minutes, allowed.budget_usd)
         self._nudges = 0
@@ -48,6 +54,8 @@ class Course:
         goes_on = self._nudge or bool(turn.message.tool_calls)
         if goes_on and not await self._is_within_limits(cancel):
             return "end"
+        if goes_on:
+            self._warn()
         return "continue" if self._nudge else None
 
     async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
@@ -62,6 +70,17 @@ class Course:
             return False
         self._nudges += 1
         return self._nudges < _MOST_NUDGES
+
+    def _warn(self) -> None:
+        """Of each limit once, and once more when it was raised and the new one is near."""
+        task = self._live.task
+        found = near(self._limits, task.step_count, self._live.worked_s(), task.usage)
+        new = [words for kind, words in found.items() if kind not in task.near]
+        if new:
+            end = "it will ask you" if task.approve == "ask" else "it will stop"
+            self._tell(f"It has used {' and '.join(new)}; at the limit {end}.")
+        if tuple(found) != task.near:
+            self._live.approach(found)
 
     async def _is_within_limits(self, cancel: CancelSignal) -> bool:
         task = self._live.task

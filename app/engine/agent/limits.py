@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from app.protocol.tasks import TaskStopReason
+from app.protocol.tasks import LimitKind, TaskStopReason
 from app.protocol.usage import Usage
+
+_NEAR = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,19 @@ class Reached:
     reason: TaskStopReason
     text: str
     extended: Limits
+
+
+def near(limits: Limits, turns: int, seconds: float, usage: Usage) -> dict[LimitKind, str]:
+    """Which of `limits` are used up by four fifths, with the words for it."""
+    found: dict[LimitKind, str] = {}
+    if turns >= _NEAR * limits.turns:
+        found["turns"] = f"{turns} of {limits.turns} turns"
+    if limits.minutes is not None and seconds >= _NEAR * limits.minutes * 60:
+        found["minutes"] = f"{seconds / 60:.0f} of {limits.minutes:.0f} minutes"
+    spent = usage.cost_usd or 0.0
+    if limits.budget_usd is not None and spent >= _NEAR * limits.budget_usd:
+        found["money"] = f"${spent:.2f} of ${limits.budget_usd:.2f}"
+    return found
 
 
 def reached(limits: Limits, given: Limits, turns: int, seconds: float, usage: Usage) -> Reached | None:

@@ -1,6 +1,7 @@
 """A task under way and its publishing: the only place that changes a task's record while it works."""
 
 import time
+from collections.abc import Iterable
 
 import msgspec
 
@@ -8,7 +9,7 @@ from app.engine.agent.limits import Limits
 from app.engine.agent.task import moved
 from app.engine.broadcast import EventLog
 from app.protocol.events import TaskUpdate
-from app.protocol.tasks import Allowance, Task, TaskStatus
+from app.protocol.tasks import Allowance, LimitKind, Task, TaskStatus
 from app.protocol.usage import Usage
 
 
@@ -65,6 +66,10 @@ class LiveTask:
         """Keep what a person allowed, for an engine that resumes the task."""
         allowance = Allowance(turns=limits.turns, minutes=limits.minutes, budget_usd=limits.budget_usd)
         self.set(msgspec.structs.replace(self.task, allowance=allowance))
+
+    def approach(self, limits: Iterable[LimitKind]) -> None:
+        """Show which limits are near."""
+        self.set(msgspec.structs.replace(self.task, near=tuple(limits)))
 
     def tool_started(self, call_id: str, tool: str) -> None:
         self._tools[call_id] = tool

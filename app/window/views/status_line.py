@@ -33,9 +33,12 @@ class StatusLine(QWidget):
         self._task: Task | None = None
         self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
         self._figures = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._near = TextLabel(theme, size=theme.tokens.size_small, tone="waiting")
+        self._near.hide()
         row = QHBoxLayout(self)
         row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
         row.addWidget(self._activity, 1)
+        row.addWidget(self._near)
         row.addWidget(self._figures)
         row.addWidget(context)
         self._clock = QTimer(self)
@@ -45,17 +48,22 @@ class StatusLine(QWidget):
     @property
     def text(self) -> str:
         """All that it says."""
-        return " · ".join(part for part in (self._activity.whole_text, self._figures.text()) if part)
+        parts = (self._activity.whole_text, self._near.text(), self._figures.text())
+        return " · ".join(part for part in parts if part)
 
     def show_task(self, task: Task | None) -> None:
         self._task = task
         if task is None:
             self._activity.set_text("")
+            self._near.hide()
+            self._near.clear()
             self._figures.clear()
             self._clock.stop()
             return
         self._activity.set_text(activity_of(task))
         self._activity.set_tone(_TONES[state_of(task)])
+        self._near.setText(_near(task))
+        self._near.setVisible(bool(_near(task)))
         self._figures.setText(_figures(task))
         self._run_clock(task.ended_at is None and task.status != "interrupted")
 
@@ -70,6 +78,11 @@ class StatusLine(QWidget):
     def _on_tick(self) -> None:
         if self._task is not None:
             self._figures.setText(_figures(self._task))
+
+
+def _near(task: Task) -> str:
+    """Which limits are nearly used up; of an ended task the end says it."""
+    return f"near its limit: {', '.join(task.near)}" if task.near and task.ended_at is None else ""
 
 
 def _figures(task: Task) -> str:
