@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from importlib.resources import files
@@ -91,7 +91,7 @@ async def _serve(paths: Paths, port: int) -> None:
         loop = asyncio.get_running_loop()
         end = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(name, _on_signal, end)
+            loop.add_signal_handler(name, _on_signal, end, paths)
         stack.callback(reap_orphans(loop))
         stack.callback(watchdog.keep())
         services = await open_services(paths, end.set, stack)
@@ -103,20 +103,22 @@ async def _serve(paths: Paths, port: int) -> None:
         await end.wait()
         _logger.info("ending")
         # While clients are still there: who follows a task learns at once that it is interrupted.
-        loop.call_later(_LEAVES_WITHIN_S, _leave)
+        loop.call_later(_LEAVES_WITHIN_S, _leave, paths)
         await services.runner.drain(_STEP_S)
         await services.runner.close()
 
 
-def _on_signal(end: asyncio.Event) -> None:
+def _on_signal(end: asyncio.Event, paths: Paths) -> None:
     if end.is_set():
-        _leave()  # asked twice
+        _leave(paths)  # asked twice
     end.set()
 
 
-def _leave() -> None:
+def _leave(paths: Paths) -> None:
     """At once. What was committed is kept, the watchdog ends the tools' processes, the next start does the rest."""
     _logger.warning("leaving before all is ended in order")
+    with suppress(OSError):
+        paths.endpoint.unlink(missing_ok=True)
     os._exit(1)
 
 
