@@ -48,6 +48,8 @@ def judge(lives: Lives) -> Counts:
         connection.close()
     assert set(lives.started) <= set(tasks), "an acknowledged task is lost"
     assert [ask for ask in asks if ask.status == "waiting"] == []
+    failed = [row.text for row in finished if row.is_error]
+    assert failed == [], "a command failed by itself"
     ended = {row.execution_id for row in finished}
     for task in tasks.values():
         own = [ask for ask in asks if ask.task_id == task.id and ask.unknown is not None]
