@@ -7,6 +7,7 @@ from app.cli.diff import whole_diff_lines
 from app.cli.plain import exact, plain, short_path
 from app.cli.style import Style
 from app.client.call_words import exactly
+from app.client.limits import limit_unit, limit_words, new_limit
 from app.protocol.asks import Approval, Ask, AskAnswerParams, Remember, Risk, UnknownCall
 
 _RISKS: dict[Risk, str] = {"low": "low risk", "medium": "medium risk", "high": "high risk, look closely"}
@@ -42,7 +43,8 @@ def hint(ask: Ask) -> str:
             return f"a allow once · {deny}"
         return f"a allow once · c exactly this in this conversation · w in this workspace\n  {deny}"
     if ask.kind == "limit":
-        return "y go on · n stop here"
+        raised = "" if ask.limit is None else f" · a number of your own: the new limit in {limit_unit(ask.limit.kind)}"
+        return f"y {next(iter(ask.choices), 'go on').lower()} · n stop here{raised}"
     if ask.kind == "unknown":
         return " · ".join(f"{number} {choice.lower()}" for number, choice in enumerate(ask.choices, start=1))
     return "a number, or an answer of your own" if ask.choices else "type your answer"
@@ -83,6 +85,8 @@ def outcome(ask: Ask) -> str:
     if not ask.allowed:
         reason = f": {plain(ask.answer)}" if ask.answer else ""
         return f"{'stopped here' if ask.kind == 'limit' else 'denied'}{by}{reason}"
+    if ask.amount is not None and ask.limit is not None:
+        return f"raised to {limit_words(ask.limit.kind, ask.amount)}{by}"
     lasting = {"once": "once", "conversation": "in this conversation", "workspace": "in this workspace"}
     return f"went on{by}" if ask.kind == "limit" else f"allowed {lasting[ask.remember]}{by}"
 
@@ -145,4 +149,8 @@ def _limit_reply(ask: Ask, text: str) -> Reply:
         return AskAnswerParams(ask_id=ask.id, allow=True)
     if text.lower() in ("n", "no"):
         return AskAnswerParams(ask_id=ask.id, allow=False)
-    return Problem(f"Type one of: {hint(ask)}")
+    amount = new_limit(ask.limit, text) if ask.limit is not None else None
+    if amount is not None:
+        return AskAnswerParams(ask_id=ask.id, allow=True, amount=amount)
+    least = "" if ask.limit is None else f"; it must be more than {limit_words(ask.limit.kind, ask.limit.used)}"
+    return Problem(f"Type one of: {hint(ask)}{least}")

@@ -34,7 +34,7 @@ from app.protocol.events import (
     TaskUpdate,
     TextDelta,
 )
-from app.protocol.tasks import Task
+from app.protocol.tasks import Task, TaskStopReason
 
 
 class Transcript:
@@ -229,14 +229,22 @@ class Transcript:
         return f"{rest}\n" if was_open else rest
 
 
+_LIMITS: dict[TaskStopReason, str] = {
+    "iteration_limit": "turns",
+    "time_limit": "time",
+    "budget_limit": "budget",
+    "token_limit": "tokens",
+}
+
+
 def _ending(task: Task, style: Style) -> str:
     match task.stop_reason:
         case "completed":
             return style.paint("1;32", f"{style.sign('tick')} task complete")
         case "manual_stop":
             return style.paint("1;33", f"{style.sign('warn')} task stopped")
-        case "iteration_limit" | "time_limit" | "budget_limit":
-            word = {"iteration_limit": "turns", "time_limit": "time", "budget_limit": "budget"}[task.stop_reason]
+        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit":
+            word = _LIMITS[task.stop_reason]
             return style.paint("1;33", f"{style.sign('warn')} task ended at its limit of {word}")
         case "error" | None:
             return style.paint("1;31", f"{style.sign('cross')} task failed")

@@ -64,7 +64,12 @@ def task_row(task: Task, width: int, style: Style) -> str:
 
 
 def status_words(task: Task) -> str:
-    limits = {"iteration_limit": "turn limit", "time_limit": "time limit", "budget_limit": "budget limit"}
+    limits = {
+        "iteration_limit": "turn limit",
+        "time_limit": "time limit",
+        "budget_limit": "budget limit",
+        "token_limit": "token limit",
+    }
     return limits.get(task.stop_reason or "", task.status.replace("_", " "))
 
 

@@ -41,6 +41,11 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     budget_usd: Annotated[
         float, msgspec.Meta(ge=0), _about("Budget", "US dollars of a task before it asks to go on; 0 for no limit.")
     ] = 0.0
+    max_tokens: Annotated[
+        int,
+        msgspec.Meta(ge=0),
+        _about("Tokens", "Tokens of a task, read and written, before it asks to go on; 0 for no limit."),
+    ] = 0
     seconds_between_calls: Annotated[
         float, msgspec.Meta(ge=0), _about("Pause between calls", "Least time between two model calls of a task.")
     ] = 0.0

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from app.protocol.struct import Moment, Wire
+from app.protocol.tasks import LimitKind
 
 AskKind = Literal["question", "approval", "limit", "unknown"]
 AskStatus = Literal["waiting", "answered", "cancelled"]
@@ -47,11 +48,21 @@ class UnknownCall(Wire, frozen=True, kw_only=True):
     command: str | None = None
 
 
+class ReachedLimit(Wire, frozen=True, kw_only=True):
+    """A limit that is used up; going on adds `adds` to what is `used`."""
+
+    kind: LimitKind
+    used: float
+    limit: float
+    adds: float
+
+
 class Ask(Wire, frozen=True, kw_only=True):
     """`text` is the question. `choices` may be empty (free text). Once answered it says by whom.
 
     It outlives its engine: it waits on, and may be answered, while its task is interrupted. `call_id` is the call that
     put a question, or that is made again and again.
+    `limit` is set where a limit can be raised to an `amount` that the answer names.
     """
 
     id: str
@@ -64,7 +75,9 @@ class Ask(Wire, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     approval: Approval | None = None
     unknown: UnknownCall | None = None
+    limit: ReachedLimit | None = None
     call_id: str | None = None
+    amount: float | None = None
     answer: str | None = None
     allowed: bool | None = None
     remember: Remember = "once"
@@ -76,13 +89,15 @@ class AskAnswerParams(Wire, frozen=True, kw_only=True):
     """Settle an ask.
 
     A question takes `text`; an approval takes `allow`, `remember` and, when denied, `text` as the reason; a limit
-    takes `allow` (go on); an unknown outcome takes one of its choices as `text`.
+    takes `allow` (go on with as much again, or with `amount` as the new limit, which must be more than was used); an
+    unknown outcome takes one of its choices as `text`.
     """
 
     ask_id: str
     text: str = ""
     allow: bool | None = None
     remember: Remember = "once"
+    amount: float | None = None
 
 
 class AskAnswerResult(Wire, frozen=True, kw_only=True):

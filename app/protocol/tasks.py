@@ -18,8 +18,10 @@ TaskStatus = Literal[
     "cancelled",
     "error",
 ]
-TaskStopReason = Literal["completed", "manual_stop", "error", "iteration_limit", "time_limit", "budget_limit"]
-LimitKind = Literal["turns", "minutes", "money"]
+TaskStopReason = Literal[
+    "completed", "manual_stop", "error", "iteration_limit", "time_limit", "budget_limit", "token_limit"
+]
+LimitKind = Literal["turns", "minutes", "money", "tokens"]
 TaskMode = Literal["auto", "task", "chat"]
 ApproveMode = Literal["ask", "never", "all"]
 
@@ -43,6 +45,7 @@ class Allowance(Wire, frozen=True, kw_only=True):
     turns: int
     minutes: float | None = None
     budget_usd: float | None = None
+    tokens: int | None = None
 
 
 class Task(Wire, frozen=True, kw_only=True):
@@ -52,7 +55,8 @@ class Task(Wire, frozen=True, kw_only=True):
     processes left"). `step_count` counts turns. `ask_id` is set while it waits for a person. `queue` is what people
     said that the agent has not read yet, in the order in which it will be read within each kind. `worked_s` are the
     seconds it worked, without those it waited for a person or for an engine. `allowance` is set once a person has
-    allowed more than the task was given. `near` names the limits of which four fifths are used up. `resumes`: it was interrupted by an update, the next engine goes on with it.
+    allowed more than the task was given. `near` names the limits of which four fifths are used up. `resumes`: it was
+    interrupted by an update, the next engine goes on with it.
     """
 
     id: str

@@ -1,10 +1,11 @@
 """How a typed line is read as an answer."""
 
+import msgspec
 import pytest
 
-from app.cli.asks import Problem, ask_lines, hint, read_reply
+from app.cli.asks import Problem, ask_lines, hint, outcome, read_reply
 from app.cli.style import Style
-from app.protocol.asks import AskAnswerParams
+from app.protocol.asks import AskAnswerParams, ReachedLimit
 from tests.support.asks import UNKNOWN
 from tests.support.terminal_events import approval, limit, question
 
@@ -43,6 +44,18 @@ def test_a_number_picks_a_choice_and_other_text_is_an_answer_of_its_own() -> Non
 
 def test_an_empty_line_answers_no_question() -> None:
     assert isinstance(read_reply(question(), "  "), Problem)
+
+
+def test_a_limit_takes_a_number_that_is_more_than_was_used() -> None:
+    reached = ReachedLimit(kind="tokens", used=1200, limit=1000, adds=1000)
+    ask = msgspec.structs.replace(limit(), limit=reached)
+    assert read_reply(ask, "50,000") == AskAnswerParams(ask_id="ask_1", allow=True, amount=50_000)
+    assert hint(ask).endswith("a number of your own: the new limit in tokens")
+    for wrong in ("1200", "-5", "1300.5", "inf", "nan", "1e400", "many"):
+        problem = read_reply(ask, wrong)
+        assert isinstance(problem, Problem) and problem.text.endswith("it must be more than 1,200 tokens")
+    raised = msgspec.structs.replace(ask, status="answered", allowed=True, amount=50_000, answered_by="me")
+    assert outcome(raised) == "raised to 50,000 tokens by me"
 
 
 def test_a_limit_takes_yes_or_no() -> None:

@@ -73,6 +73,7 @@ class Answers:
     given: list[tuple[str, str, bool | None, Remember]] = field(
         default_factory=list[tuple[str, str, bool | None, Remember]]
     )
+    amounts: list[float | None] = field(default_factory=list[float | None])
     branches: KeptBranches = field(default_factory=KeptBranches)
 
     def open_link(self, url: str) -> None:
@@ -81,8 +82,11 @@ class Answers:
     def copy(self, text: str) -> None:
         raise AssertionError(f"No card copies {text}.")
 
-    def answer(self, ask_id: str, *, text: str, allow: bool | None, remember: Remember) -> None:
+    def answer(
+        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
+    ) -> None:
         self.given.append((ask_id, text, allow, remember))
+        self.amounts.append(amount)
 
     def load_older(self) -> None:
         raise AssertionError("No card loads.")

@@ -13,7 +13,7 @@ from tests.support.task_replies import DONE, shell
 
 async def record_of(engine: EngineParts, task_id: str) -> TaskRecord:
     await engine.services.log.flush()
-    return await make_record(engine.services.database, task_id, "0.1.0", 30.0)
+    return await make_record(engine.services.database, task_id, "0.1.0", 30.0, 0)
 
 
 async def plain(home: Path) -> TaskRecord:

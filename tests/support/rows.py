@@ -127,7 +127,9 @@ class KeptActions:
     def copy(self, text: str) -> None:
         self.copied.append(text)
 
-    def answer(self, ask_id: str, *, text: str, allow: bool | None, remember: Remember) -> None:
+    def answer(
+        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
+    ) -> None:
         self.answers.append((ask_id, text, allow, remember))
 
     def load_older(self) -> None:

@@ -16,6 +16,8 @@ from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
 from app.protocol.events import AskUpdate
 from app.protocol.grants import Grant
 
+_MOST = 1e12
+
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
@@ -149,6 +151,7 @@ def _settled(ask: Ask, params: AskAnswerParams, by: str) -> Ask:
         answer=params.text,
         allowed=params.allow,
         remember=params.remember,
+        amount=params.amount,
         answered_by=by,
         answered_at=datetime.now(UTC),
     )
@@ -172,5 +175,16 @@ def _check(ask: Ask, params: AskAnswerParams) -> None:
             raise InvalidParams(f"Say as `text` one of: {', '.join(ask.choices)}.")
     elif params.allow is None:
         raise InvalidParams("Say `allow`: true or false.")
+    if params.amount is not None:
+        _check_amount(ask, params.amount)
     if params.remember != "once" and (ask.approval is None or ask.approval.remembered is None):
         raise InvalidParams("This cannot be remembered; answer it with `remember`: once.")
+
+
+def _check_amount(ask: Ask, amount: float) -> None:
+    if ask.limit is None:
+        raise InvalidParams("`amount` is for a limit that was reached.")
+    if not ask.limit.used < amount < _MOST:
+        raise InvalidParams(f"The new limit must be more than what was used: {ask.limit.used:g} {ask.limit.kind}.")
+    if ask.limit.kind in ("turns", "tokens") and amount != int(amount):
+        raise InvalidParams(f"The new limit must be a whole number of {ask.limit.kind}.")

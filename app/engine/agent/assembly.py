@@ -118,5 +118,5 @@ class Assembly:
         return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # talk has nothing to complete
 
     def _limits(self, task: Task) -> Limits:
-        minutes = self.settings.values.max_minutes
-        return Limits(task.max_turns, minutes or None, task.budget_usd)
+        values = self.settings.values
+        return Limits(task.max_turns, values.max_minutes or None, task.budget_usd, values.max_tokens or None)

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.control import TaskComplete
 from app.engine.agent.hooks import FinishedTurn, NextTurn, TurnDecision
-from app.engine.agent.limits import Limits, Reached, near, reached
+from app.engine.agent.limits import Limits, Used, near, reached
 from app.engine.agent.live import LiveTask
 from app.engine.agent.prompting import text
 from app.engine.cancel import CancelSignal
 from app.engine.ids import new_id
 from app.engine.messages import user_text
-from app.protocol.asks import Ask
+from app.protocol.asks import Ask, ReachedLimit
+from app.protocol.tasks import Allowance, LimitKind
 
 # Replies without a call that a task in `task` mode may give in a row before it counts as done.
 _MOST_NUDGES = 3
@@ -38,10 +39,10 @@ class Course:
         self._given = limits
         self._tell = tell
         allowed = live.task.allowance  # by a person, before the task was resumed
-        self._limits = limits if allowed is None else Limits(allowed.turns, allowed.minutes, allowed.budget_usd)
+        self._limits = limits if allowed is None else _limits_of(allowed, limits)
         self._nudges = 0
         self._nudge = False
-        self.over: Reached | None = None
+        self.over: Used | None = None
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
         """`end` once the task is complete and all that was said is read, or out of limits; `continue` for a nudge."""
@@ -75,26 +76,29 @@ class Course:
         """Of each limit once, and once more when it was raised and the new one is near."""
         task = self._live.task
         found = near(self._limits, task.step_count, self._live.worked_s(), task.usage)
-        new = [words for kind, words in found.items() if kind not in task.near]
+        new = [used.share for used in found if used.kind not in task.near]
         if new:
             end = "it will ask you" if task.approve == "ask" else "it will stop"
             self._tell(f"It has used {' and '.join(new)}; at the limit {end}.")
-        if tuple(found) != task.near:
-            self._live.approach(found)
+        kinds: tuple[LimitKind, ...] = tuple(used.kind for used in found)
+        if kinds != task.near:
+            self._live.approach(kinds)
 
     async def _is_within_limits(self, cancel: CancelSignal) -> bool:
         task = self._live.task
-        over = reached(self._limits, self._given, task.step_count, self._live.worked_s(), task.usage)
-        if over is None:
-            return True
-        if task.approve == "ask" and await self._may_go_on(over, cancel):
-            self._limits = over.extended
-            self._live.allow(over.extended)
-            return True
-        self.over = None if cancel.is_set else over
-        return False
+        while (over := reached(self._limits, task.step_count, self._live.worked_s(), task.usage)) is not None:
+            adds = self._given.of(over.kind)
+            assert adds is not None, "there is no limit but where one was given"
+            allowed = await self._allowed(over, adds, cancel) if task.approve == "ask" else None
+            if allowed is None:
+                self.over = None if cancel.is_set else over
+                return False
+            self._limits = allowed
+            self._live.allow(allowed)
+        return True
 
-    async def _may_go_on(self, over: Reached, cancel: CancelSignal) -> bool:
+    async def _allowed(self, over: Used, adds: float, cancel: CancelSignal) -> Limits | None:
+        """The limits after a yes: as much again, or what the person named."""
         ask = Ask(
             id=new_id("ask"),
             task_id=self._live.task.id,
@@ -103,5 +107,19 @@ class Course:
             text=f"{over.text} Go on?",
             created_at=datetime.now(UTC),
             choices=("Go on with as much again", "Stop here"),
+            limit=ReachedLimit(kind=over.kind, used=over.used, limit=over.limit, adds=adds),
         )
-        return (await self._desk.put(ask, self._live, cancel)).allowed is True
+        settled = await self._desk.put(ask, self._live, cancel)
+        if settled.allowed is not True:
+            return None
+        return self._limits.raised(over.kind, over.used + adds if settled.amount is None else settled.amount)
+
+
+def _limits_of(allowed: Allowance, given: Limits) -> Limits:
+    """What was allowed, but for limits that the settings have taken away or brought in since."""
+    return Limits(
+        allowed.turns,
+        given.minutes and (allowed.minutes or given.minutes),
+        given.budget_usd and (allowed.budget_usd or given.budget_usd),
+        given.tokens and (allowed.tokens or given.tokens),
+    )

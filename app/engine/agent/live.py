@@ -64,7 +64,9 @@ class LiveTask:
 
     def allow(self, limits: Limits) -> None:
         """Keep what a person allowed, for an engine that resumes the task."""
-        allowance = Allowance(turns=limits.turns, minutes=limits.minutes, budget_usd=limits.budget_usd)
+        allowance = Allowance(
+            turns=limits.turns, minutes=limits.minutes, budget_usd=limits.budget_usd, tokens=limits.tokens
+        )
         self.set(msgspec.structs.replace(self.task, allowance=allowance))
 
     def approach(self, limits: Iterable[LimitKind]) -> None:

@@ -25,6 +25,7 @@ class TaskLine(Wire, frozen=True, kw_only=True, tag="task"):
     task: Task
     personality: Personality
     max_minutes: float
+    max_tokens: int = 0
 
 
 class HistoryLine(Wire, frozen=True, kw_only=True, tag="history"):

@@ -19,7 +19,9 @@ from app.protocol.tasks import Task
 _MOST_ASKS = 10_000
 
 
-async def make_record(database: Database, task_id: str, errand_version: str, max_minutes: float) -> TaskRecord:
+async def make_record(
+    database: Database, task_id: str, errand_version: str, max_minutes: float, max_tokens: int
+) -> TaskRecord:
     """Of a task at its end, or as far as it has come. `NotFound` where there is none."""
     task = await database.tasks.get(task_id)
     if task is None:
@@ -34,6 +36,7 @@ async def make_record(database: Database, task_id: str, errand_version: str, max
         task=task,
         personality=await _personality(database, task),
         max_minutes=max_minutes,
+        max_tokens=max_tokens,
     )
     return TaskRecord(head, history, requests_of(history, nodes), nodes, await _asks(database, task_id))
 

@@ -41,7 +41,9 @@ class RecordedPerson:
         if then is None or then.status != "answered":
             await self._stage.halt()
             return
-        params = AskAnswerParams(ask_id=ask.id, text=then.answer or "", allow=then.allowed, remember=then.remember)
+        params = AskAnswerParams(
+            ask_id=ask.id, text=then.answer or "", allow=then.allowed, remember=then.remember, amount=then.amount
+        )
         try:
             await self._desk.answer(params, then.answered_by or "")
         except EngineError:  # it cannot be answered as it was: the difference shows in what was asked

@@ -48,7 +48,9 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         log = EventLog(database.journal, database.epoch, 0)
         stack.callback(log.close)
         settings = Settings(paths.settings)
-        settings.set("max_minutes", record.head.max_minutes)
+        head = record.head
+        settings.set("max_minutes", head.max_minutes)
+        settings.set("max_tokens", head.max_tokens)
         desk = AskDesk(log, database.asks)
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
         assembly = Assembly(
@@ -60,7 +62,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         stack.callback(answering.cancel)
         async with asyncio.timeout(_LONGEST_S):
             await _play(record, assembly, stage, model)
-        made = await make_record(database, record.head.task.id, record.head.errand_version, record.head.max_minutes)
+        made = await make_record(database, head.task.id, head.errand_version, head.max_minutes, head.max_tokens)
     return replace(made, requests=differences(model.sent))
 
 

@@ -4,6 +4,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.client.characters import plain
+from app.client.limits import limit_words
 from app.protocol.asks import Ask
 from app.window.blocks.actions import BlockActions
 from app.window.theme.look import Tone
@@ -89,6 +90,8 @@ def _decision(ask: Ask) -> str:
         case "unknown":
             return f"Chosen: {answer}"
         case "limit":
+            if ask.allowed and ask.amount is not None and ask.limit is not None:
+                return f"Raised to {limit_words(ask.limit.kind, ask.amount)}"
             return "Went on" if ask.allowed else "Stopped here"
         case "approval":
             if not ask.allowed:

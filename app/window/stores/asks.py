@@ -50,9 +50,17 @@ class AskStore(QObject):
         for other in (ask_id,) if ask is None else tuple(equal.id for equal in self.equal_to(ask)):
             self.answer(other, text=text, allow=allow, remember=remember)
 
-    def answer(self, ask_id: str, *, text: str = "", allow: bool | None = None, remember: Remember = "once") -> None:
+    def answer(
+        self,
+        ask_id: str,
+        *,
+        text: str = "",
+        allow: bool | None = None,
+        remember: Remember = "once",
+        amount: float | None = None,
+    ) -> None:
         """Settle an ask: see `AskAnswerParams` for what each kind takes."""
-        params = AskAnswerParams(ask_id=ask_id, text=text, allow=allow, remember=remember)
+        params = AskAnswerParams(ask_id=ask_id, text=text, allow=allow, remember=remember, amount=amount)
         self._session.spawn(self.settle(params), self.failed.emit)
 
     async def settle(self, params: AskAnswerParams) -> None:

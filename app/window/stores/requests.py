@@ -85,8 +85,16 @@ class Requests(QObject):
         if task is not None and task.ended_at is None and not task.stopping:
             self._session.spawn(self._stop(task), self.failed.emit)
 
-    def answer(self, ask_id: str, *, text: str = "", allow: bool | None = None, remember: Remember = "once") -> None:
-        self._asks.answer(ask_id, text=text, allow=allow, remember=remember)
+    def answer(
+        self,
+        ask_id: str,
+        *,
+        text: str = "",
+        allow: bool | None = None,
+        remember: Remember = "once",
+        amount: float | None = None,
+    ) -> None:
+        self._asks.answer(ask_id, text=text, allow=allow, remember=remember, amount=amount)
 
     def _begin(self, params: TaskStartParams) -> None:
         give_back = self.give_back(params.prompt, params.attachments)

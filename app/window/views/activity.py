@@ -34,5 +34,7 @@ def _ending_of(task: Task) -> str:
             return "Stopped: no time left"
         case "budget_limit":
             return "Stopped: no budget left"
+        case "token_limit":
+            return "Stopped: no tokens left"
         case "error" | None:
             return "Failed"

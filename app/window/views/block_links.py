@@ -40,8 +40,10 @@ class ConversationActions:
     def copy(self, text: str) -> None:
         self._clipboard.setText(text)
 
-    def answer(self, ask_id: str, *, text: str, allow: bool | None, remember: Remember) -> None:
-        self._store.requests.answer(ask_id, text=text, allow=allow, remember=remember)
+    def answer(
+        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
+    ) -> None:
+        self._store.requests.answer(ask_id, text=text, allow=allow, remember=remember, amount=amount)
 
     def load_older(self) -> None:
         self._store.load_older()

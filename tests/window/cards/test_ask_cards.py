@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.protocol.asks import Ask
+from app.protocol.asks import Ask, ReachedLimit
 from app.window.blocks.ask_block import AskBlock
 from app.window.rows import AskRow
 from app.window.theme.theme import Theme
@@ -149,6 +149,19 @@ def test_a_limit_is_answered(shown: Shown, name: str, allow: bool) -> None:
     shown.show(LIMIT)
     shown.button(name).click()
     assert shown.answers.given == [("ask_l", "", allow, "once")]
+
+
+def test_a_limit_is_raised_to_a_number_by_keyboard(shown: Shown) -> None:
+    shown.show(msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50)))
+    field = shown.field()
+    assert field.placeholderText() == "New limit in turns"
+    QTest.keyClicks(field, "50")
+    assert not shown.button("Raise to this").isEnabled()
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert shown.answers.given == []
+    field.setText("80")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert (shown.answers.given, shown.answers.amounts) == ([("ask_l", "", True, "once")], [80])
 
 
 @pytest.mark.parametrize("name", UNKNOWN.choices)

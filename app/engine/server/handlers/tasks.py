@@ -93,8 +93,8 @@ async def plans(services: Services, session: Session, params: TaskIdParams) -> T
 
 
 async def record(services: Services, session: Session, params: TaskIdParams) -> TaskRecordResult:
-    minutes = services.settings.values.max_minutes
-    made = await make_record(services.database, params.task_id, services.version, minutes)
+    values, version = services.settings.values, services.version
+    made = await make_record(services.database, params.task_id, version, values.max_minutes, values.max_tokens)
     return TaskRecordResult(lines=made.lines())
 
 
