@@ -14,7 +14,7 @@ def exit_code(task: Task) -> int:
             return 0
         case "manual_stop":
             return EXIT_STOPPED
-        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit":
+        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
             return EXIT_LIMIT
         case "error" | None:
             return EXIT_ERROR

@@ -234,6 +234,7 @@ _LIMITS: dict[TaskStopReason, str] = {
     "time_limit": "time",
     "budget_limit": "budget",
     "token_limit": "tokens",
+    "day_limit": "today",
 }
 
 
@@ -243,7 +244,7 @@ def _ending(task: Task, style: Style) -> str:
             return style.paint("1;32", f"{style.sign('tick')} task complete")
         case "manual_stop":
             return style.paint("1;33", f"{style.sign('warn')} task stopped")
-        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit":
+        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
             word = _LIMITS[task.stop_reason]
             return style.paint("1;33", f"{style.sign('warn')} task ended at its limit of {word}")
         case "error" | None:

@@ -69,6 +69,7 @@ def status_words(task: Task) -> str:
         "time_limit": "time limit",
         "budget_limit": "budget limit",
         "token_limit": "token limit",
+        "day_limit": "day limit",
     }
     return limits.get(task.stop_reason or "", task.status.replace("_", " "))
 

@@ -4,15 +4,20 @@ from app.protocol.asks import ReachedLimit
 from app.protocol.tasks import LimitKind
 
 _MOST = 1e12
+_MONEY: tuple[LimitKind, ...] = ("money", "day_money")
 
 
 def limit_unit(kind: LimitKind) -> str:
-    return "$" if kind == "money" else kind
+    return "$" if kind in _MONEY else limit_name(kind)
 
 
 def limit_words(kind: LimitKind, amount: float) -> str:
     """An amount of what is limited: `$2.50`, `50 turns`."""
-    return f"${amount:.2f}" if kind == "money" else f"{amount:,.0f} {kind}"
+    return f"${amount:.2f}" if kind in _MONEY else f"{amount:,.0f} {limit_unit(kind)}"
+
+
+def limit_name(kind: LimitKind) -> str:
+    return {"day_money": "money of today", "day_tokens": "tokens of today"}.get(kind, kind)
 
 
 def new_limit(limit: ReachedLimit, text: str) -> float | None:
@@ -26,4 +31,4 @@ def new_limit(limit: ReachedLimit, text: str) -> float | None:
         return None
     if not limit.used < amount < _MOST:
         return None
-    return amount if limit.kind in ("minutes", "money") or amount.is_integer() else None
+    return amount if limit.kind in ("minutes", *_MONEY) or amount.is_integer() else None

@@ -20,6 +20,7 @@ import msgspec
 from app import log as logs
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
+from app.engine.agent.day import Day
 from app.engine.agent.personalities import SHIPPED
 from app.engine.agent.recovery import mark_interrupted
 from app.engine.agent.runner import AgentTaskRunner
@@ -142,7 +143,8 @@ async def open_services(paths: Paths, shutdown: Callable[[], None], stack: Async
     grants = Grants(await database.grants.valid())
     stalls = StallMeter()
     group = await stack.enter_async_context(asyncio.TaskGroup())
-    assembly = Assembly(log, database, settings, desk, grants, paths, models.has_price)
+    day = Day(log, database.usage, settings)
+    assembly = Assembly(log, database, settings, desk, grants, paths, day, models.has_price)
     runner = AgentTaskRunner(assembly, models, stalls, group)
     stack.push_async_callback(runner.close)
     group.create_task(Remover(log, database, runner, grants, paths).sweep(), name="sweep left files")

@@ -46,6 +46,16 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         msgspec.Meta(ge=0),
         _about("Tokens", "Tokens of a task, read and written, before it asks to go on; 0 for no limit."),
     ] = 0
+    day_budget_usd: Annotated[
+        float,
+        msgspec.Meta(ge=0),
+        _about("Budget of a day", "US dollars of all tasks in a day before they ask to go on; 0 for no limit."),
+    ] = 0.0
+    day_max_tokens: Annotated[
+        int,
+        msgspec.Meta(ge=0),
+        _about("Tokens of a day", "Tokens of all tasks in a day before they ask to go on; 0 for no limit."),
+    ] = 0
     seconds_between_calls: Annotated[
         float, msgspec.Meta(ge=0), _about("Pause between calls", "Least time between two model calls of a task.")
     ] = 0.0

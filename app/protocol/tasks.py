@@ -19,9 +19,11 @@ TaskStatus = Literal[
     "error",
 ]
 TaskStopReason = Literal[
-    "completed", "manual_stop", "error", "iteration_limit", "time_limit", "budget_limit", "token_limit"
+    "completed", "manual_stop", "error", "iteration_limit", "time_limit", "budget_limit", "token_limit", "day_limit"
 ]
-LimitKind = Literal["turns", "minutes", "money", "tokens"]
+TaskLimitKind = Literal["turns", "minutes", "money", "tokens"]
+DayLimitKind = Literal["day_money", "day_tokens"]
+LimitKind = Literal[TaskLimitKind, DayLimitKind]
 TaskMode = Literal["auto", "task", "chat"]
 ApproveMode = Literal["ask", "never", "all"]
 

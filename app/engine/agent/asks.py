@@ -111,6 +111,7 @@ class AskDesk:
         _check(entry.ask, params)
         settled = _settled(entry.ask, params, by)
         self._settle(settled)
+        self._settle_of_day(params, settled)
         await self._log.flush()
         return AskAnswerResult(won=True, ask=settled)
 
@@ -119,6 +120,12 @@ class AskDesk:
         for entry in tuple(self._waiting.values()):
             if not entry.answered.done() and entry.is_allowed_by(grant):
                 self._settle(_settled(entry.ask, AskAnswerParams(ask_id=entry.ask.id, allow=True), grant.created_by))
+
+    def _settle_of_day(self, params: AskAnswerParams, settled: Ask) -> None:
+        """A limit of the day is raised for all tasks at once."""
+        for entry in tuple(self._waiting.values()) if settled.allowed and _is_of_day(settled) else ():
+            if not entry.answered.done() and _is_of_day(entry.ask) and entry.ask.text == settled.text:
+                self._settle(_settled(entry.ask, params, settled.answered_by or ""))
 
     def _cancel(self, ask: Ask) -> None:
         cancelled = msgspec.structs.replace(ask, status="cancelled")
@@ -181,10 +188,14 @@ def _check(ask: Ask, params: AskAnswerParams) -> None:
         raise InvalidParams("This cannot be remembered; answer it with `remember`: once.")
 
 
+def _is_of_day(ask: Ask) -> bool:
+    return ask.limit is not None and ask.limit.kind in ("day_money", "day_tokens")
+
+
 def _check_amount(ask: Ask, amount: float) -> None:
     if ask.limit is None:
         raise InvalidParams("`amount` is for a limit that was reached.")
     if not ask.limit.used < amount < _MOST:
         raise InvalidParams(f"The new limit must be more than what was used: {ask.limit.used:g} {ask.limit.kind}.")
-    if ask.limit.kind in ("turns", "tokens") and amount != int(amount):
+    if ask.limit.kind in ("turns", "tokens", "day_tokens") and amount != int(amount):
         raise InvalidParams(f"The new limit must be a whole number of {ask.limit.kind}.")

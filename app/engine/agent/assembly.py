@@ -12,6 +12,7 @@ from app.engine.agent.asks import AskDesk
 from app.engine.agent.branch import Branch
 from app.engine.agent.control import AskUser, SendUpdate, TaskComplete
 from app.engine.agent.course import Course
+from app.engine.agent.day import Day
 from app.engine.agent.executions import Executions
 from app.engine.agent.gate import Gate
 from app.engine.agent.hooks import Hooks
@@ -56,6 +57,7 @@ class Assembly:
     desk: AskDesk
     grants: Grants
     paths: Paths
+    day: Day
     has_price: Callable[[str], bool]
     dress: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _as_they_are
 
@@ -85,7 +87,7 @@ class Assembly:
         steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, resumption, model, tools)
         warn = partial(recorder.notice, "warning")
         repeats = Repeats(live, self.desk, history, warn)
-        course = Course(live, self.desk, completion, self._limits(task), warn)
+        course = Course(live, self.desk, completion, self._limits(task), self.day, warn)
         agent = Agent(
             AgentOptions(
                 stream=steps.stream,
@@ -96,6 +98,7 @@ class Assembly:
                 thinking_level=task.thinking_level,
                 session_id=task.conversation_id,
                 hooks=Hooks(
+                    transform_context=course.before_model_call,
                     convert_to_llm=with_pictures,
                     before_tool_call=repeats.before(steps.before_tool_call),
                     after_tool_call=repeats.after_tool_call,

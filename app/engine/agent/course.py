@@ -5,15 +5,16 @@ from datetime import UTC, datetime
 
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.control import TaskComplete
+from app.engine.agent.day import Day
 from app.engine.agent.hooks import FinishedTurn, NextTurn, TurnDecision
-from app.engine.agent.limits import Limits, Used, near, reached
+from app.engine.agent.limits import Limits, Used, near, reached, uses_of
 from app.engine.agent.live import LiveTask
 from app.engine.agent.prompting import text
 from app.engine.cancel import CancelSignal
 from app.engine.ids import new_id
-from app.engine.messages import user_text
+from app.engine.messages import Message, user_text
 from app.protocol.asks import Ask, ReachedLimit
-from app.protocol.tasks import Allowance, LimitKind
+from app.protocol.tasks import Allowance, LimitKind, TaskLimitKind
 
 # Replies without a call that a task in `task` mode may give in a row before it counts as done.
 _MOST_NUDGES = 3
@@ -31,18 +32,20 @@ class Course:
         desk: AskDesk,
         completion: TaskComplete,
         limits: Limits,
+        day: Day,
         tell: Callable[[str], None],
     ) -> None:
         self._live = live
         self._desk = desk
         self._completion = completion
         self._given = limits
+        self._day = day
         self._tell = tell
         allowed = live.task.allowance  # by a person, before the task was resumed
         self._limits = limits if allowed is None else _limits_of(allowed, limits)
         self._nudges = 0
         self._nudge = False
-        self.over: Used | None = None
+        self.over: Used[LimitKind] | None = None
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
         """`end` once the task is complete and all that was said is read, or out of limits; `continue` for a nudge."""
@@ -56,7 +59,7 @@ class Course:
         if goes_on and not await self._is_within_limits(cancel):
             return "end"
         if goes_on:
-            self._warn()
+            await self._warn()
         return "continue" if self._nudge else None
 
     async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
@@ -72,33 +75,49 @@ class Course:
         self._nudges += 1
         return self._nudges < _MOST_NUDGES
 
-    def _warn(self) -> None:
+    async def before_model_call(self, messages: tuple[Message, ...], cancel: CancelSignal) -> tuple[Message, ...]:
+        """The limits of the day hold for a first call too, and while other tasks use them up."""
+        while not cancel.is_set and (over := reached(await self._day.uses())) is not None:
+            to = await self._raised(over, self._day.given(over.kind), cancel)
+            if to is not None:
+                self._day.allow(over.kind, to)
+            elif not cancel.is_set:
+                self.over = over
+                cancel.set(over.text)
+        return messages
+
+    async def _warn(self) -> None:
         """Of each limit once, and once more when it was raised and the new one is near."""
         task = self._live.task
-        found = near(self._limits, task.step_count, self._live.worked_s(), task.usage)
+        found = near((*self._uses(), *await self._day.uses()))
         new = [used.share for used in found if used.kind not in task.near]
         if new:
             end = "it will ask you" if task.approve == "ask" else "it will stop"
-            self._tell(f"It has used {' and '.join(new)}; at the limit {end}.")
+            self._tell(f"Used: {' and '.join(new)}; at the limit {end}.")
         kinds: tuple[LimitKind, ...] = tuple(used.kind for used in found)
         if kinds != task.near:
             self._live.approach(kinds)
 
-    async def _is_within_limits(self, cancel: CancelSignal) -> bool:
+    def _uses(self) -> tuple[Used[TaskLimitKind], ...]:
         task = self._live.task
-        while (over := reached(self._limits, task.step_count, self._live.worked_s(), task.usage)) is not None:
+        return tuple(uses_of(self._limits, task.step_count, self._live.worked_s(), task.usage))
+
+    async def _is_within_limits(self, cancel: CancelSignal) -> bool:
+        while (over := reached(self._uses())) is not None:
             adds = self._given.of(over.kind)
             assert adds is not None, "there is no limit but where one was given"
-            allowed = await self._allowed(over, adds, cancel) if task.approve == "ask" else None
-            if allowed is None:
+            to = await self._raised(over, adds, cancel)
+            if to is None:
                 self.over = None if cancel.is_set else over
                 return False
-            self._limits = allowed
-            self._live.allow(allowed)
+            self._limits = self._limits.raised(over.kind, to)
+            self._live.allow(self._limits)
         return True
 
-    async def _allowed(self, over: Used, adds: float, cancel: CancelSignal) -> Limits | None:
-        """The limits after a yes: as much again, or what the person named."""
+    async def _raised(self, over: Used[LimitKind], adds: float, cancel: CancelSignal) -> float | None:
+        """The limit after a yes: as much again, or what the person named. None where nobody can be asked."""
+        if self._live.task.approve != "ask":
+            return None
         ask = Ask(
             id=new_id("ask"),
             task_id=self._live.task.id,
@@ -112,7 +131,7 @@ class Course:
         settled = await self._desk.put(ask, self._live, cancel)
         if settled.allowed is not True:
             return None
-        return self._limits.raised(over.kind, over.used + adds if settled.amount is None else settled.amount)
+        return over.used + adds if settled.amount is None else settled.amount
 
 
 def _limits_of(allowed: Allowance, given: Limits) -> Limits:

@@ -1,11 +1,13 @@
 """The limits of a task: turns, time, money, tokens. Reaching one asks a person, or ends the task where none is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Generic, TypeVar, assert_never
 
-from app.protocol.tasks import LimitKind, TaskStopReason
+from app.protocol.tasks import LimitKind, TaskLimitKind, TaskStopReason
 from app.protocol.usage import Usage
+
+Kind = TypeVar("Kind", bound=LimitKind, covariant=True)
 
 _NEAR = 0.8
 _REASONS: dict[LimitKind, TaskStopReason] = {
@@ -13,6 +15,8 @@ _REASONS: dict[LimitKind, TaskStopReason] = {
     "minutes": "time_limit",
     "money": "budget_limit",
     "tokens": "token_limit",
+    "day_money": "day_limit",
+    "day_tokens": "day_limit",
 }
 
 
@@ -25,7 +29,7 @@ class Limits:
     budget_usd: float | None = None
     tokens: int | None = None
 
-    def of(self, kind: LimitKind) -> float | None:
+    def of(self, kind: TaskLimitKind) -> float | None:
         match kind:
             case "turns":
                 return self.turns
@@ -38,7 +42,7 @@ class Limits:
             case _:
                 assert_never(kind)
 
-    def raised(self, kind: LimitKind, to: float) -> "Limits":
+    def raised(self, kind: TaskLimitKind, to: float) -> "Limits":
         match kind:
             case "turns":
                 return replace(self, turns=int(to))
@@ -53,10 +57,10 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class Used(Generic[Kind]):
     """How much a task has used of one limit, in the unit of that."""
 
-    kind: LimitKind
+    kind: Kind
     used: float
     limit: float
 
@@ -67,7 +71,8 @@ class Used:
     @property
     def text(self) -> str:
         """That it is used up, in words for the person."""
-        match self.kind:
+        kind: LimitKind = self.kind
+        match kind:
             case "turns":
                 return "It has used its one turn." if self.limit == 1 else f"It has used its {self.limit:.0f} turns."
             case "minutes":
@@ -76,35 +81,45 @@ class Used:
                 return f"It has spent its ${self.limit:.2f}."
             case "tokens":
                 return f"It has used its {self.limit:,.0f} tokens."
+            case "day_money":
+                return f"All tasks together have spent the ${self.limit:.2f} of today."
+            case "day_tokens":
+                return f"All tasks together have used the {self.limit:,.0f} tokens of today."
             case _:
-                assert_never(self.kind)
+                assert_never(kind)
 
     @property
     def share(self) -> str:
         """How much of it."""
-        match self.kind:
+        kind: LimitKind = self.kind
+        match kind:
             case "turns" | "minutes":
-                return f"{self.used:.0f} of {self.limit:.0f} {self.kind}"
+                return f"{self.used:.0f} of {self.limit:.0f} {kind}"
             case "money":
                 return f"${self.used:.2f} of ${self.limit:.2f}"
             case "tokens":
                 return f"{self.used:,.0f} of {self.limit:,.0f} tokens"
+            case "day_money":
+                return f"${self.used:.2f} of the ${self.limit:.2f} of today"
+            case "day_tokens":
+                return f"{self.used:,.0f} of the {self.limit:,.0f} tokens of today"
             case _:
-                assert_never(self.kind)
+                assert_never(kind)
 
 
-def near(limits: Limits, turns: int, seconds: float, usage: Usage) -> tuple[Used, ...]:
-    """Those of `limits` of which four fifths are used up."""
-    return tuple(used for used in _uses(limits, turns, seconds, usage) if used.used >= _NEAR * used.limit)
+def near(uses: Iterable[Used[LimitKind]]) -> tuple[Used[LimitKind], ...]:
+    """Those of which four fifths are used up."""
+    return tuple(used for used in uses if used.used >= _NEAR * used.limit)
 
 
-def reached(limits: Limits, turns: int, seconds: float, usage: Usage) -> Used | None:
-    """The first of `limits` that leaves no room for a further turn."""
-    return next((used for used in _uses(limits, turns, seconds, usage) if used.used >= used.limit), None)
+def reached(uses: Iterable[Used[Kind]]) -> Used[Kind] | None:
+    """The first that leaves no room for a further turn."""
+    return next((used for used in uses if used.used >= used.limit), None)
 
 
-def _uses(limits: Limits, turns: int, seconds: float, usage: Usage) -> Iterator[Used]:
-    used: dict[LimitKind, float] = {
+def uses_of(limits: Limits, turns: int, seconds: float, usage: Usage) -> Iterator[Used[TaskLimitKind]]:
+    """How much a task has used of each of its limits."""
+    used: dict[TaskLimitKind, float] = {
         "turns": turns,
         "minutes": seconds / 60,
         "money": usage.cost_usd or 0.0,

@@ -208,13 +208,13 @@ class TaskRun:
     def _end(self) -> _End:
         if self._engine_ends.is_set():
             return _End("interrupted", None, ("interrupted", "The engine ended; the task can be resumed."))
+        if (over := self._course.over) is not None:
+            return _End("cancelled", over.reason, ("limit", over.text))
         if self._cancel.is_set:
             return _End("cancelled", "manual_stop", ("stopped", f"{self._cancel.reason}."))
         if self._agent.state.error is not None:
             error = self._agent.state.error
             return _End("error", "error", ("error", error), error)
-        if (over := self._course.over) is not None:
-            return _End("cancelled", over.reason, ("limit", over.text))
         return _End("completed", "completed")
 
     async def _conclude(self, end: _End) -> None:

@@ -12,6 +12,7 @@ from app.engine.agent.assembly import Assembly
 from app.engine.agent.branch import Branch
 from app.engine.agent.context import messages_of, user_message
 from app.engine.agent.control import CONTROL_TOOLS
+from app.engine.agent.day import Day
 from app.engine.broadcast import EventLog
 from app.engine.messages import UserMessage
 from app.engine.permissions.grants import Grants
@@ -54,7 +55,15 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         desk = AskDesk(log, database.asks)
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
         assembly = Assembly(
-            log, database, settings, desk, Grants(), paths, lambda _: has_price, lambda tools: _recorded(tools, stage)
+            log,
+            database,
+            settings,
+            desk,
+            Grants(),
+            paths,
+            Day(log, database.usage, settings),
+            lambda _: has_price,
+            lambda tools: _recorded(tools, stage),
         )
         person = RecordedPerson(record, stage, desk)
         stack.callback(log.attach(person))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, case, func, select
@@ -39,6 +39,14 @@ _IS_USED = func.count(turns.c.input_tokens) > 0
 class UsageStore:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
+
+    async def since(self, at: datetime) -> tuple[int, float]:
+        """Tokens read and written, and US dollars where the price is known, in turns that began since `at`."""
+        query = select(_sum(_USED.label("tokens")), _sum(turns.c.cost_usd)).where(
+            turns.c.minute >= int(at.timestamp()) // 60
+        )
+        (row,) = await self._reader.rows(query)
+        return int(row.tokens), float(row.cost_usd)
 
     async def report(self, params: UsageReportParams) -> UsageReportResult:
         """Two passes over the index of turns, side by side."""

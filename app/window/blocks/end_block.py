@@ -131,5 +131,7 @@ def _ending(task: Task) -> _Ending:
             return _Ending("Ended at its budget", "gauge", "waiting")
         case "token_limit":
             return _Ending("Ended at its limit of tokens", "gauge", "waiting")
+        case "day_limit":
+            return _Ending("Ended at the limit of today", "gauge", "waiting")
         case "error" | None:
             return _Ending("Failed", "circle-x", "failed")

@@ -36,5 +36,7 @@ def _ending_of(task: Task) -> str:
             return "Stopped: no budget left"
         case "token_limit":
             return "Stopped: no tokens left"
+        case "day_limit":
+            return "Stopped: nothing left of the limit of today"
         case "error" | None:
             return "Failed"

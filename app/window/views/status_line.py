@@ -4,6 +4,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.client.figures import duration, elapsed, money, tokens
+from app.client.limits import limit_name
 from app.protocol.tasks import Task
 from app.window.theme.look import Tone
 from app.window.theme.theme import Theme
@@ -82,7 +83,7 @@ class StatusLine(QWidget):
 
 def _near(task: Task) -> str:
     """Which limits are nearly used up; of an ended task the end says it."""
-    return f"near its limit: {', '.join(task.near)}" if task.near and task.ended_at is None else ""
+    return f"near its limit: {', '.join(map(limit_name, task.near))}" if task.near and task.ended_at is None else ""
 
 
 def _figures(task: Task) -> str:

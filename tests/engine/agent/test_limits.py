@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.limits import Limits, near
+from app.engine.agent.limits import Limits, near, uses_of
 from app.engine.errors import InvalidParams
 from app.protocol.asks import AskAnswerParams, ReachedLimit
 from app.protocol.blocks import NoticeBlock
@@ -28,14 +28,14 @@ def _warnings(nodes: list[Node]) -> list[str]:
 
 
 def test_a_limit_is_near_from_four_fifths_on() -> None:
-    assert near(_LIMITS, 7, 23 * 60.0, Usage(cost_usd=1.59, input_tokens=799)) == ()
-    found = near(_LIMITS, 8, 24 * 60.0, Usage(cost_usd=1.6, input_tokens=700, output_tokens=100))
+    assert near(uses_of(_LIMITS, 7, 23 * 60.0, Usage(cost_usd=1.59, input_tokens=799))) == ()
+    found = near(uses_of(_LIMITS, 8, 24 * 60.0, Usage(cost_usd=1.6, input_tokens=700, output_tokens=100)))
     shares = ["8 of 10 turns", "24 of 30 minutes", "$1.60 of $2.00", "800 of 1,000 tokens"]
     assert [used.share for used in found] == shares
 
 
 def test_what_has_no_limit_is_never_near() -> None:
-    assert near(Limits(10), 1, 1e9, Usage(cost_usd=1e9, input_tokens=10**9)) == ()
+    assert near(uses_of(Limits(10), 1, 1e9, Usage(cost_usd=1e9, input_tokens=10**9))) == ()
 
 
 @pytest.mark.parametrize(("approve", "end"), [("ask", "it will ask you"), ("all", "it will stop")])
@@ -43,7 +43,7 @@ async def test_a_limit_that_is_near_is_told_once(tmp_path: Path, approve: Approv
     async with engine_parts(tmp_path, ModelServer(turns=[*_updates(9), DONE])) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=10, approve=approve)).id)
         assert (task.status, task.near) == ("completed", ("turns",))
-        assert _warnings(engine.watcher.nodes()) == [f"It has used 8 of 10 turns; at the limit {end}."]
+        assert _warnings(engine.watcher.nodes()) == [f"Used: 8 of 10 turns; at the limit {end}."]
 
 
 async def test_a_limit_that_was_raised_is_no_longer_near_and_told_of_when_it_is_again(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ async def test_a_limit_that_was_raised_is_no_longer_near_and_told_of_when_it_is_
         near_at = [task.near for task in engine.watcher.tasks(started.id) if task.step_count == 6]
         assert near_at[-1] == ()
         told = [text.partition(";")[0] for text in _warnings(engine.watcher.nodes())]
-        assert told == ["It has used 4 of 5 turns", "It has used 8 of 10 turns"]
+        assert told == ["Used: 4 of 5 turns", "Used: 8 of 10 turns"]
 
 
 async def test_the_tokens_of_a_task_are_a_limit_that_a_person_can_raise_to_a_number(tmp_path: Path) -> None:
