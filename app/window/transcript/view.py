@@ -1,8 +1,5 @@
 """The transcript: one column of blocks, made only where they are seen. What a block shows it leaves to `blocks`."""
 
-import re
-from collections.abc import Sequence
-
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import (
     QFocusEvent,
@@ -22,17 +19,20 @@ from app.window.blocks.actions import BlockActions
 from app.window.blocks.paint import focus_ring, rounded
 from app.window.theme.theme import Theme
 from app.window.transcript.anchor import Anchor
+from app.window.transcript.band import band, near
+from app.window.transcript.bar import Bar
 from app.window.transcript.focus import focus_last, focus_next
 from app.window.transcript.glide import Glide
-from app.window.transcript.marks import Sought, current, found_in
+from app.window.transcript.hits import Hits
+from app.window.transcript.older import Older
 from app.window.transcript.pills import LatestPill, OlderPill
 from app.window.transcript.reader import Reader
 from app.window.transcript.source import RowSource, bound
 from app.window.transcript.stage import Stage
+from app.window.transcript.way import key_way, wheel_way
 
 _REASON = Qt.FocusReason
 _KEY_REASONS = (_REASON.TabFocusReason, _REASON.BacktabFocusReason, _REASON.ShortcutFocusReason)
-_NOTCH = 120  # what Qt calls one step of a wheel
 
 
 class TranscriptView(QAbstractScrollArea):
@@ -45,19 +45,21 @@ class TranscriptView(QAbstractScrollArea):
         super().__init__(parent)
         self._rows = rows
         self._theme = theme
-        self._actions = actions
         self._pad = theme.tokens.space_far
         self._anchor = Anchor(self._pad)
         self.setViewport(QWidget())  # to ask for Qt's own has PySide look through all widgets: 10 ms of the first paint
         self._stage = Stage(rows, theme, actions, self.viewport())
         self._reader = Reader(rows, self._stage, actions, self.viewport())
+        self.hits = Hits(
+            self._stage, self._reader, self.viewport(), pad=self._pad, bring=self.bring_row, scroll=self.scroll_by
+        )
         self._shown = range(0)
-        self._is_placing = False
         self._has_ring = False
-        self._older_asked_at: int | None = None
+        self._older = Older(rows, actions)
+        self._bar = Bar(self.verticalScrollBar())
         self._glide = Glide(theme, self)
         self._latest = LatestPill(theme, self)
-        self._older = OlderPill(theme, self)
+        self._older_pill = OlderPill(theme, self)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._idle = QTimer(self, singleShot=True, interval=0)
         self._dress()
@@ -95,43 +97,23 @@ class TranscriptView(QAbstractScrollArea):
         self._anchor.to_row(index, offset)
         self.settle()
 
-    def focus_row(self, index: int) -> None:
-        """Bring a row that waits for a person into view, and the keyboard into it."""
-        self.to_end()
-        if index not in self._shown:
-            self.to_row(index)
-        self._stage.block(index).take_focus()
-        if self.viewport().isAncestorOf(self.window().focusWidget()):
-            self._reveal(self.window().focusWidget())
-
-    def mark(self, sought: Sought | None) -> None:
-        """Mark what is searched for wherever it is seen; None marks nothing."""
-        self._reader.seek(sought)
-
-    def mark_words(self, words: Sequence[str]) -> None:
-        """Mark each of these words, whatever its case, until something else is marked or a person clicks."""
-        known = [re.escape(word) for word in sorted(words, key=len, reverse=True) if word.strip()]
-        self.mark(Sought(re.compile("|".join(known), re.IGNORECASE)) if known else None)
-
-    def show_hit(self, index: int, sought: Sought) -> None:
-        """Bring a hit of this row into view, opening the card that hides it, and mark all."""
-        if sought.counts.get(sought.key, 0) > len(found_in(self._stage.block(index), sought.pattern)):
-            self._stage.open(index)
-        self._reader.seek(sought)
-        if index not in self._shown:
-            self.to_row(index)
-        else:
-            self.settle()
-        self._reveal_hit(index, sought)
-
-    def enter_row(self, index: int) -> None:
-        """Bring the keyboard into a row, and scroll only where it is not in view."""
+    def bring_row(self, index: int) -> None:
+        """Bring a row into view, and scroll only where it is not there."""
         self.settle()
         if index not in self._shown:
             self.to_row(index)
+
+    def enter_row(self, index: int) -> None:
+        """Bring the keyboard into a row, and scroll only where it is not in view."""
+        self.bring_row(index)
         self._stage.block(index).take_focus()
         if self.viewport().isAncestorOf(self.window().focusWidget()):
             self._reveal(self.window().focusWidget())
+
+    def focus_row(self, index: int) -> None:
+        """Bring a row that waits for a person into view, at the end if it is there, and the keyboard into it."""
+        self.to_end()
+        self.enter_row(index)
 
     def scroll_by(self, pixels: int) -> None:
         """Down by `pixels`, up if negative, at once."""
@@ -149,7 +131,7 @@ class TranscriptView(QAbstractScrollArea):
         self._reader.show_marks(self._shown)
         self._set_bar()
         self._show_pills()
-        self._ask_for_older()
+        self._older.see(self._shown)
         self._idle.start()
 
     # What Qt calls.
@@ -167,25 +149,19 @@ class TranscriptView(QAbstractScrollArea):
         if pixels:
             self.scroll_by(-pixels)
         elif event.angleDelta().y():
-            self._glide.by(-event.angleDelta().y() * 3 * self._line() // _NOTCH)
+            self._glide.by(wheel_way(event, self._line()))
         else:
             event.ignore()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        page = self.viewport().height() - 2 * self._line()
-        ways = {
-            Qt.Key.Key_Down: 2 * self._line(),
-            Qt.Key.Key_Up: -2 * self._line(),
-            Qt.Key.Key_PageDown: page,
-            Qt.Key.Key_PageUp: -page,
-        }
         key = Qt.Key(event.key())
+        way = key_way(key, self.viewport().height(), self._line())
         if event.matches(QKeySequence.StandardKey.Copy):
             self._reader.copy()
         elif event.matches(QKeySequence.StandardKey.SelectAll):
             self._reader.select_all()
-        elif key in ways:
-            self._glide.by(ways[key])
+        elif way:
+            self._glide.by(way)
         elif key == Qt.Key.Key_Home:
             self.to_start()
         elif key == Qt.Key.Key_End:
@@ -243,8 +219,6 @@ class TranscriptView(QAbstractScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Conversation")
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.verticalScrollBar().setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.verticalScrollBar().setAccessibleName("Place in the conversation")
 
     def _connect(self) -> None:
         bound(self._rows.reset).connect(self._on_reset)
@@ -258,7 +232,7 @@ class TranscriptView(QAbstractScrollArea):
         self._latest.clicked.connect(self.to_end)
         self._soon.timeout.connect(self.settle)
         self._idle.timeout.connect(self._on_idle)
-        self.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
+        self._bar.moved.connect(self._on_bar_moved)
 
     # Slots.
 
@@ -267,7 +241,7 @@ class TranscriptView(QAbstractScrollArea):
         self._stage.reset()
         self._anchor.to_end()
         self._latest.has_news = False
-        self._older_asked_at = None
+        self._older.reset()
         self._soon.start()
 
     def _on_inserted(self, first: int, count: int) -> None:
@@ -305,15 +279,13 @@ class TranscriptView(QAbstractScrollArea):
         self._soon.start()
 
     def _on_bar_moved(self, value: int) -> None:
-        if self._is_placing:
-            return
         self._glide.stop()
         self._anchor.to(value, self._stage.heights)
         self.settle()
 
     def _on_idle(self) -> None:
         """Make and measure one row near the view, so that scrolling finds it ready."""
-        for index in self._near():
+        for index in near(self._shown, self._rows.count()):
             if not self._stage.has_block(index) or not self._stage.heights.is_measured(index):
                 self._stage.block(index)
                 self._stage.measure(index)
@@ -324,8 +296,8 @@ class TranscriptView(QAbstractScrollArea):
     # Placing.
 
     def _place(self) -> None:
-        self._is_placing = True
-        far = self._stage.keep(self._band())
+        kept = band(self._shown, self._rows.count())
+        far = self._stage.keep(kept)
         for block in far:
             block.move(block.x(), -block.height() - self.viewport().height())
         left = (self.width() - self._stage.width) // 2  # of the view, not the viewport: the scroll bar moves nothing
@@ -337,35 +309,20 @@ class TranscriptView(QAbstractScrollArea):
             block.setGeometry(left, y + gap, self._stage.width, height - gap)
             block.show()
             y += height
-        for index, block in self._stage.blocks(self._band()):
+        for index, block in self._stage.blocks(kept):
             if index not in self._shown:
                 block.hide()
-        self._is_placing = False
 
     def _set_bar(self) -> None:
-        bar = self.verticalScrollBar()
-        height = self.viewport().height()
+        y = None if self._anchor.is_end else self._anchor.y(self._stage.heights)
         total = self._stage.heights.total + 2 * self._pad
-        self._is_placing = True
-        bar.setPageStep(height)
-        bar.setSingleStep(self._line())
-        bar.setRange(0, max(0, total - height))
-        bar.setValue(bar.maximum() if self._anchor.is_end else self._anchor.y(self._stage.heights))
-        self._is_placing = False
+        self._bar.show(y, height=self.viewport().height(), total=total, line=self._line())
 
     def _show_pills(self) -> None:
         if self._anchor.is_end:
             self._latest.has_news = False
         self._latest.place(is_at_end=self._anchor.is_end)
-        self._older.place(is_waiting=self._older_asked_at is not None and self._shown.start == 0)
-
-    def _ask_for_older(self) -> None:
-        """Once for each number of rows, when the first one comes near; again after the person went away and back."""
-        if not self._rows.has_older or (self._shown.start > len(self._shown) and self._rows.count()):
-            self._older_asked_at = None
-        elif self._older_asked_at != self._rows.count():
-            self._older_asked_at = self._rows.count()
-            self._actions.load_older()
+        self._older_pill.place(is_waiting=self._older.is_waiting and self._shown.start == 0)
 
     def _reveal(self, widget: QWidget) -> None:
         """Scroll as little as needed to show what got the keyboard."""
@@ -376,17 +333,6 @@ class TranscriptView(QAbstractScrollArea):
         elif bottom > self.viewport().height():
             self.scroll_by(bottom - self.viewport().height() + self._pad)
 
-    def _reveal_hit(self, index: int, sought: Sought) -> None:
-        """As little as needed, but never at the very edge."""
-        block = self._stage.block(index)
-        hit = current(found_in(block, sought.pattern), sought.key, sought)
-        place = hit.view.reveal(hit.start, hit.end) if hit is not None else block.rect()
-        near = hit.view.viewport() if hit is not None else block
-        top = near.mapTo(self.viewport(), place.topLeft()).y()
-        room = self.viewport().height()
-        if top < self._pad or top + place.height() > room - self._pad:
-            self.scroll_by(top - room // 3)
-
     # Numbers.
 
     def _column(self) -> int:
@@ -394,15 +340,3 @@ class TranscriptView(QAbstractScrollArea):
 
     def _line(self) -> int:
         return self._theme.tokens.size_base * 3 // 2
-
-    def _band(self) -> range:
-        """The rows in view and half as many above and below."""
-        many = len(self._shown) // 2 + 1
-        return range(max(0, self._shown.start - many), min(self._rows.count(), self._shown.stop + many))
-
-    def _near(self) -> list[int]:
-        """The band without the view, nearest first."""
-        band = self._band()
-        above = range(self._shown.start - 1, band.start - 1, -1)
-        below = range(self._shown.stop, band.stop)
-        return sorted((*above, *below), key=lambda i: min(abs(i - self._shown.start), abs(i - self._shown.stop)))

@@ -50,7 +50,7 @@ class FindBar(QWidget):
     def close_search(self) -> None:
         self.hide()
         self._find.clear()
-        self._transcript.mark(None)
+        self._transcript.hits.mark(None)
         (self._back or self._transcript).setFocus(Qt.FocusReason.OtherFocusReason)
 
     def next(self) -> None:
@@ -104,14 +104,14 @@ class FindBar(QWidget):
         self._next.setEnabled(can_step)
         self._previous.setEnabled(can_step)
         if find.pattern is None:
-            self._transcript.mark(None)
+            self._transcript.hits.mark(None)
             return
         hit, row = find.current, find.row
         sought = Sought(find.pattern, find.counts, hit.key if hit else "", hit.number if hit else 0)
         if row is None:
-            self._transcript.mark(sought)
+            self._transcript.hits.mark(sought)
         else:
-            self._transcript.show_hit(row, sought)
+            self._transcript.hits.show(row, sought)
 
     def _words(self) -> str:
         find = self._find

@@ -218,7 +218,7 @@ class MainWindow(QMainWindow):
 
     def _on_hit_opened(self, conversation_id: str, node_id: str, words: str) -> None:
         self.desk.open_at(conversation_id, node_id)
-        self.desk.front.transcript.mark_words(words.replace('"', " ").split())
+        self.desk.front.transcript.hits.mark_words(words.replace('"', " ").split())
 
     def _on_action_chosen(self, name: str) -> None:
         for action in ACTIONS:

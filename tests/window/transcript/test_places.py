@@ -168,3 +168,25 @@ def test_the_column_stays_where_it_is_when_the_scroll_bar_comes(page: MakePage) 
     short, long = page(_many(1)), page(_many(200))
     assert long.view.verticalScrollBar().maximum() > 0
     assert {block.x() for block in short.blocks()} == {block.x() for block in long.blocks()}
+
+
+def test_a_shorter_conversation_is_laid_out_while_rows_of_the_longer_were_to_be_measured(
+    page: MakePage, qtbot: QtBot
+) -> None:
+    found = _about_to_measure(page, qtbot)
+    found.rows.replace(_many(3, "new"))
+    qtbot.waitUntil(lambda: found.texts() == ["new 0", "new 1", "new 2"])
+
+
+def test_rows_that_are_removed_are_measured_no_more(page: MakePage, qtbot: QtBot) -> None:
+    found = _about_to_measure(page, qtbot)
+    found.rows.remove(3, 197)
+    qtbot.waitUntil(lambda: found.texts() == ["row 0", "row 1", "row 2"])
+
+
+def _about_to_measure(page: MakePage, qtbot: QtBot) -> Page:
+    """At the end of 200 rows, of which those near the view are measured at the next turn of the loop."""
+    found = page(_many(200))
+    qtbot.waitUntil(found.view.windowHandle().isExposed)
+    found.view.to_end()
+    return found

@@ -143,7 +143,7 @@ async def test_leaving_clears_the_marks_and_gives_the_keyboard_back(
 
 async def test_words_marked_after_a_jump_go_with_the_next_click(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     async with searched(tmp_path, theme, qtbot) as found:
-        found.transcript.mark_words(["read", "message"])
+        found.transcript.hits.mark_words(["read", "message"])
         assert {word for word, _ in found.marked()} == {"Message", "read"}
         QTest.mouseClick(found.transcript.viewport(), Qt.MouseButton.LeftButton)
         assert found.marked() == []
