@@ -43,7 +43,7 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = 0.0
     max_tokens: Annotated[
         int,
-        msgspec.Meta(ge=0),
+        msgspec.Meta(ge=0, le=1_000_000_000_000),
         _about("Tokens", "Tokens of a task, read and written, before it asks to go on; 0 for no limit."),
     ] = 0
     day_budget_usd: Annotated[
@@ -53,7 +53,7 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = 0.0
     day_max_tokens: Annotated[
         int,
-        msgspec.Meta(ge=0),
+        msgspec.Meta(ge=0, le=1_000_000_000_000),
         _about("Tokens of a day", "Tokens of all tasks in a day before they ask to go on; 0 for no limit."),
     ] = 0
     seconds_between_calls: Annotated[

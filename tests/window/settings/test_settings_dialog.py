@@ -151,9 +151,9 @@ async def test_a_setting_with_choices_is_chosen_from_a_box(settings: Settings, e
 
 async def test_the_search_leaves_what_has_all_its_words(settings: Settings) -> None:
     await until(lambda: "Budget" in settings.fields())
-    settings.type("Search settings", "dollars task")
+    settings.type("Search settings", "dollars day")
     await until(lambda: "Turns" not in settings.fields())
-    assert set(settings.fields()) == {"Search settings", "Budget"}
+    assert set(settings.fields()) == {"Search settings", "Budget of a day"}
     settings.type("Search settings", "no such words")
     await settings.see("No setting has these words.")
 
