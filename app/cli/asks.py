@@ -54,7 +54,9 @@ def short_hint(ask: Ask) -> str:
     """What stands before the place where one types, for when the hint has scrolled away."""
     if ask.approval is not None:
         return "allow? a c w d r > " if ask.approval.remembered else "allow? a d r > "
-    return "go on? y n > " if ask.kind == "limit" else "answer > "
+    if ask.kind == "limit":
+        return "go on? y n or a number > " if ask.limit is not None else "go on? y n > "
+    return "answer > "
 
 
 def read_reply(ask: Ask, line: str) -> Reply:

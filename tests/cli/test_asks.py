@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from app.cli.asks import Problem, ask_lines, hint, outcome, read_reply
+from app.cli.asks import Problem, ask_lines, hint, outcome, read_reply, short_hint
 from app.cli.style import Style
 from app.protocol.asks import AskAnswerParams, ReachedLimit
 from tests.support.asks import UNKNOWN
@@ -51,6 +51,7 @@ def test_a_limit_takes_a_number_that_is_more_than_was_used() -> None:
     ask = msgspec.structs.replace(limit(), limit=reached)
     assert read_reply(ask, "50,000") == AskAnswerParams(ask_id="ask_1", allow=True, amount=50_000)
     assert hint(ask).endswith("a number of your own: the new limit in tokens")
+    assert (short_hint(ask), short_hint(limit())) == ("go on? y n or a number > ", "go on? y n > ")
     for wrong in ("1200", "-5", "1300.5", "inf", "nan", "1e400", "many"):
         problem = read_reply(ask, wrong)
         assert isinstance(problem, Problem) and problem.text.endswith("it must be more than 1,200 tokens")
