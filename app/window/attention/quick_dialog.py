@@ -2,19 +2,20 @@
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QScreen
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout
 
 from app.client.characters import plain
 from app.window.theme.look import Tone, push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.views.prompt_edit import PromptEdit
+from app.window.views.round_dialog import RoundDialog
 from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.text_label import TextLabel
 
 _LONGEST_TITLE = 60
 
 
-class QuickDialog(QDialog):
+class QuickDialog(RoundDialog):
     """`edited` with each change of the text, so that no word is lost; `open_asked` for the task that was started."""
 
     submitted = Signal(str)
@@ -22,8 +23,7 @@ class QuickDialog(QDialog):
     open_asked = Signal()
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(None, Qt.WindowType.Dialog | Qt.WindowType.FramelessWindowHint)
-        self.setObjectName("picker")
+        super().__init__(theme, Qt.WindowType.Dialog)
         self.setWindowTitle("Quick task")
         self.setAccessibleName("Quick task")
         self._theme = theme

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QDialog, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.protocol.agents import ThinkingLevel
 from app.protocol.tasks import ApproveMode, TaskMode
@@ -14,6 +14,7 @@ from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.views.choice_words import APPROVALS, MODES, THINKING
 from app.window.views.offer import Offer
+from app.window.views.round_dialog import RoundDialog
 from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.text_label import TextLabel
 
@@ -23,15 +24,14 @@ _WARNING = (
 )
 
 
-class ChoicesDialog(QDialog):
+class ChoicesDialog(RoundDialog):
     """`changed` has the new `TaskOptions` at each change; there is nothing to confirm but that all is allowed."""
 
     changed = Signal(object)
     model_asked = Signal()
 
     def __init__(self, theme: Theme, offer: Offer, options: TaskOptions, parent: QWidget) -> None:
-        super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
-        self.setObjectName("picker")
+        super().__init__(theme, Qt.WindowType.Popup, parent)
         self.setAccessibleName("What the next task is started with")
         self.setWindowTitle("What the next task is started with")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

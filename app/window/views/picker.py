@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QDialog, QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 
 from app.window.theme.look import set_look
 from app.window.theme.theme import Theme
 from app.window.views.entry import HINT, KEY, EntryDelegate
+from app.window.views.round_dialog import RoundDialog
 
 _MOST_SHOWN = 60
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -23,15 +24,14 @@ class Choice:
     hint: str = ""
 
 
-class PickerDialog(QDialog):
+class PickerDialog(RoundDialog):
     """Every typed word must occur in an entry. Enter takes the marked one, Esc leaves."""
 
     chosen = Signal(str)
     typed = Signal(str)
 
     def __init__(self, theme: Theme, title: str, choices: tuple[Choice, ...], parent: QWidget) -> None:
-        super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
-        self.setObjectName("picker")
+        super().__init__(theme, Qt.WindowType.Popup, parent)
         self.setAccessibleName(title)
         self.setWindowTitle(title)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
