@@ -6,7 +6,7 @@ from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.blocks.line_button import LineButton, Piece, found_pieces
 from app.window.blocks.markdown import markdown_document, plain_document
-from app.window.blocks.one_line import one_line
+from app.window.blocks.one_line import markdown_line
 from app.window.blocks.text_view import TextView
 from app.window.rows import Row, ThinkingRow
 from app.window.theme.theme import Theme
@@ -25,7 +25,8 @@ class ThinkingBlock(Block):
         self._line.clicked.connect(self._on_clicked)
         self._text = TextView(theme, "Thinking", self)
         self._text.link.connect(actions.open_link)
-        inside = QVBoxLayout()
+        self._inside = QWidget(self)  # hidden with its margins, which a layout would keep
+        inside = QVBoxLayout(self._inside)
         left = theme.tokens.space_close + theme.tokens.icon_small + theme.tokens.space_close
         inside.setContentsMargins(left, 0, 0, theme.tokens.space_close)
         inside.addWidget(self._text)
@@ -33,7 +34,7 @@ class ThinkingBlock(Block):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._line)
-        column.addLayout(inside)
+        column.addWidget(self._inside)
 
     def set_open(self, is_open: bool) -> None:
         self._is_open = is_open
@@ -53,11 +54,13 @@ class ThinkingBlock(Block):
     def _show(self) -> None:
         assert self._row is not None
         row, verb = self._row, "Thinking" if self._row.streaming else "Thought"
-        preview = [] if self._is_open else [Piece(one_line(row.text[-600:] if row.streaming else row.text, _PREVIEW))]
+        preview = (
+            [] if self._is_open else [Piece(markdown_line(row.text[-600:] if row.streaming else row.text, _PREVIEW))]
+        )
         pieces = [Piece(verb, "text"), *_giving_way(preview), *found_pieces(self._found)]
         self._line.show_line("brain", "muted", pieces, can_open=bool(row.text))
         is_shown = self._is_open and bool(row.text)
-        self._text.setVisible(is_shown)
+        self._inside.setVisible(is_shown)
         if is_shown:
             self._show_text(row)
 

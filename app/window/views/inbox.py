@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.client.characters import exact, plain
 from app.protocol.asks import Ask
 from app.protocol.tasks import Task
+from app.window.blocks.one_line import markdown_line
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.unread import UnreadStore
@@ -17,6 +18,7 @@ from app.window.views.inbox_section import InboxSection
 from app.window.widgets.pulse import Pulse
 from app.window.widgets.state_dot import state_of
 
+_LONGEST_DETAIL = 200  # characters
 _PAUSE_MS = 33
 """Two frames: fifty tasks at work change a thousand times a second."""
 
@@ -116,7 +118,8 @@ class InboxView(QWidget):
         return InboxEntry(first.id, first.conversation_id, "waiting", title, detail, first.task_id, asks)
 
     def _of_finished(self, task: Task) -> InboxEntry:
-        detail = task.summary or task.error or activity_of(task)
+        said = markdown_line(task.summary, _LONGEST_DETAIL) if task.summary else ""
+        detail = said or task.error or activity_of(task)
         title = self._title(task.conversation_id, task.prompt)
         button = ("x", "Dismiss")
         return InboxEntry(task.id, task.conversation_id, state_of(task), title, detail, task.id, button=button)

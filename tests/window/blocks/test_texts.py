@@ -128,6 +128,12 @@ def test_thinking_is_closed_until_it_is_opened(show: MakeBlock) -> None:
     assert block.height_for(WIDTH) > closed
 
 
+def test_a_closed_thought_says_its_beginning_without_marks_and_is_as_high_as_its_line(show: MakeBlock) -> None:
+    block = show(thinking("**First**, the `shop`.\n\n- Then *all* else"))
+    line = part(block, QAbstractButton, "Thought First, the shop. Then all else")
+    assert block.height_for(WIDTH) == line.sizeHint().height()
+
+
 def test_a_notice_is_text_that_can_be_selected(show: MakeBlock) -> None:
     text = part(show(notice("error", "The model refused the key.\x1b[31m")), TextView, "Notice")
     assert text.toPlainText() == "The model refused the key."

@@ -181,6 +181,14 @@ async def test_finished_tasks_have_a_section_and_are_put_away_one_by_one_or_all(
     await until(lambda: not any(heading.startswith("Finished") for heading in headings(inbox)))
 
 
+async def test_what_a_task_said_at_its_end_stands_there_without_marks(engine: EngineServer, inbox: InboxView) -> None:
+    ended = task("t1", started_at=NOW, ended_at=NOW + timedelta(days=10_000))
+    engine.log.publish(
+        TaskUpdate(task=msgspec.structs.replace(ended, summary="**All 3** tests of `shop` pass:\n\n- now"))
+    )
+    await until(lambda: [row.entry.detail for row in inbox.rows] == ["All 3 tests of shop pass: now"])
+
+
 async def test_more_than_six_are_shown_when_they_are_wanted(engine: EngineServer, inbox: InboxView) -> None:
     for number in range(9):
         engine.log.publish(TaskUpdate(task=task(f"t{number}", started_at=NOW + timedelta(seconds=number))))
