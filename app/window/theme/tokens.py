@@ -7,9 +7,10 @@ from dataclasses import dataclass
 class Tokens:
     """Colours are `#rrggbb`, everything else is in pixels that the screen's scale multiplies.
 
-    `page` is the transcript's ground, `panel` that of side bars, `raised` that of cards, inputs and menus. `hit` is the
-    ground of words that a search found, `hit_now` of the one it stands at. Of the states, the plain name is for text,
-    `_mark` for dots and icons, `_soft` for a ground. `size_reading` is the transcript's, which a person chooses.
+    `page` is the transcript's ground, `panel` that of side bars, `raised` that of cards, inputs and menus. `edge` is
+    the border of what is typed or ticked in, `outline` that of all else. `hit` is the ground of words that a search
+    found, `hit_now` of the one it stands at. Of the states, the plain name is for text, `_mark` for dots and icons,
+    `_soft` for a ground. `size_reading` is the transcript's, which a person chooses.
     """
 
     dark: bool
@@ -25,6 +26,7 @@ class Tokens:
     hit_now: str
     hairline: str
     outline: str
+    edge: str
     focus: str
     text: str
     muted: str
@@ -83,6 +85,7 @@ LIGHT = Tokens(
     hit_now="#ffb84d",
     hairline="#e4e6ea",
     outline="#c6cad2",
+    edge="#878d98",
     focus="#2f62d9",
     text="#1d2027",
     muted="#5a616d",
@@ -125,6 +128,7 @@ DARK = Tokens(
     hit_now="#7d5a0e",
     hairline="#32353b",
     outline="#4b4f58",
+    edge="#767b86",
     focus="#7ba4ff",
     text="#e4e6ea",
     muted="#a3a9b4",

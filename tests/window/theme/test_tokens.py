@@ -25,7 +25,7 @@ PAIRS = (
 )
 SHAPES = tuple(
     (mark, ground)
-    for mark in ("waiting_mark", "done_mark", "failed_mark", "focus", "accent")
+    for mark in ("waiting_mark", "done_mark", "failed_mark", "focus", "accent", "edge")
     for ground in ("page", "panel", "raised")
 )
 
@@ -49,6 +49,6 @@ def test_every_text_has_a_contrast_of_four_and_a_half_on_its_ground(tokens: Toke
 
 
 @THEMES
-def test_marks_and_focus_rings_stand_out_by_three(tokens: Tokens) -> None:
+def test_marks_edges_of_inputs_and_focus_rings_stand_out_by_three(tokens: Tokens) -> None:
     poor = {pair: round(contrast(tokens, *pair), 2) for pair in SHAPES if contrast(tokens, *pair) < 3}
     assert poor == {}
