@@ -56,9 +56,9 @@ class FootView(QWidget):
         self.choices = StartChoices(theme)
         self.composer = ComposerView(theme, self.choices)
         tokens = theme.tokens
-        self.setMaximumWidth(tokens.column + 2 * tokens.space_wide)
+        self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # in line with the transcript
         column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_wide, tokens.space_tight, tokens.space_wide, tokens.space_wide)
+        column.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_wide)
         column.setSpacing(tokens.space_close)
         for part in (self.status, self.queue, self.composer):
             column.addWidget(part)

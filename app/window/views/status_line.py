@@ -33,7 +33,8 @@ class StatusLine(QWidget):
         super().__init__()
         self._task: Task | None = None
         self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
-        self._figures = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._most_activity = theme.tokens.column // 4
+        self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._near = TextLabel(theme, size=theme.tokens.size_small, tone="waiting")
         self._near.hide()
         row = QHBoxLayout(self)
@@ -49,7 +50,7 @@ class StatusLine(QWidget):
     @property
     def text(self) -> str:
         """All that it says."""
-        parts = (self._activity.whole_text, self._near.text(), self._figures.text())
+        parts = (self._activity.whole_text, self._near.text(), self._figures.whole_text)
         return " · ".join(part for part in parts if part)
 
     def show_task(self, task: Task | None) -> None:
@@ -58,14 +59,16 @@ class StatusLine(QWidget):
             self._activity.set_text("")
             self._near.hide()
             self._near.clear()
-            self._figures.clear()
+            self._figures.set_text("")
             self._clock.stop()
             return
         self._activity.set_text(activity_of(task))
+        # Where there is no room for all, the figures give way first.
+        self._activity.setMinimumWidth(min(self._activity.sizeHint().width(), self._most_activity))
         self._activity.set_tone(_TONES[state_of(task)])
         self._near.setText(_near(task))
         self._near.setVisible(bool(_near(task)))
-        self._figures.setText(_figures(task))
+        self._figures.set_text(_figures(task))
         self._run_clock(task.ended_at is None and task.status != "interrupted")
 
     def _run_clock(self, running: bool) -> None:
@@ -78,7 +81,7 @@ class StatusLine(QWidget):
 
     def _on_tick(self) -> None:
         if self._task is not None:
-            self._figures.setText(_figures(self._task))
+            self._figures.set_text(_figures(self._task))
 
 
 def _near(task: Task) -> str:
