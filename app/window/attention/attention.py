@@ -88,6 +88,7 @@ class Attention(QObject):
             self.bring_to_front(wish.activation)
 
     def close(self) -> None:
+        self._application.focusWindowChanged.disconnect(self.notices.look_again)  # it outlives the window
         self.key.close()
         if self.tray is not None:
             self.tray.close()
