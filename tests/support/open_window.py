@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
@@ -88,6 +88,7 @@ async def open_window(application: QApplication, home: Path) -> AsyncGenerator[O
         window.close()
         await stores.session.close()
         window.deleteLater()
+        application.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # no loop of Qt's runs that would do it
         application.processEvents()
 
 
