@@ -11,6 +11,7 @@ from app.protocol.asks import Ask
 from app.protocol.tasks import Task
 from app.window.stores.stores import Stores
 from app.window.views.activity import activity_of
+from app.window.views.asked import asked_line
 
 _MOST_LINES = 8
 _LONGEST_TITLE, _LONGEST_DETAIL = 36, 48
@@ -98,7 +99,7 @@ class TrayMenu(QMenu):
             self._add_heading(f"and {count - _MOST_LINES} more")
 
     def _ask_text(self, ask: Ask) -> str:
-        return _line(self._title(ask.conversation_id, ""), ask.text)
+        return _line(self._title(ask.conversation_id, ""), asked_line(ask))
 
     def _task_text(self, task: Task) -> str:
         return _line(self._title(task.conversation_id, task.prompt), activity_of(task))

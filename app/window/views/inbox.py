@@ -5,7 +5,7 @@ from functools import partial
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.client.characters import exact, plain
+from app.client.characters import plain
 from app.protocol.asks import Ask
 from app.protocol.tasks import Task
 from app.window.blocks.one_line import markdown_line
@@ -13,6 +13,7 @@ from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.unread import UnreadStore
 from app.window.views.activity import activity_of
+from app.window.views.asked import asked_line
 from app.window.views.inbox_row import InboxEntry, InboxRow
 from app.window.views.inbox_section import InboxSection
 from app.window.widgets.pulse import Pulse
@@ -112,10 +113,7 @@ class InboxView(QWidget):
         first = asks[0]
         text = plain(first.text)
         title = self._title(first.conversation_id, text) if len(asks) == 1 else f"{len(asks)} × {text}"
-        asked = first.approval or first.unknown
-        command = asked.command if asked is not None else None
-        detail = text if command is None else exact(command)
-        return InboxEntry(first.id, first.conversation_id, "waiting", title, detail, first.task_id, asks)
+        return InboxEntry(first.id, first.conversation_id, "waiting", title, asked_line(first), first.task_id, asks)
 
     def _of_finished(self, task: Task) -> InboxEntry:
         said = markdown_line(task.summary, _LONGEST_DETAIL) if task.summary else ""

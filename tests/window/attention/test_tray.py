@@ -50,6 +50,12 @@ async def test_the_menu_lists_what_waits_and_what_runs_with_a_stop_for_each(qapp
     await until(lambda: "Running (1)" not in texts(menu))
 
 
+async def test_an_approval_shows_its_command(qapp: QApplication, stores: Stores) -> None:
+    menu = TrayMenu(stores)
+    stores.apply(AskUpdate(ask=ask("ask_1", "conv_1")))
+    await until(lambda: texts(menu)[:2] == ["Waiting for you (1)", "make"])
+
+
 async def test_a_stop_is_not_offered_twice_and_a_hundred_tasks_do_not_fill_the_screen(
     qapp: QApplication, stores: Stores
 ) -> None:
