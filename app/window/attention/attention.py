@@ -89,6 +89,8 @@ class Attention(QObject):
 
     def close(self) -> None:
         self._application.focusWindowChanged.disconnect(self.notices.look_again)  # it outlives the window
+        self._window.desk.front_changed.disconnect(self.notices.look_again)
+        self.notices.close()
         self.key.close()
         if self.tray is not None:
             self.tray.close()

@@ -42,6 +42,12 @@ class NoticeStore(QObject):
         stores.tasks.taskUpdate.connect(self._on_task_update)
         stores.asks.changed.connect(self._gathering.start)
 
+    def close(self) -> None:
+        """Nothing is told from now on: the window that is asked what is in front goes."""
+        self._stores.tasks.taskUpdate.disconnect(self._on_task_update)
+        self._stores.asks.changed.disconnect(self._gathering.start)
+        self._gathering.stop()
+
     def look_again(self) -> None:
         """Another conversation, or another window, has come to the front."""
         if self._is_active():
