@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QFormLayout, QPushButton, QWidget
 
 from app.client.characters import exact, plain
 from app.protocol.asks import Approval, Ask, Remember, Risk
@@ -16,6 +16,7 @@ from app.window.theme.theme import Theme
 from app.window.widgets.code_box import CodeBox
 from app.window.widgets.key_tip import KeyTip
 from app.window.widgets.text_label import TextLabel
+from app.window.widgets.wrap_layout import WrapLayout
 
 _RISKS: dict[Risk, tuple[str, Tone]] = {
     "low": ("Low risk", "muted"),
@@ -95,11 +96,7 @@ class ApprovalCard(AskCard):
         self._always = push_button("Allow from now on …")
         self._deny = push_button("Deny")
         self._deny_why = push_button("Deny and say why …", "quiet")
-        row = QHBoxLayout()
-        row.setSpacing(self.theme.tokens.space_close)
-        for button in (self._allow, self._always, self._deny, self._deny_why):
-            row.addWidget(button)
-        row.addStretch()
+        row = WrapLayout(self.theme.tokens.space_close, self._allow, self._always, self._deny, self._deny_why)
         self._together = TogetherRow(self.theme)
         self._remember_row = RememberRow(self.theme)
         self._deny_row = DenyRow(self.theme)

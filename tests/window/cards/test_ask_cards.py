@@ -144,6 +144,18 @@ def test_where_nothing_can_be_remembered_nothing_is_offered(shown: Shown) -> Non
     assert [button.accessibleName() for button in shown.controls()] == ["Allow once", "Deny", "Deny and say why …"]
 
 
+def test_in_a_narrow_card_the_buttons_take_more_rows_and_none_is_cut(shown: Shown) -> None:
+    shown.show(APPROVAL)
+    wide, width = shown.block.height(), WIDTH // 2
+    shown.block.resize(width, shown.block.height_for(width))
+    buttons = [shown.button(name) for name in ("Allow once", "Allow from now on …", "Deny", "Deny and say why …")]
+    card = buttons[0].parentWidget()
+    assert all(button.width() >= button.sizeHint().width() for button in buttons)
+    assert card is not None and all(card.rect().contains(button.geometry()) for button in buttons)
+    assert buttons[0].y() < buttons[-1].y()
+    assert shown.block.height() > wide
+
+
 @pytest.mark.parametrize(("name", "allow"), [("Go on with as much again", True), ("Stop here", False)])
 def test_a_limit_is_answered(shown: Shown, name: str, allow: bool) -> None:
     shown.show(LIMIT)
