@@ -1,7 +1,7 @@
 """A limit that a task has reached: go on in the way its ask names, raise it to a number of one's own, or stop here."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit
+from PySide6.QtWidgets import QLineEdit
 
 from app.client.characters import plain
 from app.client.limits import limit_unit, limit_words, new_limit
@@ -11,6 +11,7 @@ from app.window.blocks.ask_card import AskCard
 from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
+from app.window.widgets.wrap_layout import WrapLayout
 
 
 class LimitCard(AskCard):
@@ -24,12 +25,7 @@ class LimitCard(AskCard):
         self._amount = QLineEdit()
         self._raise = push_button("Raise to this")
         for pair in ((self._go_on, stop), (self._amount, self._raise)):
-            row = QHBoxLayout()
-            row.setSpacing(theme.tokens.space_close)
-            row.addWidget(pair[0])
-            row.addWidget(pair[1])
-            row.addStretch()
-            self.controls_column.addLayout(row)
+            self.controls_column.addLayout(WrapLayout(theme.tokens.space_close, *pair))
         self._amount.textChanged.connect(self._on_amount_changed)
         self._amount.returnPressed.connect(self._on_raised)
         self._raise.clicked.connect(self._on_raised)

@@ -11,6 +11,7 @@ from app.window.rows import OpenEndRow, Row
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
+from app.window.widgets.wrap_layout import WrapLayout
 
 _MOST = 6  # buttons; the newest ones. The others are reached by the switch at their beginning.
 
@@ -22,9 +23,7 @@ class OpenEndBlock(Block):
         self._icon = QLabel()
         self._words = TextLabel(theme, tone="muted")
         self._words.setWordWrap(True)
-        self._ways = QHBoxLayout()
-        self._ways.setSpacing(tokens.space_close)
-        self._ways.setAlignment(Qt.AlignmentFlag.AlignLeft)
+        self._ways = WrapLayout(tokens.space_close)
         head = QHBoxLayout()
         head.setSpacing(tokens.space_close)
         head.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)

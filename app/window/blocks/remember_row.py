@@ -1,12 +1,13 @@
 """The part of an approval that allows from now on: exactly what would be remembered, and where."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.code_box import CodeBox
 from app.window.widgets.text_label import TextLabel
+from app.window.widgets.wrap_layout import WrapLayout
 
 _LINES = 8
 
@@ -21,18 +22,13 @@ class RememberRow(QWidget):
         self._text = CodeBox(theme, "What would be remembered", most_lines=_LINES)
         self._conversation = push_button("In this conversation")
         workspace = push_button("In this workspace")
-        row = QHBoxLayout()
-        row.setSpacing(theme.tokens.space_close)
-        row.addWidget(self._conversation)
-        row.addWidget(workspace)
-        row.addStretch()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         column.setSpacing(theme.tokens.space_close)
         what = "From now on exactly this runs without asking. Settings, Permissions takes it back."
         column.addWidget(TextLabel(theme, what, tone="muted", wrap=True))
         column.addWidget(self._text)
-        column.addLayout(row)
+        column.addLayout(WrapLayout(theme.tokens.space_close, self._conversation, workspace))
         self._conversation.clicked.connect(self._on_conversation)
         workspace.clicked.connect(self._on_workspace)
 

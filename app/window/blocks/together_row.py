@@ -1,12 +1,13 @@
 """The part of an approval that settles equal ones with it: how many wait, and the same answer for all."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.protocol.asks import Ask
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
+from app.window.widgets.wrap_layout import WrapLayout
 
 
 class TogetherRow(QWidget):
@@ -20,16 +21,11 @@ class TogetherRow(QWidget):
         self._words = TextLabel(theme, tone="muted", wrap=True)
         self._allow = push_button("")
         self._deny = push_button("")
-        row = QHBoxLayout()
-        row.setSpacing(theme.tokens.space_close)
-        row.addWidget(self._allow)
-        row.addWidget(self._deny)
-        row.addStretch()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         column.setSpacing(theme.tokens.space_close)
         column.addWidget(self._words)
-        column.addLayout(row)
+        column.addLayout(WrapLayout(theme.tokens.space_close, self._allow, self._deny))
         self._allow.clicked.connect(self._on_allowed)
         self._deny.clicked.connect(self._on_denied)
         self.hide()
