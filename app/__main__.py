@@ -70,7 +70,7 @@ def _window(arguments: list[str]) -> int:
 def _open(paths: "Paths", lock: "FileLock | None", *, quick: bool) -> int:
     """Qt needs libraries of the system, and says which one is missing."""
     if not quick:
-        gc.disable()  # a hundred collections of what stays anyway, 20 ms; the first paint enables it
+        gc.disable()  # a hundred collections of what stays anyway: 20 ms; later see window/garbage.py
     try:
         from app.window.main import main as window
     except ImportError as error:

@@ -15,6 +15,7 @@ from app.paths import Paths
 from app.window.accessible import install_roles
 from app.window.control import TaskControl
 from app.window.first_paint import first_paint
+from app.window.garbage import GarbageCollector
 from app.window.models import ModelStore
 from app.window.pasted import PastedFiles
 from app.window.state import WindowState
@@ -47,6 +48,7 @@ def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
     application.setQuitOnLastWindowClosed(False)  # the loop ends below, after the line to the engine
     state, theme, stores = dressed(application, paths)
     if quick:
+        GarbageCollector(application)
         from app.window.life import run
 
         run(application, _run_quick(application, paths, state, theme, stores))
@@ -54,7 +56,7 @@ def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
     window = _shown(application, paths, state, theme, stores)
     first_paint(window)
     gc.freeze()
-    gc.enable()
+    GarbageCollector(application)
     _log.info("The window is painted")
     from app.window.life import live, run
 

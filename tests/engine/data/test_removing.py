@@ -141,7 +141,7 @@ async def test_a_rename_that_comes_between_does_not_bring_a_deleted_conversation
     deleting = asyncio.create_task(remover(engine).delete(put_away.id))
     while not deleting.done():
         engine.services.log.publish(ConversationUpdate(conversation=put_away))  # read before, published after
-        await asyncio.sleep(0)
+        await engine.services.log.flush()
         if any(isinstance(event, ConversationDeleted) for event in engine.watcher.events):
             break
     await deleting

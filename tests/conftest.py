@@ -1,0 +1,18 @@
+"""What all tests share: garbage is collected between them and in the main thread, as the window does it.
+
+In a thread of a store it would delete widgets of earlier tests there, and the process would crash at some later test.
+"""
+
+import gc
+import itertools
+
+_ALL_EVERY = 50
+_numbers = itertools.count(1)
+
+
+def pytest_sessionstart() -> None:
+    gc.disable()
+
+
+def pytest_runtest_logfinish() -> None:
+    gc.collect(1 if next(_numbers) % _ALL_EVERY else 2)

@@ -1,0 +1,57 @@
+"""Garbage of a window is collected in its thread, and only there."""
+
+import gc
+import threading
+import weakref
+from collections.abc import Generator
+
+import pytest
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication
+
+from app.window.garbage import GarbageCollector
+
+
+class _Knot:
+    """Refers to itself: only a collection ends it."""
+
+    def __init__(self) -> None:
+        self.knot = self
+
+
+@pytest.fixture
+def collector(qapp: QApplication) -> Generator[GarbageCollector]:
+    before, owner = gc.get_threshold(), QObject(qapp)
+    gc.collect()
+    gc.set_threshold(100, 1, 1)
+    yield GarbageCollector(owner)
+    gc.set_threshold(*before)
+    owner.deleteLater()
+
+
+def test_no_other_thread_collects(collector: GarbageCollector) -> None:
+    knot = _Knot()
+    end = weakref.ref(knot)
+    del knot
+    thread = threading.Thread(target=lambda: [[number] for number in range(10_000)])
+    thread.start()
+    thread.join()
+    assert end() is not None
+
+
+def test_what_is_due_is_collected(collector: GarbageCollector) -> None:
+    knot = _Knot()
+    end = weakref.ref(knot)
+    del knot
+    kept = [[number] for number in range(1_000)]
+    collector.collect()
+    assert end() is None and len(kept) == 1_000
+
+
+def test_nothing_is_collected_before_it_is_due(collector: GarbageCollector) -> None:
+    gc.collect()
+    knot = _Knot()
+    end = weakref.ref(knot)
+    del knot
+    collector.collect()
+    assert end() is not None
