@@ -1,6 +1,7 @@
 """`make bench`: runs the rows and prints one table with the machine. Arguments choose rows by a part of their name."""
 
 import asyncio
+import gc
 import os
 import platform
 import sys
@@ -49,6 +50,7 @@ async def _run(wanted: list[str]) -> None:
             for row in await bench():
                 sys.stdout.write(_line(row) + "\n")
                 sys.stdout.flush()
+            gc.collect()  # widgets of a row in their own thread: the next row's threads would collect them
 
 
 if __name__ == "__main__":
