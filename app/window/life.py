@@ -11,6 +11,8 @@ from pathlib import Path
 import qasync  # pyright: ignore[reportMissingTypeStubs] -- it has none; only its loop is made here
 from PySide6.QtWidgets import QApplication
 
+# Loaded now, though nothing here uses it: the first row, which may come right after a click, would wait 80 ms for it.
+import app.window.blocks.registry  # noqa: F401  # pyright: ignore[reportUnusedImport] -- see above
 from app.window.attention.attending import attending
 from app.window.signals import on_signals
 from app.window.state import WindowState

@@ -8,17 +8,17 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
-import qasync  # pyright: ignore[reportMissingTypeStubs] -- it has none; only its loop is made here
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.protocol.tasks import TaskStartParams
 from app.protocol.wire import TASK_START
+from app.window.life import run
 from tests.benchmarks.bench import p99
 from tests.benchmarks.window_transcript import pss_mb
 from tests.support.open_window import OpenWindow, open_window
@@ -141,12 +141,7 @@ async def _run(application: QApplication, story: str, arguments: list[str]) -> N
 def main() -> None:
     application = QApplication(["errand"])
     application.setQuitOnLastWindowClosed(False)
-    _run_on(qasync.QEventLoop(application), _run(application, sys.argv[1], sys.argv[2:]))
-
-
-def _run_on(loop: asyncio.AbstractEventLoop, work: Coroutine[None, None, None]) -> None:
-    asyncio.set_event_loop(loop)
-    loop.run_until_complete(work)
+    run(application, _run(application, sys.argv[1], sys.argv[2:]))
 
 
 if __name__ == "__main__":

@@ -85,13 +85,15 @@ class Commands:
         if answered is not None:
             _check(command, answered.method)
             return answered.result.encode()
-        try:
+        if command.method in _EVEN_SO:
+            result = await work()  # at once: what is to stop does not wait for the disk
+            try:
+                await self._database.journal.probe()
+            except CannotSave:
+                return result
+        else:
             await self._database.journal.probe()
-        except CannotSave:
-            if command.method not in _EVEN_SO:
-                raise
-            return await work()
-        result = await work()
+            result = await work()
         self._database.journal.put(
             commands.save(command.client_id, command.stored_id, command.method, result.decode(), datetime.now(UTC))
         )
