@@ -14,6 +14,7 @@ from app.protocol.blocks import (
     FileBlock,
     ImageBlock,
     NoticeBlock,
+    SummaryBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -21,6 +22,7 @@ from app.protocol.blocks import (
 )
 from app.protocol.conversations import Node
 from app.protocol.events import (
+    AgentDeleted,
     AgentUpdate,
     AskUpdate,
     ConversationDeleted,
@@ -74,6 +76,7 @@ class Transcript:
                 ConversationUpdate()
                 | ConversationDeleted()
                 | AgentUpdate()
+                | AgentDeleted()
                 | TaskPlan()
                 | GrantUpdate()
                 | PersonalityUpdate()
@@ -147,6 +150,8 @@ class Transcript:
                 return self._closed() + self._result(block)
             case NoticeBlock():
                 return self._closed() + self._notice(block)
+            case SummaryBlock():
+                return self._closed() + self._summary(block)
             case ThinkingBlock() | ImageBlock() | FileBlock():
                 return ""
             case _:
@@ -181,6 +186,10 @@ class Transcript:
         text = notice.text.partition(". ")[2] if notice.kind == "limit" else notice.text
         paint = self.style.red if notice.kind == "error" else self.style.amber
         return paint(self._wrapped(f"{self.style.sign('warn')} {plain(text)}")) + "\n" if text else ""
+
+    def _summary(self, summary: SummaryBlock) -> str:
+        text = f"{summary.nodes} earlier entries are summarised for the model; all of them stay in the conversation"
+        return self.style.dim(self._wrapped(text)) + "\n"
 
     def _ask(self, ask: Ask) -> str:
         if self._asks.get(ask.id) == ask.status:

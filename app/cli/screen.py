@@ -9,6 +9,7 @@ from app.cli.render import Transcript, labelled
 from app.cli.style import Style
 from app.client.figures import duration, elapsed
 from app.protocol.events import (
+    AgentDeleted,
     AgentUpdate,
     AskUpdate,
     ConversationDeleted,
@@ -161,7 +162,7 @@ def conversation_of(message: Shown) -> str:
             return conversation.id
         case AgentUpdate(agent=agent):
             return agent.conversation_id
-        case ConversationDeleted(conversation_id=conversation_id):
+        case ConversationDeleted(conversation_id=conversation_id) | AgentDeleted(conversation_id=conversation_id):
             return conversation_id
         case GrantUpdate() | PersonalityUpdate() | PersonalityDeleted():
             return ""

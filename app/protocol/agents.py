@@ -5,10 +5,15 @@ from typing import Literal
 from app.protocol.struct import Moment, Wire
 
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
+Color = Literal["", "blue", "teal", "green", "amber", "orange", "red", "pink", "violet", "gray"]
 
 
 class Personality(Wire, frozen=True, kw_only=True):
-    """A reusable preset. Empty `model` means the default model, empty `tools` all, an empty prompt the engine's own."""
+    """A reusable preset.
+
+    Empty `model` means the default model, empty `tools` all, an empty prompt the engine's own, an empty `color` none.
+    `temperature` null leaves it to the model.
+    """
 
     id: str
     name: str
@@ -16,10 +21,18 @@ class Personality(Wire, frozen=True, kw_only=True):
     model: str = ""
     tools: tuple[str, ...] = ()
     thinking_level: ThinkingLevel = "off"
+    color: Color = ""
+    temperature: float | None = None
+    owner: str = "local"
 
 
 class Agent(Wire, frozen=True, kw_only=True):
-    """Someone who takes part in a conversation: a personality plus a head. `version` goes up by one with each move."""
+    """Someone who takes part in a conversation: a personality plus a head. `version` goes up by one with each move.
+
+    `model`, where it is set, goes before the personality's. `beside` names the agent on whose behalf this one answers
+    on a branch of its own: because both were asked at the same moment, or to compare models. Such an agent takes no
+    turns.
+    """
 
     id: str
     conversation_id: str
@@ -28,6 +41,35 @@ class Agent(Wire, frozen=True, kw_only=True):
     head_id: str | None
     version: int
     created_at: Moment
+    model: str = ""
+    color: Color = ""
+    beside: str | None = None
+    owner: str = "local"
+
+
+class AgentCreateParams(Wire, frozen=True, kw_only=True):
+    """Add an agent: to a conversation, at `node_id` or where its first agent stands; without one to a new conversation.
+
+    `agent_id` may be chosen by the client; the same id again gives the agent that is there. `name` is the
+    personality's where it is null; names of a conversation's agents differ.
+    """
+
+    agent_id: str | None = None
+    conversation_id: str | None = None
+    node_id: str | None = None
+    personality_id: str | None = None
+    name: str | None = None
+    model: str = ""
+    color: Color = ""
+    workspace: str | None = None
+
+
+class AgentIdParams(Wire, frozen=True, kw_only=True):
+    agent_id: str
+
+
+class AgentResult(Wire, frozen=True, kw_only=True):
+    agent: Agent
 
 
 class AgentListParams(Wire, frozen=True, kw_only=True):

@@ -72,4 +72,19 @@ class NoticeBlock(Wire, frozen=True, kw_only=True, tag="notice"):
     text: str
 
 
-Block: TypeAlias = TextBlock | ThinkingBlock | ImageBlock | FileBlock | ToolCallBlock | ToolResultBlock | NoticeBlock
+class SummaryBlock(Wire, frozen=True, kw_only=True, tag="summary"):
+    """What a model reads in place of the branch from its beginning to `until_id`. The newest one of a branch counts.
+
+    `nodes` are how many it stands for; the tokens are estimates of what they took, and of what it takes.
+    """
+
+    text: str
+    until_id: str
+    nodes: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+Block: TypeAlias = (
+    TextBlock | ThinkingBlock | ImageBlock | FileBlock | ToolCallBlock | ToolResultBlock | NoticeBlock | SummaryBlock
+)

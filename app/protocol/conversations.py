@@ -12,8 +12,27 @@ Role = Literal["user", "assistant", "tool_result", "system"]
 NodeStatus = Literal["streaming", "complete", "failed", "cut"]
 
 
+TurnRule = Literal["addressed", "round_robin", "moderator"]
+
+
+class TurnTaking(Wire, frozen=True, kw_only=True):
+    """Who of several agents speaks after whom.
+
+    `addressed`: whom a message names with @, else who spoke last; an agent that names another hands over to it.
+    `round_robin`: after a person's message each once, in the order in which they joined. `moderator`: `moderator_id`
+    speaks first and after each; whom it names speaks next. `limit` is the most replies in a row without a person.
+    """
+
+    rule: TurnRule = "addressed"
+    limit: int = 6
+    moderator_id: str | None = None
+
+
 class Conversation(Wire, frozen=True, kw_only=True):
-    """A tree of nodes; what a tab shows. `workspace` is the folder its tasks work in."""
+    """A tree of nodes; what a tab shows. `workspace` is the folder its tasks work in.
+
+    `kept` are nodes whose text stays in the model's context whatever is summarised.
+    """
 
     id: str
     title: str
@@ -23,6 +42,8 @@ class Conversation(Wire, frozen=True, kw_only=True):
     owner: str = "local"
     archived: bool = False
     pinned: bool = False
+    turn_taking: TurnTaking = TurnTaking()
+    kept: tuple[str, ...] = ()
 
 
 class Node(Wire, frozen=True, kw_only=True):

@@ -28,6 +28,13 @@ class AgentUpdate(Wire, frozen=True, kw_only=True, tag="agentUpdate"):
     agent: Agent
 
 
+class AgentDeleted(Wire, frozen=True, kw_only=True, tag="agentDeleted"):
+    """An agent is gone; what it wrote stays."""
+
+    agent_id: str
+    conversation_id: str
+
+
 class TaskUpdate(Wire, frozen=True, kw_only=True, tag="taskUpdate"):
     """A task started or changed; comes to every client. The last one of a task has `ended_at` set."""
 
@@ -75,6 +82,7 @@ Event: TypeAlias = (
     ConversationUpdate
     | ConversationDeleted
     | AgentUpdate
+    | AgentDeleted
     | TaskUpdate
     | TaskMessage
     | TaskPlan

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from app.protocol.agents import ThinkingLevel
-from app.protocol.json import JsonObject
+from app.protocol.json import JsonObject, JsonValue
 from app.protocol.struct import Moment, Wire
 from app.protocol.usage import Usage
 
@@ -25,6 +25,7 @@ TaskLimitKind = Literal["turns", "minutes", "money", "tokens"]
 DayLimitKind = Literal["day_money", "day_tokens"]
 LimitKind = Literal[TaskLimitKind, DayLimitKind]
 TaskMode = Literal["auto", "task", "chat"]
+DecidedMode = Literal["task", "chat"]
 ApproveMode = Literal["ask", "never", "all"]
 
 
@@ -58,7 +59,9 @@ class Task(Wire, frozen=True, kw_only=True):
     said that the agent has not read yet, in the order in which it will be read within each kind. `worked_s` are the
     seconds it worked, without those it waited for a person or for an engine. `allowance` is set once a person has
     allowed more than the task was given. `near` names the limits of which four fifths are used up. `resumes`: it was
-    interrupted by an update, the next engine goes on with it.
+    interrupted by an update, the next engine goes on with it. `decided` is what a task in `auto` mode took itself for,
+    or a person has. `retry_at`: a provider's limit holds it until then. `answer` follows `answer_schema`, a JSON
+    Schema, where one was given.
     """
 
     id: str
@@ -89,6 +92,11 @@ class Task(Wire, frozen=True, kw_only=True):
     allowance: Allowance | None = None
     near: tuple[LimitKind, ...] = ()
     resumes: bool = False
+    decided: DecidedMode | None = None
+    retry_at: Moment | None = None
+    answer_schema: JsonObject | None = None
+    answer: JsonValue = None
+    owner: str = "local"
     ended_at: Moment | None = None
 
 
@@ -135,6 +143,7 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
     sibling_of: str | None = None
     attachments: tuple[str, ...] = ()
     personality_id: str | None = None
+    answer_schema: JsonObject | None = None
 
 
 class TaskRetryParams(Wire, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from app.protocol.blocks import TextBlock, ThinkingBlock
 from app.protocol.conversations import Conversation, Node
 from app.protocol.engine import Snapshot
 from app.protocol.events import (
+    AgentDeleted,
     AgentUpdate,
     AskUpdate,
     ConversationDeleted,
@@ -77,6 +78,8 @@ class Picture:
                 self.agents, self.nodes = _without(self.agents, gone), _without(self.nodes, gone)
             case AgentUpdate(agent=agent):
                 self.agents[agent.id] = agent
+            case AgentDeleted(agent_id=gone):
+                self.agents.pop(gone, None)
             case TaskUpdate(task=task):
                 self.tasks[task.id] = task
             case TaskMessage(node=node):

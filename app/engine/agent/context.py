@@ -23,6 +23,7 @@ from app.protocol.blocks import (
     FileBlock,
     ImageBlock,
     NoticeBlock,
+    SummaryBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -110,7 +111,7 @@ def _assistant_content(blocks: Iterable[Block]) -> Iterable[AssistantContent]:
                 yield Thinking(block.text, block.signature)
             case ToolCallBlock():
                 yield ToolCall(block.call_id, block.tool, block.arguments, block.invalid)
-            case ImageBlock() | FileBlock() | ToolResultBlock() | NoticeBlock():
+            case ImageBlock() | FileBlock() | ToolResultBlock() | NoticeBlock() | SummaryBlock():
                 pass
             case _:
                 assert_never(block)

@@ -11,6 +11,7 @@ from app.protocol.blocks import (
     FileBlock,
     ImageBlock,
     NoticeBlock,
+    SummaryBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -74,6 +75,8 @@ def _text_of(block: Block) -> str:
             return _folded(f"Result of {tool}: {what}", text)
         case NoticeBlock(text=text):
             return f"> {_one_line(text)}"
+        case SummaryBlock(text=text, nodes=nodes):
+            return _folded(f"Summary of {nodes} earlier entries, for the model", text)
 
 
 def _folded(title: str, text: str) -> str:

@@ -13,6 +13,7 @@ from app.protocol.blocks import (
     FileBlock,
     ImageBlock,
     NoticeBlock,
+    SummaryBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -71,6 +72,8 @@ def _block(block: Block) -> str:
             return f"calls {tool} {call_id}: {given}"
         case ToolResultBlock(call_id=call_id, tool=tool, text=text, is_error=is_error):
             return f"{'error' if is_error else 'result'} of {tool} {call_id}: {text}"
+        case SummaryBlock(text=text):
+            return f"summary: {text}"
         case NoticeBlock(kind=kind, text=text):
             return f"remark {kind}" if kind in _NAMES_OTHERS else f"remark {kind}: {text}"
         case _:

@@ -11,6 +11,7 @@ from app.protocol.agents import Agent
 
 # An older version never replaces a newer one.
 _SAVE = Upsert(agents, ["id"], ["version", "body"], only_if="excluded.version > agents.version")
+_DELETE = agents.delete().where(agents.c.id == bindparam("gone_id"))
 _ONE = select(agents.c.body).where(agents.c.id == bindparam("id"))
 _OF_CONVERSATION = (
     select(agents.c.body)
@@ -32,6 +33,10 @@ def save(agent: Agent) -> Write:
             "body": to_json(agent),
         },
     )
+
+
+def delete(agent_id: str) -> Write:
+    return Write(_DELETE, {"gone_id": agent_id})
 
 
 class AgentStore:

@@ -5,6 +5,7 @@ from typing import assert_never
 from app.engine.storage import agents, asks, conversations, events, grants, nodes, personalities, removal, tasks, turns
 from app.engine.storage.write import Write
 from app.protocol.events import (
+    AgentDeleted,
     AgentUpdate,
     AskUpdate,
     ConversationDeleted,
@@ -30,6 +31,7 @@ def _change(
     event: (
         ConversationUpdate
         | AgentUpdate
+        | AgentDeleted
         | TaskUpdate
         | TaskMessage
         | TaskPlan
@@ -42,8 +44,8 @@ def _change(
     match event:
         case ConversationUpdate(conversation=conversation):
             return conversations.save(conversation)
-        case AgentUpdate(agent=agent):
-            return agents.save(agent)
+        case AgentUpdate() | AgentDeleted():
+            return _agent_change(event)
         case TaskUpdate(task=task):
             return tasks.save(task)
         case TaskMessage(node=node):
@@ -54,9 +56,23 @@ def _change(
             return asks.save(ask)
         case GrantUpdate(grant=grant):
             return grants.save(grant)
+        case PersonalityUpdate() | PersonalityDeleted():
+            return _personality_change(event)
+        case _:
+            assert_never(event)
+
+
+def _agent_change(event: AgentUpdate | AgentDeleted) -> Write:
+    match event:
+        case AgentUpdate(agent=agent):
+            return agents.save(agent)
+        case AgentDeleted(agent_id=agent_id):
+            return agents.delete(agent_id)
+
+
+def _personality_change(event: PersonalityUpdate | PersonalityDeleted) -> Write:
+    match event:
         case PersonalityUpdate(personality=personality):
             return personalities.save(personality)
         case PersonalityDeleted(personality_id=personality_id):
             return personalities.delete(personality_id)
-        case _:
-            assert_never(event)

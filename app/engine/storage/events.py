@@ -57,7 +57,10 @@ def conversation_of(event: Event) -> str | None:
             return conversation_id
         case protocol.AskUpdate(ask=ask):
             return ask.conversation_id
-        case protocol.ConversationDeleted(conversation_id=conversation_id):
+        case (
+            protocol.ConversationDeleted(conversation_id=conversation_id)
+            | protocol.AgentDeleted(conversation_id=conversation_id)
+        ):
             return conversation_id
         case protocol.GrantUpdate() | protocol.PersonalityUpdate() | protocol.PersonalityDeleted():
             return None

@@ -8,6 +8,7 @@ from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, Node
 from app.protocol.engine import Snapshot
 from app.protocol.events import (
+    AgentDeleted,
     AgentUpdate,
     AskUpdate,
     ConversationDeleted,
@@ -85,7 +86,7 @@ class Stores:
                 self.personalities.apply(event)
             case GrantUpdate():
                 self.grants.apply(event)
-            case TaskPlan():
+            case TaskPlan() | AgentDeleted():
                 pass  # nothing shows them yet
             case _:
                 assert_never(event)
