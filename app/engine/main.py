@@ -20,9 +20,11 @@ import msgspec
 from app import log as logs
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
+from app.engine.agent.claims import Claims
 from app.engine.agent.day import Day
 from app.engine.agent.personalities import SHIPPED
 from app.engine.agent.recovery import mark_interrupted
+from app.engine.agent.roster import Roster
 from app.engine.agent.runner import AgentTaskRunner
 from app.engine.broadcast import EventLog
 from app.engine.data.remover import Remover
@@ -145,9 +147,10 @@ async def open_services(paths: Paths, shutdown: Callable[[], None], stack: Async
     group = await stack.enter_async_context(asyncio.TaskGroup())
     day = Day(log, database.usage, settings)
     assembly = Assembly(log, database, settings, desk, grants, paths, day, models.has_price)
-    runner = AgentTaskRunner(assembly, models, stalls, group)
+    claims = Claims(database, desk)
+    runner = AgentTaskRunner(assembly, claims, models, stalls, group)
     stack.push_async_callback(runner.close)
-    group.create_task(Remover(log, database, runner, grants, paths).sweep(), name="sweep left files")
+    group.create_task(Remover(log, database, claims, grants, paths).sweep(), name="sweep left files")
     if not settings.values.database_url:
         copies = group.create_task(
             DailyCopies(paths.database, paths.copies, database.health).run(), name="daily copies"
@@ -157,6 +160,8 @@ async def open_services(paths: Paths, shutdown: Callable[[], None], stack: Async
         log=log,
         database=database,
         runner=runner,
+        claims=claims,
+        roster=Roster(log, database, claims),
         models=models,
         keys=keys,
         settings=settings,

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from app.engine.agent.asks import AskDesk
+from app.engine.agent.claims import Claims
+from app.engine.agent.roster import Roster
 from app.engine.broadcast import EventLog
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
@@ -64,11 +67,14 @@ async def engine_server(
     keys = KeyStore(paths.keys, {}, lambda: None)
     models = ModelRouter(keys, home)
     runner = PlainRunner(log)
+    claims = Claims(database, AskDesk(log, database.asks))
     ended = asyncio.Event()
     services = Services(
         log=log,
         database=database,
         runner=runner,
+        claims=claims,
+        roster=Roster(log, database, claims),
         models=models,
         keys=keys,
         settings=Settings(paths.settings),

@@ -1,14 +1,12 @@
 """A task runner without models: it starts tasks that do nothing, counts what it is told, and can be made to wait."""
 
 import asyncio
-from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 
 import msgspec
 
 from app.engine.broadcast import EventLog
 from app.engine.errors import AgentBusy, Conflict, NotFound
-from app.protocol.agents import Agent, AgentSetHeadParams
 from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
 from app.protocol.conversations import Conversation
 from app.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
@@ -107,12 +105,6 @@ class PlainRunner:
         )
         self._log.publish(AskUpdate(ask=settled))
         return AskAnswerResult(won=True, ask=settled)
-
-    async def set_head(self, params: AgentSetHeadParams) -> Agent:
-        raise Conflict("The head has moved.")
-
-    def held(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
 
     async def close(self) -> None:
         """Nothing is under way here that would go on."""

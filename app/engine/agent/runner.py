@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from app.engine.agent.assembly import Assembly
 from app.engine.agent.attachments import accept
 from app.engine.agent.beginnings import Beginning, Beginnings
-from app.engine.agent.branch import Branch
+from app.engine.agent.claims import Claims
 from app.engine.agent.opening import check
 from app.engine.agent.place import find_place
 from app.engine.agent.retrying import as_start
@@ -20,11 +20,11 @@ from app.engine.agent.task import ended, words
 from app.engine.agent.task_queue import Queue, changed, without
 from app.engine.agent.task_run import TaskRun
 from app.engine.agent.turnstile import Turnstile
-from app.engine.errors import AgentBusy, Busy, EngineError, IllegalMove, InvalidParams, NotFound, StorageError
+from app.engine.errors import EngineError, IllegalMove, InvalidParams, NotFound, StorageError
 from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
 from app.engine.stall import StallMeter
-from app.protocol.agents import Agent, AgentSetHeadParams
+from app.protocol.agents import Agent
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
 from app.protocol.events import TaskUpdate
 from app.protocol.tasks import (
@@ -46,15 +46,16 @@ _LOOK_AGAIN_S = 0.02
 class AgentTaskRunner:
     """One asyncio task each, in `group`; one task at a time for each agent."""
 
-    def __init__(self, assembly: Assembly, models: ModelRouter, stalls: StallMeter, group: asyncio.TaskGroup) -> None:
+    def __init__(
+        self, assembly: Assembly, claims: Claims, models: ModelRouter, stalls: StallMeter, group: asyncio.TaskGroup
+    ) -> None:
         self._assembly = assembly
+        self._claims = claims
         self._stalls = stalls
         self._group = group
         self._beginnings = Beginnings(assembly, models)
         self._runs: dict[str, TaskRun] = {}
-        self._busy: set[str] = set()
         self._one_of_a_task = Turnstile()
-        self._closing = False
         self._resumes = False
         self._has_taken_over = False
         self._quiet = asyncio.Event()
@@ -141,46 +142,9 @@ class AgentTaskRunner:
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
         return await self._assembly.desk.answer(params, by)
 
-    async def set_head(self, params: AgentSetHeadParams) -> Agent:
-        """Move an idle agent within its conversation; refused while its task runs, or if it has moved meanwhile.
-
-        With `to_leaf` it goes to the end of the branch below the node that was written to last.
-        """
-        database = self._assembly.database
-        agent = await database.agents.get(params.agent_id)
-        node = await database.nodes.get(params.node_id)
-        if agent is None:
-            raise NotFound(f"There is no agent {params.agent_id!r}.")
-        if node is None or node.conversation_id != agent.conversation_id:
-            raise NotFound(f"There is no node {params.node_id!r} in the agent's conversation.")
-        self._claim(agent)
-        try:
-            branch = Branch(await self._newest(agent), self._assembly.log)
-            target = await database.trees.newest_leaf(node.id) if params.to_leaf else node.id
-            branch.set_head(target, params.version)
-            await self._assembly.log.flush()
-        finally:
-            self._release(agent.id)
-        return branch.agent
-
-    @asynccontextmanager
-    async def held(self, conversation_id: str) -> AsyncGenerator[None]:
-        """Nothing can be started in a conversation meanwhile; `AgentBusy` where something is under way."""
-        claimed: list[str] = []
-        try:
-            for agent in await self._assembly.database.agents.list(conversation_id):
-                self._claim(agent)
-                claimed.append(agent.id)
-            yield
-            if await self._assembly.database.conversations.get(conversation_id) is None:
-                self._assembly.desk.forget(conversation_id)
-        finally:
-            for agent_id in claimed:
-                self._release(agent_id)
-
     async def close(self) -> None:
         """Interrupt what is under way and wait for it; nothing can be started from then on."""
-        self._closing = True
+        self._claims.close()
         self._assembly.desk.close()
         self._assembly.database.journal.hurry()
         for run in tuple(self._runs.values()):
@@ -189,7 +153,7 @@ class AgentTaskRunner:
 
     async def drain(self, seconds: float) -> None:
         """Let each task end the step it has in hand, for at most so long; nothing can be started from then on."""
-        self._closing = True
+        self._claims.close()
         for run in self._runs.values():
             run.rest()
         give_up_at = time.monotonic() + seconds
@@ -252,11 +216,11 @@ class AgentTaskRunner:
 
     async def _begin(self, agent: Agent, begin: Callable[[Agent], Awaitable[Beginning]]) -> Task:
         """Launch a task of an agent that is free; it is claimed until the task is over or could not begin."""
-        self._claim(agent)
+        self._claims.claim(agent)
         try:
-            beginning = await begin(await self._newest(agent))
+            beginning = await begin(await self._claims.newest(agent))
         except BaseException:
-            self._release(agent.id)
+            self._claims.release(agent.id)
             raise
         self._launch(beginning)
         return beginning.run.task
@@ -267,7 +231,7 @@ class AgentTaskRunner:
         self._quiet.clear()
         self._stalls.start()
         self._group.create_task(self._run_to_end(beginning), name=f"task {run.task.id}")
-        if self._closing:
+        if self._claims.is_closed:
             run.interrupt(resumes=self._resumes)
 
     async def _run_to_end(self, beginning: Beginning) -> None:
@@ -278,17 +242,10 @@ class AgentTaskRunner:
             if run.task.ended_at is not None:
                 self._assembly.desk.leave(run.task.id)
             self._stalls.stop()
-            self._release(run.task.agent_id)
+            self._claims.release(run.task.agent_id)
             del self._runs[run.task.id]
             if not self._runs:
                 self._quiet.set()
-
-    async def _newest(self, agent: Agent) -> Agent:
-        """An agent that was claimed, as it is now that nobody else can move it; a new one is not stored yet."""
-        stored = await self._assembly.database.agents.get(agent.id)
-        if stored is None and agent.version > 0:
-            raise NotFound("This conversation was deleted.")
-        return stored or agent
 
     async def _edit_queue(self, task_id: str, change: Callable[[Queue], Queue]) -> Task:
         async with self._one_of_a_task.one(task_id):
@@ -321,15 +278,3 @@ class AgentTaskRunner:
             task = await self._stored(task_id)
             raise IllegalMove(f"The task is {words(task.status)}; it is not under way.")
         return run
-
-    def _claim(self, agent: Agent) -> None:
-        if self._closing:
-            raise Busy("The engine is ending. Try again when it is back.")
-        if agent.id in self._busy:
-            raise AgentBusy(
-                f"The agent {agent.name!r} works on a task of this conversation. Steer it, wait for it, or stop it."
-            )
-        self._busy.add(agent.id)
-
-    def _release(self, agent_id: str) -> None:
-        self._busy.discard(agent_id)

@@ -31,10 +31,10 @@ class Holder(Protocol):
 
 
 class Remover:
-    def __init__(self, log: EventLog, database: Database, runner: Holder, grants: Grants, paths: Paths) -> None:
+    def __init__(self, log: EventLog, database: Database, holder: Holder, grants: Grants, paths: Paths) -> None:
         self._log = log
         self._database = database
-        self._runner = runner
+        self._holder = holder
         self._grants = grants
         self._paths = paths
 
@@ -91,7 +91,7 @@ class Remover:
         return count
 
     async def _remove(self, conversation_id: str) -> None:
-        async with self._runner.held(conversation_id):
+        async with self._holder.held(conversation_id):
             await self._check(conversation_id)
             gone = Removal(conversation_id, await self._files(conversation_id))
             # Once more where somebody renamed it between: a change that was read before puts the row back.

@@ -1,11 +1,12 @@
 """What the handlers work with, joined once by the engine's main."""
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from app.engine.agent.claims import Claims
+from app.engine.agent.roster import Roster
 from app.engine.broadcast import EventLog
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
@@ -14,7 +15,6 @@ from app.engine.settings import Settings
 from app.engine.stall import StallMeter
 from app.engine.storage.database import Database
 from app.paths import Paths
-from app.protocol.agents import Agent, AgentSetHeadParams
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
 from app.protocol.tasks import (
     QueuedKind,
@@ -40,8 +40,6 @@ class TaskRunner(Protocol):
     async def change_queued(self, params: TaskQueueChangeParams) -> Task: ...
     async def remove_queued(self, params: TaskQueueRemoveParams) -> Task: ...
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult: ...
-    async def set_head(self, params: AgentSetHeadParams) -> Agent: ...
-    def held(self, conversation_id: str) -> AbstractAsyncContextManager[None]: ...
     async def drain(self, seconds: float) -> None: ...
     def hand_over(self) -> None: ...
     def take_over(self) -> None: ...
@@ -55,6 +53,8 @@ class Services:
     log: EventLog
     database: Database
     runner: TaskRunner
+    claims: Claims
+    roster: Roster
     models: ModelRouter
     keys: KeyStore
     settings: Settings

@@ -12,7 +12,7 @@ async def list_agents(services: Services, session: Session, params: AgentListPar
 
 
 async def set_head(services: Services, session: Session, params: AgentSetHeadParams) -> AgentSetHeadResult:
-    return AgentSetHeadResult(agent=await services.runner.set_head(params))
+    return AgentSetHeadResult(agent=await services.roster.set_head(params))
 
 
 HANDLERS = (Route(AGENT_LIST, list_agents), Route(AGENT_SET_HEAD, set_head))

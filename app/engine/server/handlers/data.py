@@ -48,7 +48,7 @@ async def delete(services: Services, session: Session, params: ConversationDelet
 
 
 def _remover(services: Services) -> Remover:
-    return Remover(services.log, services.database, services.runner, services.grants, services.paths)
+    return Remover(services.log, services.database, services.claims, services.grants, services.paths)
 
 
 HANDLERS = (
