@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QFont, QFontDatabase, QIcon
 from PySide6.QtWidgets import QApplication, QStyle
 
+from app.protocol.agents import Color
 from app.window.theme.icons import app_icon, draw
 from app.window.theme.palette import palette_of
 from app.window.theme.sheet import sheet_of
@@ -98,6 +99,10 @@ class Theme(QObject):
         value: object = getattr(self.tokens, name)
         assert isinstance(value, str)
         return value
+
+    def person(self, color: Color) -> str:
+        """What an agent's name is written in; without a colour of its own, as all text."""
+        return self.colour(f"person_{color}" if color else "text")
 
     def font(self, size: int, *, mono: bool = False, bold: bool = False) -> QFont:
         """The system's font, or its monospace one at 0.95, `size` pixels high. Bold is semi-bold."""

@@ -10,7 +10,8 @@ class Tokens:
     `page` is the transcript's ground, `panel` that of side bars, `raised` that of cards, inputs and menus. `edge` is
     the border of what is typed or ticked in, `outline` that of all else. `hit` is the ground of words that a search
     found, `hit_now` of the one it stands at. Of the states, the plain name is for text, `_mark` for dots and icons,
-    `_soft` for a ground. `size_reading` is the transcript's, which a person chooses.
+    `_soft` for a ground. `person_` tells agents apart: for their names, on any ground. `size_reading` is the
+    transcript's, which a person chooses.
     """
 
     dark: bool
@@ -53,6 +54,15 @@ class Tokens:
     syntax_number: str
     syntax_name: str
     syntax_comment: str
+    person_blue: str
+    person_teal: str
+    person_green: str
+    person_amber: str
+    person_orange: str
+    person_red: str
+    person_pink: str
+    person_violet: str
+    person_gray: str
     size_small: int = 12
     size_base: int = 13
     size_large: int = 15
@@ -112,6 +122,15 @@ LIGHT = Tokens(
     syntax_number="#855000",
     syntax_name="#2459cf",
     syntax_comment="#5a616d",
+    person_blue="#1f57d6",
+    person_teal="#106c70",
+    person_green="#187239",
+    person_amber="#7c5c03",
+    person_orange="#a5450d",
+    person_red="#c0211b",
+    person_pink="#b3207a",
+    person_violet="#7436d6",
+    person_gray="#5c6370",
 )
 
 DARK = Tokens(
@@ -155,4 +174,13 @@ DARK = Tokens(
     syntax_number="#f0b452",
     syntax_name="#8ab0ff",
     syntax_comment="#a3a9b4",
+    person_blue="#80a5f5",
+    person_teal="#4fc7cc",
+    person_green="#6bcb8c",
+    person_amber="#e3b54e",
+    person_orange="#f18e55",
+    person_red="#ee8a87",
+    person_pink="#ea86be",
+    person_violet="#bc98f0",
+    person_gray="#a0a6b1",
 )

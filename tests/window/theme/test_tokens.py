@@ -1,11 +1,15 @@
 """Text can be read in both themes: contrast as WCAG 2.2 computes it."""
 
+from typing import get_args
+
 import pytest
 
+from app.protocol.agents import Color
 from app.window.theme.tokens import DARK, LIGHT, Tokens
 
 THEMES = pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
-TEXT_ON_EVERYTHING = ("text", "muted")
+PEOPLE = tuple(f"person_{color}" for color in get_args(Color) if color)
+TEXT_ON_EVERYTHING = ("text", "muted", *PEOPLE)
 GROUNDS = ("page", "panel", "raised", "bubble", "code", "hover", "pressed", "selected")
 PAIRS = (
     ("link", "page"),
