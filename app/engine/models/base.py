@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
 from app.engine.cancel import CancelSignal
@@ -83,10 +84,25 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """A limit of the provider stands in the way and passes by itself; `reason` is a few words for people.
+
+    `at` is when the provider said that it will have passed, None where it did not say.
+    """
+
+    reason: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyEnd:
-    """The last event. A failed or aborted reply is a message too: stop reason error or aborted, `error` set."""
+    """The last event. A failed or aborted reply is a message too: stop reason error or aborted, `error` set.
+
+    `later` says that the same request may be made again, in a time longer than a model waits for.
+    """
 
     message: AssistantMessage
+    later: Later | None = None
 
 
 ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | ReplyEnd

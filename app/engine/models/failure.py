@@ -11,13 +11,15 @@ ABORTED = "Request was aborted"
 class Failure:
     """`text` says what happened and what to do; `short` is the same in a few words, for "retrying in 3 s: …".
 
-    `may_pass` says that another attempt may help; `retry_after_s` is the wait the provider asked for.
+    `may_pass` says that another attempt may help; `retry_after_s` is the wait the provider asked for. A limit
+    (`is_limit`) passes with time alone.
     """
 
     text: str
     short: str
     may_pass: bool
     retry_after_s: float | None = None
+    is_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 import msgspec
 
 from app.engine.models.failure import Failure
+from app.engine.models.reset import retry_after, seconds_to_reset
 from app.log import redact
 from app.protocol.json import JsonValue
 
@@ -24,7 +23,11 @@ _NO_PICTURES = re.compile(
     r"|required for image input|provide the mmproj",
     re.IGNORECASE,
 )
-_NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)|billing", re.IGNORECASE)
+_NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)", re.IGNORECASE)
+_ABOUT_MONEY = re.compile(r"billing", re.IGNORECASE)
+_OF_USE = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|weekly|monthly|plan", re.IGNORECASE)
+# What passes later than this is no matter of a few requests too many.
+_LONG_S = 900.0
 
 
 def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, key_help: str = "") -> Failure:
@@ -45,7 +48,10 @@ def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, ke
         return Failure(text, "no pictures", may_pass=False)
     if status == 401:  # the body is left out: providers quote a part of the key in it
         return Failure(f"{title} refused the key (401). {key_help}".strip(), "key refused", may_pass=False)
-    if status == 402 or (status == 429 and _NO_MONEY.search(said)):
+    wait = seconds_to_reset(headers, body) if status == 429 else retry_after(headers)
+    # A quota of minutes is told with a word about billing too, but then with its end.
+    is_unpaid = _NO_MONEY.search(said) or (wait is None and _ABOUT_MONEY.search(said))
+    if status == 402 or (status == 429 and is_unpaid):
         text = f"{title} says that the account has no credit left ({status}){quoted} Check its billing page."
         return Failure(text, "no credit left", may_pass=False)
     if status == 403:
@@ -54,16 +60,16 @@ def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, ke
         text = f"{title} does not know this model or address (404){quoted} Check the model's name and the API base."
         return Failure(text, "not found", may_pass=False)
     if status == 429:
-        return _rate_limit(title, headers, quoted)
+        return _limit(title, wait, quoted, said)
     if 300 <= status < 400:
         where = headers.get("Location", "another address")
         text = f"{title} answered with a redirect to {where} ({status}). Use that as the API base if you trust it."
         return Failure(text, "redirect", may_pass=False)
     if status >= 500:
         text = f"{title} had an error of its own ({status}){quoted} Try again later."
-        return Failure(text, f"server error {status}", status in _RETRIED, retry_after(headers))
+        return Failure(text, f"server error {status}", status in _RETRIED, wait)
     text = f"{title} refused the request ({status}){quoted}"
-    return Failure(text, f"refused ({status})", status in _RETRIED, retry_after(headers))
+    return Failure(text, f"refused ({status})", status in _RETRIED, wait)
 
 
 def told(body: bytes) -> str:
@@ -73,35 +79,17 @@ def told(body: bytes) -> str:
     return line if len(line) <= 300 else line[:299] + "…"
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds a provider asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as a date."""
-    millis, seconds = headers.get("retry-after-ms", ""), headers.get("Retry-After", "")
-    if (wait := _number(millis)) is not None:
-        return wait / 1000
-    if (wait := _number(seconds)) is not None:
-        return wait
-    try:
-        when = parsedate_to_datetime(seconds)
-    except ValueError:
-        return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - datetime.now(UTC)).total_seconds())
-
-
-def _rate_limit(title: str, headers: Mapping[str, str], quoted: str) -> Failure:
-    wait = retry_after(headers)
-    when = f"in {wait:.0f} s" if wait is not None else "in a minute"
+def _limit(title: str, wait: float | None, quoted: str, said: str) -> Failure:
+    of_use = (wait or 0.0) > _LONG_S or _OF_USE.search(said) is not None
+    when = f"in {_words(wait)}" if wait is not None else "in a minute"
     text = f"{title} limits how much can be asked (429){quoted} Try again {when}, or run fewer tasks at once."
-    return Failure(text, "rate limit", True, wait)
+    return Failure(text, "usage limit" if of_use else "rate limit", True, wait, is_limit=True)
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 <= value < 1e9 else None
+def _words(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def _message(body: bytes) -> str:

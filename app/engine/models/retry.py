@@ -1,15 +1,19 @@
-"""Retries: another attempt at a reply after failures that may pass, with back-off. What failed is told by attempts."""
+"""Retries: another attempt at a reply after failures that may pass, with back-off. What failed is told by attempts.
+
+Long waits are not made here, where they would end with the process: the reply says that it may be asked for later.
+"""
 
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage
-from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, Retry
+from app.engine.models.base import Later, ModelEvent, ModelRequest, ReplyEnd, Retry
 from app.engine.models.failure import ABORTED, Failed, Failure
 
 AttemptEvents: TypeAlias = AsyncGenerator[ModelEvent | Failed, None]
@@ -20,13 +24,13 @@ Attempt: TypeAlias = Callable[[ModelRequest, CancelSignal], AttemptEvents]
 class RetryPolicy:
     """Delays double from `first_delay_s` to `longest_delay_s`, each up to a quarter shorter or longer by chance.
 
-    A provider that names a wait is obeyed up to `longest_asked_s`; one that asks for more gets no further attempt.
+    A provider that names a wait is obeyed up to `longest_asked_s`; a longer one is the caller's.
     """
 
     attempts: int = 5
     first_delay_s: float = 0.5
     longest_delay_s: float = 30.0
-    longest_asked_s: float = 120.0
+    longest_asked_s: float = 10.0
 
     def delay(self, attempt: int, failure: Failure) -> float | None:
         """Seconds to wait after the failed `attempt` (from 1), None when it was the last."""
@@ -37,6 +41,13 @@ class RetryPolicy:
             return asked if asked <= self.longest_asked_s else None
         longest = min(self.first_delay_s * 2 ** (attempt - 1), self.longest_delay_s)
         return longest * random.uniform(0.75, 1.25)
+
+    def later(self, failure: Failure) -> Later | None:
+        """When to ask again for a reply that is given up here; None where that would not help."""
+        asked = failure.retry_after_s
+        if failure.may_pass and asked is not None and asked > self.longest_asked_s:
+            return Later(failure.short, datetime.now(UTC) + timedelta(seconds=asked))
+        return Later(failure.short) if failure.is_limit else None
 
 
 async def with_retries(
@@ -57,7 +68,7 @@ async def with_retries(
             return
         delay = policy.delay(number, failed.failure)
         if delay is None:
-            yield ReplyEnd(_failed_message(failed, number))
+            yield ReplyEnd(_failed_message(failed, number), policy.later(failed.failure))
             return
         yield Retry(number, policy.attempts, delay, failed.failure.short, failed.partial)
         if await _is_set_within(stop, delay):

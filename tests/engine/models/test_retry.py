@@ -1,12 +1,10 @@
 """How long to wait between attempts, as the policy and the provider say."""
 
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
-import pytest
-
+from app.engine.models.base import Later
 from app.engine.models.failure import Failure
-from app.engine.models.refusals import refusal, retry_after
+from app.engine.models.refusals import refusal
 from app.engine.models.retry import RetryPolicy
 
 PASSES = Failure("overloaded", "overloaded", may_pass=True)
@@ -26,33 +24,22 @@ def test_the_last_attempt_and_what_will_not_pass_have_no_delay() -> None:
     assert policy.delay(1, Failure("no", "no", may_pass=False)) is None
 
 
-def test_a_wait_the_provider_names_is_kept_but_not_for_hours() -> None:
+def test_a_short_wait_the_provider_names_is_kept_and_a_long_one_is_for_later() -> None:
     policy = RetryPolicy()
     assert policy.delay(1, Failure("slow", "slow", True, 7.0)) == 7.0
-    assert policy.delay(1, Failure("slow", "slow", True, 3600.0)) is None
+    hour = Failure("slow", "usage limit", True, 3600.0, is_limit=True)
+    assert policy.delay(1, hour) is None
+    later = policy.later(hour)
+    assert later is not None
+    assert later.at is not None
+    assert timedelta(seconds=3590) < later.at - datetime.now(UTC) <= timedelta(hours=1)
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"Retry-After": "7"}, 7),
-        ({"retry-after-ms": "1500", "Retry-After": "9"}, 1.5),
-        ({"Retry-After": format_datetime(datetime.now(UTC) - timedelta(hours=1), usegmt=True)}, 0),
-        ({"Retry-After": "soon"}, None),
-        ({"Retry-After": "-3"}, None),
-        ({"Retry-After": "nan"}, None),
-        ({}, None),
-    ],
-)
-def test_retry_after_is_read_as_seconds_or_as_a_date(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
-
-
-def test_a_date_to_come_is_waited_for() -> None:
-    later = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    wait = retry_after({"Retry-After": later})
-    assert wait is not None
-    assert 50 < wait <= 60
+def test_a_limit_passes_later_though_nobody_said_when_and_other_failures_do_not() -> None:
+    policy = RetryPolicy()
+    assert policy.later(Failure("slow", "rate limit", True, is_limit=True)) == Later("rate limit")
+    assert policy.later(PASSES) is None
+    assert policy.later(Failure("no", "no", may_pass=False, retry_after_s=3600.0)) is None
 
 
 def test_what_a_server_says_is_quoted_short_and_without_keys() -> None:
