@@ -18,7 +18,7 @@ from app.engine.agent.events import (
     TurnStart,
 )
 from app.engine.messages import ModelMessage, Text
-from app.engine.models.base import BlockDelta, Retry
+from app.engine.models.base import BlockDelta, Remark, Retry
 from app.engine.tools.base import ToolResult
 from app.protocol.json import JsonObject, JsonValue
 from tests.conformance.actions import act
@@ -119,6 +119,8 @@ def _update(event: MessageUpdate) -> JsonObject:
     source = event.event
     if isinstance(source, Retry):
         return {"type": "message_update", "kind": "retry"}
+    if isinstance(source, Remark):
+        return {"type": "message_update", "kind": "remark"}
     kind = f"{_KINDS[source.kind]}_{_PHASES[type(source).__name__]}"
     update: JsonObject = {"type": "message_update", "kind": kind, "content_index": source.content_index}
     return update | ({"delta": source.delta} if isinstance(source, BlockDelta) else {})

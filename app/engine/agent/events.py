@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.engine.messages import AssistantMessage, Message, ToolResultMessage
-from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, Retry
+from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, Remark, Retry
 from app.engine.tools.base import ToolResult
 from app.protocol.json import JsonObject
 
-StreamEvent: TypeAlias = BlockStart | BlockDelta | BlockEnd | Retry
+StreamEvent: TypeAlias = BlockStart | BlockDelta | BlockEnd | Retry | Remark
 
 
 @dataclass(frozen=True, slots=True)

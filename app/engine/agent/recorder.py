@@ -22,7 +22,7 @@ from app.engine.agent.streaming import StreamingReply
 from app.engine.agent.task_queue import TaskQueue
 from app.engine.broadcast import EventLog
 from app.engine.messages import AssistantMessage, Message, StopReason, Text, ToolResultMessage
-from app.engine.models.base import BlockDelta, ModelRequest, Retry
+from app.engine.models.base import BlockDelta, ModelRequest, Remark, Retry
 from app.engine.storage import tasks, turns
 from app.engine.storage.journal import Journal
 from app.protocol.blocks import NoticeBlock, NoticeKind
@@ -60,6 +60,7 @@ class Recorder:
         self._in_call = False
         self._leaves = False
         self._withholds = False
+        self._remarks: list[str] = []
 
     async def listen(self, event: AgentEvent) -> None:
         match event:
@@ -68,6 +69,8 @@ class Recorder:
             case MessageUpdate(event=Retry() as retry):
                 self._reply.restart()
                 self._live.say(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
+            case MessageUpdate(event=Remark(text=text)):
+                self._remarks.append(text)
             case MessageEnd(message=message):
                 self._message(message)
             case ToolExecutionUpdate():
@@ -107,6 +110,12 @@ class Recorder:
         if self._in_call:
             self._assistant(AssistantMessage(self._reply.content, "aborted", model=self._live.task.model))
 
+    def _say_remarks(self) -> None:
+        """After the reply they are about: before it they would stand between it and its siblings."""
+        for text in self._remarks:
+            self.notice("model", text)
+        self._remarks.clear()
+
     def _delta(self, delta: BlockDelta) -> None:
         if self._live.task.activity:
             self._live.say("")
@@ -117,6 +126,7 @@ class Recorder:
             self._skip -= 1
         elif isinstance(message, AssistantMessage):
             self._assistant(message)
+            self._say_remarks()
         elif isinstance(message, ToolResultMessage):
             self._result(message)
         else:

@@ -14,6 +14,7 @@ from app.engine.models.base import (
     BlockStart,
     ModelOptions,
     ModelRequest,
+    Remark,
     ReplyEnd,
     ReplyStart,
     Retry,
@@ -33,7 +34,7 @@ async def stream_reply(run: Run) -> AssistantMessage:
                         await run.emit(MessageUpdate(event.partial, event))
                 case ReplyStart(partial):
                     await _start(run, partial)
-                case Retry():
+                case Retry() | Remark():
                     await _start(run, event.partial)
                     await run.emit(MessageUpdate(event.partial, event))
                 case ReplyEnd(message):

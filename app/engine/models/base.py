@@ -84,6 +84,14 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """What the person should know of how this reply comes about, in a sentence; it comes before any content."""
+
+    text: str
+    partial: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
 class Later:
     """A limit of the provider stands in the way and passes by itself; `reason` is a few words for people.
 
@@ -105,7 +113,7 @@ class ReplyEnd:
     later: Later | None = None
 
 
-ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | ReplyEnd
+ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | Remark | ReplyEnd
 
 
 class ChatModel(Protocol):
