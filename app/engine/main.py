@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from app import log as logs
+from app.engine import arenas
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
 from app.engine.agent.claims import Claims
@@ -66,6 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=_port, default=0, help="the port to listen on; any free one by default")
     port: int = parser.parse_args(arguments).port
     paths = default_paths()
+    arenas.keep_one()
     try:
         paths.prepare()
         logs.configure(paths, "engine")
