@@ -106,11 +106,13 @@ class Later:
 class ReplyEnd:
     """The last event. A failed or aborted reply is a message too: stop reason error or aborted, `error` set.
 
-    `later` says that the same request may be made again, in a time longer than a model waits for.
+    `later` says that the same request may be made again, in a time longer than a model waits for; `is_too_long` that
+    a shorter one may be.
     """
 
     message: AssistantMessage
     later: Later | None = None
+    is_too_long: bool = False
 
 
 ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | Remark | ReplyEnd

@@ -12,7 +12,7 @@ class Failure:
     """`text` says what happened and what to do; `short` is the same in a few words, for "retrying in 3 s: …".
 
     `may_pass` says that another attempt may help; `retry_after_s` is the wait the provider asked for. A limit
-    (`is_limit`) passes with time alone.
+    (`is_limit`) passes with time alone. `is_too_long` is about what was sent: the model cannot read as much.
     """
 
     text: str
@@ -20,6 +20,7 @@ class Failure:
     may_pass: bool
     retry_after_s: float | None = None
     is_limit: bool = False
+    is_too_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, ke
             f"The conversation is longer than this model can read{quoted} "
             "Start a new conversation, or choose a model with a larger context window."
         )
-        return Failure(text, "conversation too long", may_pass=False)
+        return Failure(text, "conversation too long", may_pass=False, is_too_long=True)
     if status < 600 and _NO_PICTURES.search(said):
         text = (
             f"This model of {title} does not take pictures{quoted} "
