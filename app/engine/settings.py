@@ -28,6 +28,22 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     default_api_base: Annotated[
         str, _about("Default base URL", "Base URL for `openai_compatible/…` models; empty for none.")
     ] = ""
+    fallback_models: Annotated[
+        str,
+        _about("Fallback models", "Model ids, with commas between: asked in turn when a model's provider fails."),
+    ] = ""
+    own_models: Annotated[
+        str,
+        _about(
+            "Own models",
+            "Models the lists do not know, one a line: id, context tokens, dollars for a million tokens in and out, "
+            "then what it can: `ollama/qwen3 40960 0 0 tools images thinking`. A - stands for what is not known.",
+        ),
+    ] = ""
+    proxy_url: Annotated[
+        str,
+        _about("Shared models", "Address of the machine that shares its models for `proxy/…`; empty for none."),
+    ] = ""
     thinking_level: Annotated[
         ThinkingLevel,
         _about("Thinking level", "How long models think that can: off, minimal, low, medium, high, xhigh."),
@@ -55,6 +71,22 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         int,
         msgspec.Meta(ge=0, le=1_000_000_000_000),
         _about("Tokens of a day", "Tokens of all tasks in a day before they ask to go on; 0 for no limit."),
+    ] = 0
+    summarise_at: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=0.95),
+        _about(
+            "Summarise at",
+            "Share of what a model can read at which the older part of a conversation is summarised: 0.8 is four "
+            "fifths; 0 to never summarise.",
+        ),
+    ] = 0.8
+    context_tokens: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=1_000_000_000),
+        _about(
+            "Context of other models", "Tokens that a model can read of which that is not known, such as a local one."
+        ),
     ] = 0
     seconds_between_calls: Annotated[
         float, msgspec.Meta(ge=0), _about("Pause between calls", "Least time between two model calls of a task.")

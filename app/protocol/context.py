@@ -4,7 +4,7 @@ from typing import Literal
 
 from app.protocol.struct import Wire
 
-ContextPart = Literal["system", "tools", "history", "results", "memory"]
+ContextPart = Literal["system", "tools", "summary", "kept", "history", "results", "memory"]
 
 
 class ContextExplainParams(Wire, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from app.engine.agent.reach import SummaryMessage
 from app.engine.messages import Image, ModelMessage, Text, Thinking, ToolCall, ToolResultMessage
 from app.engine.models.base import ModelRequest, ToolDefinition
 from app.engine.storage.turns import PartSize
@@ -17,13 +18,17 @@ _encoder = msgspec.json.Encoder()
 
 def sizes_of(request: ModelRequest) -> tuple[PartSize, ...]:
     """The parts of a request that are not empty."""
-    results = [message for message in request.messages if isinstance(message, ToolResultMessage)]
-    spoken = [message for message in request.messages if not isinstance(message, ToolResultMessage)]
+    first = request.messages[0] if request.messages else None
+    summary = (first,) if isinstance(first, SummaryMessage) else ()
+    after = len(summary) + (first.kept if isinstance(first, SummaryMessage) else 0)
+    said = request.messages[after:]
     parts = (
         PartSize("system", len(request.system_prompt), 1),
         _part("tools", map(_definition, request.tools)),
-        _part("history", map(_message, spoken)),
-        _part("results", map(_message, results)),
+        _part("summary", map(characters_of, summary)),
+        _part("kept", map(characters_of, request.messages[len(summary) : after])),
+        _part("history", (characters_of(one) for one in said if not isinstance(one, ToolResultMessage))),
+        _part("results", (characters_of(one) for one in said if isinstance(one, ToolResultMessage))),
     )
     return tuple(part for part in parts if part.characters)
 
@@ -37,7 +42,7 @@ def _definition(tool: ToolDefinition) -> int:
     return len(tool.name) + len(tool.description) + len(_encoder.encode(tool.parameters))
 
 
-def _message(message: ModelMessage) -> int:
+def characters_of(message: ModelMessage) -> int:
     return sum(map(_block, message.content))
 
 

@@ -63,6 +63,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             paths,
             Day(log, database.usage, settings),
             lambda _: has_price,
+            lambda _: None,
             lambda tools: _recorded(tools, stage),
         )
         person = RecordedPerson(record, stage, desk)

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, case, select
 
 from app.engine.storage.encoding import from_json, to_json, to_text
 from app.engine.storage.reader import Reader
-from app.engine.storage.tables import turns
+from app.engine.storage.tables import tasks, turns
 from app.engine.storage.upsert import Upsert
 from app.engine.storage.write import Write
 from app.protocol.context import ContextPart
@@ -51,6 +51,18 @@ _SENT = select(turns.c.turn, turns.c.model, turns.c.input_tokens, turns.c.contex
 _ONE_SENT = _SENT.where(turns.c.turn == bindparam("turn"))
 # A turn that failed or is under way was not counted: the newest one that was comes first.
 _NEWEST_SENT = _SENT.order_by(case((turns.c.input_tokens > 0, 0), else_=1), turns.c.turn.desc()).limit(1)
+_COUNTED = (
+    select(turns.c.input_tokens, turns.c.context)
+    .join_from(tasks, turns, turns.c.task_id == tasks.c.id)
+    .where(
+        tasks.c.conversation_id == bindparam("conversation_id"),
+        turns.c.model == bindparam("model"),
+        turns.c.input_tokens > 0,
+        turns.c.context.is_not(None),
+    )
+    .order_by(tasks.c.started_at.desc(), turns.c.turn.desc())
+    .limit(1)
+)
 _USED = tuple(turns.c[name] for name in Usage.__struct_fields__)
 _USAGES = select(*_USED).where(turns.c.task_id == bindparam("task_id"), turns.c.input_tokens.is_not(None))
 _STARTED = (
@@ -150,6 +162,14 @@ class TurnStore:
         row = rows[0]
         parts = from_json(row.context, tuple[PartSize, ...]) if row.context else ()
         return SentTurn(row.turn, row.model, row.input_tokens, parts)
+
+    async def counted(self, conversation_id: str, model: str) -> tuple[int, int]:
+        """Of the newest request of a conversation to a model that was counted: its characters and its tokens, or 0."""
+        rows = await self._reader.rows(_COUNTED, {"conversation_id": conversation_id, "model": model})
+        if not rows:
+            return 0, 0
+        parts = from_json(rows[0].context, tuple[PartSize, ...])
+        return sum(part.characters for part in parts), rows[0].input_tokens
 
     async def usages(self, task_id: str) -> tuple[Usage, ...]:
         """What each finished model call took."""

@@ -16,6 +16,8 @@ _HOW_OLD = "The provider counted the whole. What it was made of was not noted."
 _NAMES: dict[ContextPart, tuple[str, str, str]] = {
     "system": ("Instructions", "", "muted"),
     "tools": ("Tools", "tool", "syntax_keyword"),
+    "summary": ("Summary", "", "focus"),
+    "kept": ("Kept messages", "message", "link"),
     "history": ("Messages", "message", "accent"),
     "results": ("Results of tools", "result", "done_mark"),
     "memory": ("Memory", "text", "waiting_mark"),

@@ -3,6 +3,7 @@
 from datetime import date
 
 from app.engine.errors import InvalidParams, NotFound
+from app.engine.models.windows import window_of
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import Session
@@ -40,7 +41,7 @@ async def explain(services: Services, session: Session, params: ContextExplainPa
         turn=sent.turn if sent else 0,
         model=model,
         used_tokens=used,
-        window_tokens=services.models.context_tokens(model),
+        window_tokens=window_of(model, services.models, services.settings),
         shares=shares(sent.parts, used) if sent and used else (),
     )
 

@@ -1,0 +1,202 @@
+"""Keeps what a task sends within what its model can read: a warning, then a summary, then the oldest left out.
+
+The tree is never rewritten: a summary is a node of its own, and what is left out is left out of requests alone.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from app.engine.agent.branch import Branch
+from app.engine.agent.measure import Measure
+from app.engine.agent.pictures import with_pictures
+from app.engine.agent.reach import Hearing, Reach, reach_of
+from app.engine.agent.recorder import Recorder
+from app.engine.agent.sent import sizes_of
+from app.engine.agent.summaries import Failed, Summaries
+from app.engine.agent.summary import length_of, older_of
+from app.engine.cancel import CancelSignal
+from app.engine.errors import EngineError, IllegalMove
+from app.engine.messages import ModelMessage
+from app.engine.models.base import ModelRequest, ReplyEnd
+from app.engine.storage.database import Database
+
+# A warning comes this much of the window before the summary.
+_WARNED_BEFORE = 0.1
+# Of the window: what stays word for word, the least that a summary is worth its cost for, and where it counts as full.
+_NEWEST, _WORTH, _FULL = 0.25, 0.125, 0.95
+# What is left once the oldest were left out: not at every turn anew, which would void the provider's cache each time.
+_AFTER_LEAVING_OUT = 0.5
+# Estimates can be wrong by half: only what cannot be right is refused here, the rest by who can count.
+_CANNOT_FIT = 2.0
+# A provider that refused a request as too long can read this much of it, at a guess.
+_LEARNT = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a room is told: a model's window by its id, at which share of it to summarise (0: never), how to read."""
+
+    window_of: Callable[[str], int | None]
+    share: float
+    heard: Hearing
+
+
+class Room:
+    """Of one task. `tell` puts a warning into the conversation."""
+
+    def __init__(
+        self,
+        branch: Branch,
+        recorder: Recorder,
+        summaries: Summaries,
+        database: Database,
+        known: Known,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._branch = branch
+        self._recorder = recorder
+        self._summaries = summaries
+        self._database = database
+        self._known = known
+        self._tell = tell
+        self._measure: Measure | None = None
+        self._learnt: int | None = None
+        self._is_refused = False
+        self._before = 0
+        self._tries = True
+        self._left_out: frozenset[str] = frozenset()
+        self._replaced = 0
+        self._instead: tuple[ModelMessage, ...] = ()
+
+    async def fit(self, whole: ModelRequest, cancel: CancelSignal) -> ModelRequest:
+        """The request as it is to be sent. `EngineError` where nothing that may be left out makes it fit."""
+        if self._measure is None:
+            self._measure = await self._counted(whole.model)
+            self._before = self._measure.tokens
+        self._is_refused = False
+        request, window = self._current(whole), self._window(whole.model)
+        if window is None:
+            return request
+        tokens = self._tokens(request)
+        if tokens >= (self._known.share or _FULL) * window:
+            request = await self._smaller(whole, window, cancel)
+        elif self._before < (self._known.share - _WARNED_BEFORE) * window <= tokens:
+            share = f"{tokens / window:.0%}".replace("%", " %")
+            self._tell(f"About {share} of what the model can read is used; soon the older part will be summarised.")
+        self._before = self._tokens(request)
+        return request
+
+    async def after(
+        self, whole: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
+    ) -> ModelRequest | None:
+        """Learn from how a call ended; a shorter request where the provider refused this one as too long."""
+        assert self._measure is not None, "it was fitted"
+        counted = end.message.usage.input_tokens
+        if counted:
+            self._measure = Measure(_characters(sent), counted)
+            self._before = counted
+        if not end.is_too_long or self._is_refused or cancel.is_set:
+            return None
+        self._is_refused = True
+        self._recorder.refused(end.message)
+        shorter = await self._smaller(whole, self._learn(sent), cancel)
+        return shorter if _characters(shorter) < _characters(sent) else None
+
+    def _learn(self, refused: ModelRequest) -> int:
+        """What the model can read after all: less than this, or what it reads was estimated too low."""
+        window = self._window(refused.model)
+        if window is not None and self._measure == Measure():
+            self._measure = Measure(_characters(refused), window)
+            return window
+        self._learnt = round(_LEARNT * min(self._tokens(refused), window or self._tokens(refused)))
+        return self._learnt
+
+    async def summarise(self, request: ModelRequest, cancel: CancelSignal) -> None:
+        """By hand. `IllegalMove` where there is nothing to summarise, `EngineError` where none could be made."""
+        measure = await self._counted(request.model)
+        reach = await self._reach()
+        older = older_of(reach, round(_NEWEST * length_of(reach.rest)))
+        if not older.nodes:
+            raise IllegalMove("There is nothing to summarise yet.")
+        made = await self._summaries.make(older, request, self._window(request.model), measure, cancel)
+        if isinstance(made, Failed) and not cancel.is_set:
+            raise EngineError(f"No summary was made. {made.why}")
+
+    async def _smaller(self, whole: ModelRequest, window: int, cancel: CancelSignal) -> ModelRequest:
+        reach = await self._reach()
+        if self._tries and self._known.share and await self._summarise(reach, whole, window, cancel):
+            reach = await self._reach()
+            await self._take(reach, whole)
+        request = self._current(whole)
+        if cancel.is_set or self._tokens(request) < _FULL * window:
+            return request
+        request = await self._without_oldest(reach, whole, window)
+        tokens = self._tokens(request)
+        if tokens > _CANNOT_FIT * window:
+            raise EngineError(
+                f"What has to be sent has about {tokens:,} tokens, and {whole.model} reads {window:,}. "
+                "Nothing more can be left out: choose a model that reads more, or send a shorter message."
+            )
+        return request
+
+    async def _summarise(self, reach: Reach, whole: ModelRequest, window: int, cancel: CancelSignal) -> bool:
+        """True when there is a new summary. One that fails is not tried again by this task."""
+        assert self._measure is not None, "it was fitted"
+        room = min(self._measure.characters_of(_NEWEST * window), round(_NEWEST * length_of(reach.rest)))
+        older = older_of(reach, room)
+        if not older.nodes or length_of(older.nodes) < self._measure.characters_of(_WORTH * window):
+            return False
+        made = await self._summaries.make(older, whole, window, self._measure, cancel)
+        if not isinstance(made, Failed):
+            return True
+        self._tries = made.passes
+        if not cancel.is_set:
+            self._tell(f"The older part could not be summarised: {made.why}")
+        return False
+
+    async def _without_oldest(self, reach: Reach, whole: ModelRequest, window: int) -> ModelRequest:
+        assert self._measure is not None, "it was fitted"
+        about = reach.without(frozenset(node.id for node in reach.rest))
+        fixed = _characters(replace(whole, messages=about.messages(self._known.heard)))
+        room = self._measure.characters_of(_AFTER_LEAVING_OUT * window) - fixed
+        older = older_of(reach, max(0, room)).nodes
+        left_out = frozenset(node.id for node in older)
+        if left_out - self._left_out:
+            self._left_out = left_out
+            count = sum(node.role != "system" for node in older)
+            entries = "1 entry is" if count == 1 else f"{count} entries are"
+            self._tell(f"The oldest {entries} left out of what the model reads, because it is full.")
+        await self._take(reach.without(left_out), whole)
+        return self._current(whole)
+
+    async def _counted(self, model: str) -> Measure:
+        return Measure(*await self._database.turns.counted(self._branch.position.conversation_id, model))
+
+    async def _reach(self) -> Reach:
+        """Of the branch as it is on record now."""
+        await self._branch.save()
+        at = self._branch.position
+        assert at.node_id is not None, "a request follows something"
+        path = await self._database.nodes.path(at.node_id)
+        conversation = await self._database.conversations.get(at.conversation_id)
+        return await asyncio.to_thread(reach_of, path, conversation.kept if conversation is not None else ())
+
+    async def _take(self, reach: Reach, whole: ModelRequest) -> None:
+        """From now on send this in place of what the whole request holds."""
+        self._instead = tuple(await with_pictures(reach.messages(self._known.heard)))
+        self._replaced = len(whole.messages)
+
+    def _current(self, whole: ModelRequest) -> ModelRequest:
+        return replace(whole, messages=(*self._instead, *whole.messages[self._replaced :]))
+
+    def _tokens(self, request: ModelRequest) -> int:
+        assert self._measure is not None, "it was fitted"
+        return self._measure.tokens_of(_characters(request))
+
+    def _window(self, model: str) -> int | None:
+        return self._learnt or self._known.window_of(model)
+
+
+def _characters(request: ModelRequest) -> int:
+    return sum(part.characters for part in sizes_of(request))

@@ -1,0 +1,103 @@
+"""Makes a summary: a call of the task's own model, on record and counted like a turn, and a node that keeps it."""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from app.engine.agent.branch import Branch
+from app.engine.agent.live import LiveTask
+from app.engine.agent.measure import Measure
+from app.engine.agent.reach import Hearing
+from app.engine.agent.recorder import Recorder
+from app.engine.agent.summary import Older, request_for
+from app.engine.cancel import CancelSignal
+from app.engine.messages import AssistantMessage
+from app.engine.models.base import ChatModel, ModelOptions, ModelRequest, ReplyEnd
+from app.protocol.blocks import SummaryBlock
+
+_TRIES = 2
+_MOST_WORDS = 1_500
+_FEWEST_WORDS = 100
+# The record may fill this much of the window; the rest is for the summary and for what was estimated too low.
+_SHARE = 0.6
+# Where the window is not known.
+_MOST_CHARACTERS = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """`passes` says that a later try may do better: a limit of the provider, say."""
+
+    why: str
+    passes: bool = False
+
+
+class Summaries:
+    """Of one task. `heard` is how its agent hears the entries of a branch."""
+
+    def __init__(self, live: LiveTask, branch: Branch, recorder: Recorder, model: ChatModel, heard: Hearing) -> None:
+        self._live = live
+        self._branch = branch
+        self._recorder = recorder
+        self._model = model
+        self._heard = heard
+
+    async def make(
+        self, older: Older, request: ModelRequest, window: int | None, measure: Measure, cancel: CancelSignal
+    ) -> SummaryBlock | Failed:
+        """The summary, committed as a node, or what is wrong with the last of two tries.
+
+        `request` is the one that has to become shorter: model and key are taken from it.
+        """
+        room = _MOST_CHARACTERS if window is None else measure.characters_of(window * _SHARE)
+        words = min(_MOST_WORDS, max(_FEWEST_WORDS, (window or 1_000_000) // 40))
+        options = ModelOptions(api_key=request.options.api_key)
+        earlier = older.earlier.text if older.earlier is not None else ""
+        nodes = self._heard(older.nodes)
+        tries = _TRIES
+        while True:
+            tries -= 1
+            asked = await asyncio.to_thread(request_for, request.model, options, earlier, nodes, room, words)
+            end = await self._ask(asked, cancel)
+            failed = _wrong(end, older.characters)
+            if failed is None:
+                return await self._keep(end.message, older, measure)
+            self._recorder.summarised(end.message, None)
+            if not tries or cancel.is_set or failed.passes:
+                return failed
+            room, words = room // 2, words // 2
+
+    async def _ask(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
+        self._recorder.turn_started(request)
+        self._live.say("summarising what came before")
+        await self._branch.save()
+        async with aclosing(self._model.stream(request, cancel)) as events:
+            async for event in events:
+                if isinstance(event, ReplyEnd):
+                    return event
+        return ReplyEnd(AssistantMessage(stop_reason="error", error="The model's stream ended without an end."))
+
+    async def _keep(self, message: AssistantMessage, older: Older, measure: Measure) -> SummaryBlock:
+        said = message.text.strip()
+        earlier = older.earlier.nodes if older.earlier is not None else 0
+        block = SummaryBlock(
+            text=said,
+            until_id=older.nodes[-1].id,
+            nodes=earlier + sum(node.role != "system" for node in older.nodes),
+            tokens_before=measure.tokens_of(older.characters),
+            tokens_after=measure.tokens_of(len(said)),
+        )
+        self._recorder.summarised(message, block)
+        await self._branch.save()
+        return block
+
+
+def _wrong(end: ReplyEnd, characters: int) -> Failed | None:
+    message = end.message
+    if message.stop_reason in ("error", "aborted"):
+        return Failed(message.error or "The call failed.", passes=end.later is not None)
+    if not message.text.strip():
+        return Failed("The model gave no text.")
+    if message.stop_reason == "length":
+        return Failed("The model did not come to its end.")
+    return Failed("It is not much shorter.") if len(message.text) > characters // 2 else None
