@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from app.client.errors import ConnectionLost, LaunchError, NoEngine
@@ -17,21 +16,15 @@ from app.client.launch import connect, read_endpoint
 from app.paths import Paths
 from app.protocol.engine import EmptyParams, EngineShutdownParams
 from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS
+from tests.support.engine_home import engine_home
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Generator[Paths]:
-    """A data directory whose engine, if one was started, is gone after the test."""
-    paths = Paths(tmp_path / "home")
-    yield paths
-    try:
-        engine = psutil.Process(read_endpoint(paths).pid)
-    except (NoEngine, psutil.NoSuchProcess):
-        return
-    engine.kill()
-    engine.wait(10)
+    with engine_home(tmp_path / "home") as paths:
+        yield paths
 
 
 async def until(condition: Callable[[], bool]) -> None:

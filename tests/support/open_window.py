@@ -60,6 +60,12 @@ class OpenWindow:
         assert button is not None
         QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
+    async def begin(self, text: str) -> None:
+        """Say this once the engine is there."""
+        await self.until(lambda: self.stores.session.state == "ready")
+        self.type(text)
+        self.enter()
+
     def type(self, text: str) -> None:
         """Into the composer in front."""
         QTest.keyClicks(self.front.composer.field, text)

@@ -5,27 +5,19 @@ import signal
 from collections.abc import Generator
 from pathlib import Path
 
-import psutil
 import pytest
 
-from app.client.errors import NoEngine
 from app.client.launch import connect, read_endpoint
 from app.paths import Paths
 from app.window.stores.stores import make_stores
+from tests.support.engine_home import engine_home
 from tests.support.processes import until
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Generator[Paths]:
-    """A data directory whose engine is gone after the test."""
-    paths = Paths(tmp_path / "home")
-    yield paths
-    try:
-        engine = psutil.Process(read_endpoint(paths).pid)
-    except (NoEngine, psutil.NoSuchProcess):
-        return
-    engine.kill()
-    engine.wait(10)
+    with engine_home(tmp_path / "home") as paths:
+        yield paths
 
 
 async def test_an_engine_that_was_killed_is_started_again(paths: Paths) -> None:

@@ -1,7 +1,5 @@
 """Behaviours 121 to 123: Esc in every place of the window, and the search in a conversation with branches."""
 
-import os
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -14,19 +12,7 @@ from app.window.views.tree_panel import TreePanelView
 from tests.support.errand import Errand
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.open_window import OpenWindow, open_window
-
-
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in tuple(os.environ):
-        if name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-
-
-def speak_to(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+from tests.support.speaking import speak_to
 
 
 def key(person: OpenWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
@@ -37,12 +23,6 @@ def key(person: OpenWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.Key
 def escape(person: OpenWindow, place: QWidget) -> None:
     place.setFocus()
     key(person, Qt.Key.Key_Escape)
-
-
-async def begin(person: OpenWindow, text: str) -> None:
-    await person.until(lambda: person.stores.session.state == "ready")
-    person.type(text)
-    person.enter()
 
 
 def stops(person: OpenWindow) -> bool:
@@ -56,7 +36,7 @@ async def test_121_esc_closes_what_is_nearest_and_stops_the_task_only_in_the_con
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            await begin(person, "write a book")
+            await person.begin("write a book")
             await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
             sidebar, composer = person.window.sidebar, person.front.composer
             QTest.keyClicks(sidebar.search, "book")
@@ -83,7 +63,7 @@ async def test_122_esc_in_a_reason_for_denying_closes_it_and_then_stops(
     async with ModelServer(replies=[Reply(calls=(Call("shell", {"command": "touch later"}),))]) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            await begin(person, "touch it")
+            await person.begin("touch it")
             await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
             await person.press("Deny and say why …")
             (card,) = person.front.findChildren(AskBlock)
@@ -109,7 +89,7 @@ async def test_123_a_search_steps_through_its_hits_and_goes_to_the_one_in_anothe
                 done = person.rows and isinstance(person.rows[-1], EndRow)
                 return [row.markdown for row in person.rows if isinstance(row, TextRow)] if done else []
 
-            await begin(person, "name an animal")
+            await person.begin("name an animal")
             await person.until(lambda: replies() == ["A walrus, and a walrus."])
             person.window.on_action("find")
             (bar,) = person.front.findChildren(FindBar)

@@ -1,6 +1,5 @@
 """Behaviour 125: two windows on one engine stay the same, whoever of them acts."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,8 @@ from app.window.stores.task_options import TaskOptions
 from tests.support.errand import Errand
 from tests.support.model_server import ModelServer, Reply
 from tests.support.open_window import OpenWindow, open_window
+from tests.support.speaking import speak_to
 from tests.support.task_replies import shell
-
-
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in tuple(os.environ):
-        if name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
 
 
 def words(person: OpenWindow) -> list[str]:
@@ -31,8 +23,7 @@ async def test_125_what_is_done_in_one_window_is_seen_in_the_other(
 ) -> None:
     replies = [shell("touch made"), Reply(text="It is made."), Reply(text="It was made.")]
     async with ModelServer(replies=replies) as server:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as one, open_window(qapp, own_errand.home) as other:
             one.front.foot.choose(TaskOptions(workspace=str(workspace)))
             for person in (one, other):

@@ -26,17 +26,10 @@ from tests.support.processes import file_appears, is_alive, until
 from tests.support.screen import screen
 from tests.support.session_bus import session_bus
 from tests.support.shortcut_portal import ShortcutPortal
+from tests.support.speaking import speak_to
 from tests.support.task_replies import DONE, shell
 from tests.support.tray_host import TrayHost
 from tests.support.workings import statuses
-
-
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in tuple(os.environ):
-        if name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
 
 
 @pytest.fixture
@@ -45,8 +38,7 @@ async def model(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[ModelServer]:
         return shell("touch made") if turn == 0 else DONE
 
     async with ModelServer(answer=lambda request: answer(request.turn)) as server:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        speak_to(monkeypatch, server)
         yield server
 
 

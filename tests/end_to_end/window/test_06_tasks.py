@@ -1,8 +1,6 @@
 """Behaviours 60 to 70 and 72 to 74: the window with a real engine, from its first run on."""
 
-import os
 import signal
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,30 +18,12 @@ from tests.support.errand import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.open_window import OpenWindow, open_window
 from tests.support.processes import file_appears, running
-
-
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in tuple(os.environ):
-        if name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-
-
-@pytest.fixture
-async def person(qapp: QApplication, own_errand: Errand) -> AsyncGenerator[OpenWindow]:
-    async with open_window(qapp, own_errand.home) as opened:
-        yield opened
+from tests.support.speaking import speak_to
 
 
 def ended(person: OpenWindow) -> list[Task]:
     tasks = map(person.stores.tasks.of_conversation, person.window.pages.open_ids)
     return [task for task in tasks if task is not None and task.ended_at is not None]
-
-
-def speak_to(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
 
 
 async def test_60_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_the_window(
@@ -74,9 +54,7 @@ async def test_61_a_task_is_stopped_while_the_model_answers(
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            await person.until(lambda: person.stores.session.state == "ready")
-            person.type("write a book")
-            person.enter()
+            await person.begin("write a book")
             await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
             assert person.front.composer.mode == "stop"
             await person.press("Stop", person.front.composer)
@@ -94,9 +72,7 @@ async def test_62_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
             person.front.foot.choose(TaskOptions(workspace=str(workspace)))
-            await person.until(lambda: person.stores.session.state == "ready")
-            person.type("wait for me")
-            person.enter()
+            await person.begin("wait for me")
             await person.press("Allow once")
             await person.until((workspace / "ready").exists)
             person.window.on_action("stop")
@@ -112,9 +88,7 @@ async def test_63_what_is_written_while_a_task_works_steers_it(
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
             person.front.foot.choose(TaskOptions(workspace=str(workspace)))
-            await person.until(lambda: person.stores.session.state == "ready")
-            person.type("find a way")
-            person.enter()
+            await person.begin("find a way")
             await person.until(lambda: bool(person.stores.asks.waiting()))
             person.type("take the short one")
             assert person.front.composer.mode == "steer"
@@ -148,9 +122,7 @@ async def test_65_an_engine_that_is_killed_comes_back_and_its_task_is_resumed(
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2), Reply(text="The end.")]) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            await person.until(lambda: person.stores.session.state == "ready")
-            person.type("write a book")
-            person.enter()
+            await person.begin("write a book")
             await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
             killed = own_errand.engine_pid()
             own_errand.kill_engine()
@@ -258,9 +230,7 @@ async def test_73_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
             person.front.foot.choose(TaskOptions(workspace=str(workspace)))
-            await person.until(lambda: person.stores.session.state == "ready")
-            person.type("make it")
-            person.enter()
+            await person.begin("make it")
             await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
             person.type("half a thought")
             person.front.transcript.to_start()

@@ -1,22 +1,12 @@
 """Behaviours 75 and 76: conversations are pinned, archived and found by title; what waits is settled in the list."""
 
-from collections.abc import AsyncGenerator
-
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QLineEdit
 
 from app.window.views.entry import HEADING
 from app.window.views.listing_view import ListingView
-from tests.support.errand import Errand
-from tests.support.open_window import OpenWindow, open_window
-
-
-@pytest.fixture
-async def person(qapp: QApplication, own_errand: Errand) -> AsyncGenerator[OpenWindow]:
-    async with open_window(qapp, own_errand.home) as opened:
-        yield opened
+from tests.support.open_window import OpenWindow
 
 
 def shown(view: ListingView) -> list[str]:

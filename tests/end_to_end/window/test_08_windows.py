@@ -1,8 +1,5 @@
 """Behaviours 75 to 77: windows of their own and the palette, with a real engine."""
 
-import os
-from collections.abc import AsyncGenerator
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -14,20 +11,7 @@ from app.window.views.settings.dialog import SettingsDialog
 from tests.support.errand import Errand
 from tests.support.model_server import ModelServer, Reply
 from tests.support.open_window import OpenWindow, open_window
-
-
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in tuple(os.environ):
-        if name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-
-
-@pytest.fixture
-async def person(qapp: QApplication, own_errand: Errand) -> AsyncGenerator[OpenWindow]:
-    async with open_window(qapp, own_errand.home) as opened:
-        yield opened
+from tests.support.speaking import speak_to
 
 
 def palette(person: OpenWindow, text: str) -> PickerDialog:
@@ -52,12 +36,9 @@ async def test_75_a_task_is_stopped_by_keys_in_a_window_of_its_own_that_comes_ba
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as first:
-            await first.until(lambda: first.stores.session.state == "ready")
-            first.type("write a book")
-            first.enter()
+            await first.begin("write a book")
             await first.until(lambda: any(isinstance(row, TextRow) for row in first.rows))
             first.window.on_action("own_window")
             (own,) = first.window.desk.windows

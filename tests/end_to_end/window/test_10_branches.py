@@ -1,7 +1,5 @@
 """Behaviours 110 to 112: in the window with a real engine a message is edited, a reply tried again, a branch kept."""
 
-import os
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -13,19 +11,7 @@ from app.window.rows import EndRow, ForkRow, OpenEndRow, TextRow, UserRow
 from tests.support.errand import Errand
 from tests.support.model_server import ModelServer, Reply
 from tests.support.open_window import OpenWindow, open_window
-
-
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in tuple(os.environ):
-        if name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-
-
-def speak_to(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+from tests.support.speaking import speak_to
 
 
 def said(person: OpenWindow) -> list[str]:
@@ -64,9 +50,7 @@ async def test_110_up_edits_the_last_message_and_the_switch_goes_between_its_ver
     async with ModelServer(replies=[Reply(text="A poem."), Reply(text="An ode.")]) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            await person.until(lambda: person.stores.session.state == "ready")
-            person.type("write a poem")
-            person.enter()
+            await person.begin("write a poem")
             await until_said(person, "write a poem", "A poem.")
             QTest.keyClick(person.front.composer.field, Qt.Key.Key_Up)
             await person.until(lambda: field_of(person) is not None)
@@ -95,9 +79,7 @@ async def test_111_a_reply_that_broke_off_is_tried_again_beside_it(
     ) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            await person.until(lambda: person.stores.session.state == "ready")
-            person.type("write a poem")
-            person.enter()
+            await person.begin("write a poem")
             await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
             await person.press("Stop", person.front.composer)
             await person.press("Retry", person.front.transcript)
@@ -122,9 +104,7 @@ async def test_112_esc_in_the_edited_message_leaves_it_and_stops_no_task(
     async with ModelServer(replies=[Reply(text="A long poem", stall_after=2)]) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            await person.until(lambda: person.stores.session.state == "ready")
-            person.type("write a poem")
-            person.enter()
+            await person.begin("write a poem")
             await person.until(lambda: any(isinstance(row, TextRow) for row in person.rows))
             await person.press("Edit message")
             await person.until(lambda: field_of(person) is not None)

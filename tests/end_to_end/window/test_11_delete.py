@@ -1,21 +1,10 @@
 """Deleting for good in a real window with a real engine: asked first, gone with its tab, refused while a task runs."""
 
-from collections.abc import AsyncGenerator
-
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from app.window.views.delete_dialog import DeleteDialog
-from tests.support.errand import Errand
-from tests.support.open_window import OpenWindow, open_window
-
-
-@pytest.fixture
-async def person(qapp: QApplication, own_errand: Errand) -> AsyncGenerator[OpenWindow]:
-    async with open_window(qapp, own_errand.home) as opened:
-        yield opened
+from tests.support.open_window import OpenWindow
 
 
 async def ask_to_delete(person: OpenWindow, conversation_id: str, rows: int) -> DeleteDialog:

@@ -1,0 +1,24 @@
+"""What the behaviours of the window share: no keys but those a test gives, and a window on an engine of its own."""
+
+import os
+from collections.abc import AsyncGenerator
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from tests.support.errand import Errand
+from tests.support.open_window import OpenWindow, open_window
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in tuple(os.environ):
+        if name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+
+
+@pytest.fixture
+async def person(qapp: QApplication, own_errand: Errand) -> AsyncGenerator[OpenWindow]:
+    async with open_window(qapp, own_errand.home) as opened:
+        yield opened
