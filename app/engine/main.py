@@ -32,6 +32,7 @@ from app.engine.data.remover import Remover
 from app.engine.descriptors import Descriptors
 from app.engine.errors import EngineError
 from app.engine.ids import new_id
+from app.engine.models.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
 from app.engine.secrets import KeyStore
@@ -52,6 +53,8 @@ from app.protocol.endpoint import Endpoint
 from app.protocol.engine import PROTOCOL_VERSION
 
 _logger = logging.getLogger(__name__)
+
+_RETRY = RetryPolicy()
 
 # A client that comes back after this long and sends a command again has it done again.
 _REMEMBERED = timedelta(days=7)
@@ -127,7 +130,9 @@ def _leave(paths: Paths) -> None:
     os._exit(1)
 
 
-async def open_services(paths: Paths, shutdown: Callable[[], None], stack: AsyncExitStack) -> Services:
+async def open_services(
+    paths: Paths, shutdown: Callable[[], None], stack: AsyncExitStack, retry: RetryPolicy = _RETRY
+) -> Services:
     """Join the parts of an engine on a data directory; `stack` ends them. All but lock, signals and socket."""
     settings = Settings(paths.settings)
     database = await Database.open(settings.values.database_url or sqlite_url(paths.database), paths.copies)
@@ -142,7 +147,7 @@ async def open_services(paths: Paths, shutdown: Callable[[], None], stack: Async
     await mark_interrupted(database, log, desk)
     database.journal.endure()
     keys = KeyStore(paths.keys, os.environ)
-    models = ModelRouter(keys, Path(str(files("resources") / "tour")))
+    models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
     stalls = StallMeter()

@@ -60,8 +60,9 @@ class Task(Wire, frozen=True, kw_only=True):
     seconds it worked, without those it waited for a person or for an engine. `allowance` is set once a person has
     allowed more than the task was given. `near` names the limits of which four fifths are used up. `resumes`: it was
     interrupted by an update, the next engine goes on with it. `decided` is what a task in `auto` mode took itself for,
-    or a person has. `retry_at`: a provider's limit holds it until then. `answer` follows `answer_schema`, a JSON
-    Schema, where one was given.
+    or a person has. `retry_at`: a provider's limit holds it until then, and has since `limited_at`; it goes on by
+    itself, after a restart too, unless it runs with an `own_key`, which was given for it and is not stored. `answer`
+    follows `answer_schema`, a JSON Schema, where one was given.
     """
 
     id: str
@@ -94,6 +95,8 @@ class Task(Wire, frozen=True, kw_only=True):
     resumes: bool = False
     decided: DecidedMode | None = None
     retry_at: Moment | None = None
+    limited_at: Moment | None = None
+    own_key: bool = False
     answer_schema: JsonObject | None = None
     answer: JsonValue = None
     owner: str = "local"

@@ -38,6 +38,13 @@ TASK_START = Method("task/start", tasks.TaskStartParams, tasks.TaskStartResult, 
 TASK_STOP = Method("task/stop", tasks.TaskIdParams, tasks.TaskResult, True, "Stop a task and all it started.")
 TASK_PAUSE = Method("task/pause", tasks.TaskIdParams, tasks.TaskResult, True, "Pause before the next step.")
 TASK_RESUME = Method("task/resume", tasks.TaskIdParams, tasks.TaskResult, True, "Go on after a pause or a crash.")
+TASK_TRY_NOW = Method(
+    "task/try_now",
+    tasks.TaskIdParams,
+    tasks.TaskResult,
+    True,
+    "Ask the model at once, though a provider's limit is waited for.",
+)
 TASK_STEER = Method("task/steer", tasks.TaskMessageParams, tasks.TaskResult, True, "A word for the next turn.")
 TASK_FOLLOW_UP = Method(
     "task/follow_up", tasks.TaskMessageParams, tasks.TaskResult, True, "A word for when the work at hand is done."
@@ -159,6 +166,7 @@ METHODS = (
     TASK_STOP,
     TASK_PAUSE,
     TASK_RESUME,
+    TASK_TRY_NOW,
     TASK_STEER,
     TASK_FOLLOW_UP,
     TASK_CHANGE_QUEUED,

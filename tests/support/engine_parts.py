@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.engine.broadcast import Frame
 from app.engine.main import open_services
+from app.engine.models.retry import RetryPolicy
 from app.engine.server.services import Services
 from app.paths import Paths
 from app.protocol.asks import Ask
@@ -17,6 +18,7 @@ from app.protocol.tasks import ApproveMode, QueuedKind, Task, TaskMessageParams,
 from tests.support.model_server import ModelServer
 
 LONGEST_S = 15.0
+_RETRY = RetryPolicy()
 
 
 @dataclass(slots=True)
@@ -89,6 +91,7 @@ class EngineParts:
         task_id: str | None = None,
         personality_id: str | None = None,
         attachments: tuple[str, ...] = (),
+        api_key: str | None = "sk-test-key-of-the-tests",
     ) -> Task:
         """Start a task that talks to the model server."""
         params = TaskStartParams(
@@ -97,7 +100,7 @@ class EngineParts:
             conversation_id=conversation_id,
             model="openai_compatible/test-model",
             api_base=self.model.url,
-            api_key="sk-test-key-of-the-tests",
+            api_key=api_key,
             workspace=None if conversation_id else str(self.workspace),
             approve=approve,
             mode=mode,
@@ -113,14 +116,14 @@ class EngineParts:
 
 
 @asynccontextmanager
-async def engine_parts(home: Path, model: ModelServer) -> AsyncGenerator[EngineParts]:
+async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RETRY) -> AsyncGenerator[EngineParts]:
     """Opened again on the same home it is the engine after a restart."""
     paths = Paths(home / "data")
     paths.prepare()
     workspace = home / "workspace"
     workspace.mkdir(exist_ok=True)
     async with model, AsyncExitStack() as stack:
-        services = await open_services(paths, lambda: None, stack)
+        services = await open_services(paths, lambda: None, stack, retry)
         watcher = Watcher()
         stack.callback(services.log.attach(watcher))
         yield EngineParts(services, watcher, model, workspace)

@@ -16,6 +16,7 @@ from app.engine.agent.day import Day
 from app.engine.agent.executions import Executions
 from app.engine.agent.gate import Gate
 from app.engine.agent.hooks import Hooks
+from app.engine.agent.limit_wait import LimitWait
 from app.engine.agent.limits import Limits
 from app.engine.agent.live import LiveTask
 from app.engine.agent.open_turn import OpenTurn
@@ -80,7 +81,7 @@ class Assembly:
         executions = Executions(task.id, journal)
         queue = TaskQueue(live)
         recorder = Recorder(live, branch, self.log, journal, executions, self.has_price, queue, stored_prompts)
-        gate = Gate(live, self.settings.values.seconds_between_calls)
+        gate = Gate(live, self.settings.values.seconds_between_calls, LimitWait(live))
         tools = self.dress(self._tools(task, personality, live, completion))
         approvals = Approvals(live, self.desk, self.grants, self.log, self.paths.home)
         resumption = Resumption(live, self.desk, executions, open_turn)

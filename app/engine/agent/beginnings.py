@@ -79,7 +79,7 @@ class Beginnings:
         path = await self._path(agent.head_id)
         await self._check_branch(task, path)
         turn = await self._open_turn(task, path)
-        task = msgspec.structs.replace(moved(task, "running"), activity="resumed")
+        task = msgspec.structs.replace(moved(task, "running"), activity="resumed", own_key=False)
         branch = Branch(agent, self._assembly.log)
         if turn is not None:
             run = self._assembly.build(task, branch, personality, model, turn.history, turn.stored, turn)

@@ -1,17 +1,22 @@
-"""The gate before each step: waits while the task is paused, and keeps the least time between model calls."""
+"""The gate before each step: waits while the task is paused, and before a model call until that is due."""
 
 import asyncio
 import time
 from collections.abc import Coroutine
 
+from app.engine.agent.limit_wait import LimitWait
 from app.engine.agent.live import LiveTask
 from app.engine.cancel import CancelSignal
 
 
 class Gate:
-    """Open until `close`; steps wait in `passage`. `pace_s` is the least time between two model calls."""
+    """Open until `close`; steps wait in `passage`.
 
-    def __init__(self, live: LiveTask, pace_s: float) -> None:
+    `pace_s` is the least time between two model calls, `limit` the wait for a limit of the provider.
+    """
+
+    def __init__(self, live: LiveTask, pace_s: float, limit: LimitWait) -> None:
+        self.limit = limit
         self._live = live
         self._pace_s = pace_s
         self._last_call = 0.0
@@ -28,14 +33,16 @@ class Gate:
     def is_closed(self) -> bool:
         return not self._open.is_set()
 
-    def close(self, activity: str = "pausing after this step") -> None:
+    def close(self, activity: str) -> None:
         """Let the step at hand end; the next one waits."""
         self._open.clear()
         self._live.say(activity)
 
     def open(self) -> None:
         self._open.set()
-        if self._live.task.status != "paused":
+        if self.limit.is_on:
+            self.limit.say()
+        elif self._live.task.status != "paused":
             self._live.say("")
 
     async def passage(self, cancel: CancelSignal) -> None:
@@ -51,6 +58,7 @@ class Gate:
 
     async def before_model_call(self, cancel: CancelSignal) -> None:
         """Return once the next model call is due and the gate is open, or the task is cancelled."""
+        await self.limit.over(cancel)
         wait = self._last_call + self._pace_s - time.monotonic()
         if wait > 0 and self._last_call:
             self._live.say(f"next model call in {wait:.0f} s")

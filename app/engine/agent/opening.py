@@ -75,6 +75,7 @@ async def new_task(params: TaskStartParams, place: Place, settings: SettingValue
         thinking_level=params.thinking_level or _thinking_level(place.personality, settings),
         max_turns=params.max_turns or settings.max_turns,
         budget_usd=params.budget_usd or settings.budget_usd or None,
+        own_key=params.api_key is not None,
     )
 
 

@@ -68,7 +68,8 @@ class Recorder:
                 self._delta(delta)
             case MessageUpdate(event=Retry() as retry):
                 self._reply.restart()
-                self._live.say(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
+                if self._in_call:
+                    self._live.say(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
             case MessageUpdate(event=Remark(text=text)):
                 self._remarks.append(text)
             case MessageEnd(message=message):
@@ -95,6 +96,10 @@ class Recorder:
             )
         )
 
+    def turn_put_off(self) -> None:
+        """No reply came, and the call is made again later, as the same turn."""
+        self._in_call = False
+
     def notice(self, kind: NoticeKind, text: str) -> None:
         """Append a system node: a remark of the engine itself."""
         block = NoticeBlock(kind=kind, text=text)
@@ -106,8 +111,8 @@ class Recorder:
         self._leaves = True
 
     def close(self) -> None:
-        """Cut the reply of a model call that was given up without an end."""
-        if self._in_call:
+        """Cut the reply of a model call that was given up without an end, or is not made again any more."""
+        if self._in_call or self._reply.is_shown:
             self._assistant(AssistantMessage(self._reply.content, "aborted", model=self._live.task.model))
 
     def _say_remarks(self) -> None:

@@ -108,6 +108,18 @@ class AgentTaskRunner:
         run.resume()
         return run.task
 
+    async def try_now(self, task_id: str) -> Task:
+        """Ask the model at once, though a limit of the provider is waited for; also after an interruption."""
+        async with self._one_of_a_task.one(task_id):
+            run = self._runs.get(task_id)
+            if run is None:
+                task = await self._stored(task_id)
+                if task.retry_at is None:
+                    raise IllegalMove(f"The task is {words(task.status)}; it does not wait for a limit.")
+                return await self._resume_interrupted(msgspec.structs.replace(task, retry_at=None))
+        run.try_now()
+        return run.task
+
     async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
         """Have a task under way read a text when its turn comes; returns once that is on record."""
         if not params.text.strip() and not params.attachments:
@@ -167,18 +179,28 @@ class AgentTaskRunner:
         self._resumes = True
 
     def take_over(self) -> None:
-        """Resume what an earlier engine handed over; called once there is a client with its keys."""
+        """Resume what an earlier engine handed over or left waiting; called once there is a client with its keys."""
         if not self._has_taken_over:
             self._has_taken_over = True
-            self._group.create_task(self._resume_handed_over(), name="resume after an update")
+            self._group.create_task(self._resume_handed_over(), name="resume after a restart")
 
     async def _resume_handed_over(self) -> None:
         for task in await self._assembly.database.tasks.active():
-            if task.status == "interrupted" and task.resumes:
-                try:
-                    await self.resume(task.id)
-                except EngineError as error:
-                    _logger.warning("task %s is not resumed: %s", task.id, error)
+            if task.status != "interrupted" or not (task.resumes or task.retry_at):
+                continue
+            if task.own_key:
+                self._leave_to_person(task)
+                continue
+            try:
+                await self.resume(task.id)
+            except EngineError as error:
+                _logger.warning("task %s is not resumed: %s", task.id, error)
+
+    def _leave_to_person(self, task: Task) -> None:
+        """The key that was given for this task ended with the engine that held it."""
+        words = "it ran with a key that was given for it alone: resume it to go on with the stored one"
+        task = msgspec.structs.replace(task, resumes=False, retry_at=None, activity=words)
+        self._assembly.log.publish(TaskUpdate(task=task))
 
     def _on_health(self) -> None:
         held = self._assembly.database.health.holding

@@ -14,7 +14,7 @@ from app.engine.agent.resumption import Resumption
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage
-from app.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd
+from app.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd, Retry
 from app.engine.tools.base import GuardedTool, ToolResult
 
 ABORTED = "Request was aborted"
@@ -48,11 +48,22 @@ class Steps:
         self._tools = {tool.name: tool for tool in tools}
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        """The model call as the loop sees it: paused, paced, its intent committed, then the model itself."""
+        """The model call as the loop sees it: made when it is due, and again after a limit of the provider."""
         reply = self._resumption.take_reply()
         if reply is not None:
             yield ReplyEnd(reply)
             return
+        is_put_off = True
+        while is_put_off:
+            is_put_off = False
+            async with aclosing(self._asked(request, cancel)) as events:
+                async for event in events:
+                    told = self._put_off(event) if isinstance(event, ReplyEnd) else event
+                    is_put_off = isinstance(event, ReplyEnd) and isinstance(told, Retry)
+                    yield told
+
+    async def _asked(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        """One model call: paused, paced, its intent committed, then the model itself."""
         await self._gate.before_model_call(cancel)
         if cancel.is_set:
             yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model))
@@ -62,6 +73,13 @@ class Steps:
         async with aclosing(self._model.stream(request, cancel)) as events:
             async for event in events:
                 yield event
+
+    def _put_off(self, end: ReplyEnd) -> ReplyEnd | Retry:
+        """The end of the reply, or that it is asked for again once a limit has passed."""
+        told = self._gate.limit.settle(end)
+        if isinstance(told, Retry):
+            self._recorder.turn_put_off()
+        return told
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> Block | ToolResult | None:
         """Permission, then the committed intent; control tools touch nothing outside and have no record.

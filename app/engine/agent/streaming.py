@@ -40,6 +40,11 @@ class StreamingReply:
         """What has come so far."""
         return self._partial.content
 
+    @property
+    def is_shown(self) -> bool:
+        """It has a node in the tree."""
+        return self._node is not None
+
     def delta(self, delta: BlockDelta) -> None:
         self._partial = delta.partial
         offset = self._offsets.get(delta.content_index, 0)

@@ -61,6 +61,8 @@ def ended(task: Task, status: TaskStatus, reason: TaskStopReason, error: str | N
         current_tool=None,
         ask_id=None,
         activity="",
+        retry_at=None,
+        limited_at=None,
     )
 
 

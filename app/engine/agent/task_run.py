@@ -137,13 +137,23 @@ class TaskRun:
         self._check_open()
         if self._gate.is_closed:
             raise IllegalMove("The task is paused already.")
-        self._gate.close()
+        self._gate.close("paused" if self._gate.limit.is_on else "pausing after this step")
 
     def resume(self) -> None:
         self._check_open()
-        if not self._gate.is_closed:
+        if self._gate.is_closed:
+            self._gate.open()
+        elif self._gate.limit.is_on:
+            self._gate.limit.end()
+        else:
             raise IllegalMove("The task is not paused.")
-        self._gate.open()
+
+    def try_now(self) -> None:
+        """Ask the model though a limit of the provider is waited for."""
+        self._check_open()
+        if not self._gate.limit.is_on:
+            raise IllegalMove("The task does not wait for a limit.")
+        self._gate.limit.end()
 
     def say(self, entry: Queued) -> None:
         """Have the agent read this when its turn comes."""
@@ -207,7 +217,9 @@ class TaskRun:
 
     def _end(self) -> _End:
         if self._engine_ends.is_set():
-            return _End("interrupted", None, ("interrupted", "The engine ended; the task can be resumed."))
+            goes_on = self._gate.limit.is_on and not self.task.own_key
+            what = "the task goes on by itself when its limit has passed" if goes_on else "the task can be resumed"
+            return _End("interrupted", None, ("interrupted", f"The engine ended; {what}."))
         if (over := self._course.over) is not None:
             return _End("cancelled", over.reason, ("limit", over.text))
         if self._cancel.is_set:

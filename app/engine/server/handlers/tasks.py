@@ -36,6 +36,7 @@ from app.protocol.wire import (
     TASK_START,
     TASK_STEER,
     TASK_STOP,
+    TASK_TRY_NOW,
 )
 
 
@@ -57,6 +58,10 @@ async def pause(services: Services, session: Session, params: TaskIdParams) -> T
 
 async def resume(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
     return TaskResult(task=await services.runner.resume(params.task_id))
+
+
+async def try_now(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
+    return TaskResult(task=await services.runner.try_now(params.task_id))
 
 
 async def steer(services: Services, session: Session, params: TaskMessageParams) -> TaskResult:
@@ -116,6 +121,7 @@ HANDLERS = (
     Route(TASK_STOP, stop),
     Route(TASK_PAUSE, pause),
     Route(TASK_RESUME, resume),
+    Route(TASK_TRY_NOW, try_now),
     Route(TASK_STEER, steer, _named_words),
     Route(TASK_FOLLOW_UP, follow_up, _named_words),
     Route(TASK_CHANGE_QUEUED, change_queued),
