@@ -25,6 +25,10 @@ def main() -> int:
         from app.engine.record.main import main as replay  # it needs the loop itself, and no engine that runs
 
         return replay(arguments[1:])
+    if arguments[:1] == ["share-models"]:
+        from app.engine.sharing.main import main as share_models
+
+        return share_models(arguments[1:])
     if arguments == ["watchdog"]:
         from app.engine.tools.watchdog_child import main as watchdog
 

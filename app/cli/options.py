@@ -109,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     engine = commands.add_parser("engine", help="run the engine here, or end the one that runs")
     engine.add_argument("--port", type=_whole, default=0, help="port on 127.0.0.1 (default: a free one)")
     engine.add_argument("--stop", action="store_true", help="end the running engine in order")
+    commands.add_parser("share-models", help="let other machines use the models whose keys are on this one")
     window = commands.add_parser("window", help="open the window, as errand alone does where there is a display")
     window.add_argument("--new", action="store_true", help="another one, where one is open already")
     commands.add_parser("quick", help="a field in the middle of the screen that starts a task in the background")

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +22,7 @@ from app import log as logs
 from app.engine import arenas
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
+from app.engine.agent.chats import Chats
 from app.engine.agent.claims import Claims
 from app.engine.agent.day import Day
 from app.engine.agent.personalities import SHIPPED
@@ -34,6 +36,7 @@ from app.engine.errors import EngineError
 from app.engine.ids import new_id
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
+from app.engine.models.windows import window_of
 from app.engine.permissions.grants import Grants
 from app.engine.secrets import KeyStore
 from app.engine.server.endpoint import EngineLock, new_token, remove_endpoint, write_endpoint
@@ -147,16 +150,18 @@ async def open_services(
     await mark_interrupted(database, log, desk)
     database.journal.endure()
     keys = KeyStore(paths.keys, os.environ)
-    models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry)
+    models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
     stalls = StallMeter()
     group = await stack.enter_async_context(asyncio.TaskGroup())
     day = Day(log, database.usage, settings)
-    assembly = Assembly(log, database, settings, desk, grants, paths, day, models.has_price)
+    windows = partial(window_of, models=models, settings=settings)
+    assembly = Assembly(log, database, settings, desk, grants, paths, day, models.has_price, windows)
     claims = Claims(database, desk)
     runner = AgentTaskRunner(assembly, claims, models, stalls, group)
     stack.push_async_callback(runner.close)
+    roster = Roster(log, database, claims, paths)
     group.create_task(Remover(log, database, claims, grants, paths).sweep(), name="sweep left files")
     if not settings.values.database_url:
         copies = group.create_task(
@@ -168,7 +173,8 @@ async def open_services(
         database=database,
         runner=runner,
         claims=claims,
-        roster=Roster(log, database, claims),
+        roster=roster,
+        chats=Chats(database, roster, runner),
         models=models,
         keys=keys,
         settings=settings,

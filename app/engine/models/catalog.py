@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["openai_compatible", "litellm", "scripted"]
+Kind = Literal["openai_compatible", "litellm", "proxy", "scripted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +168,19 @@ PROVIDERS = (
         ("OPENAI_COMPATIBLE_API_KEY",),
         key_optional=True,
     ),
+    Provider(
+        "proxy",
+        "Shared models",
+        "proxy",
+        ("ERRAND_PROXY_TOKEN",),
+        base_variable="ERRAND_PROXY_URL",
+        start_hint="start `errand share-models` there, and check the address and the network",
+    ),
     Provider("scripted", "scripted replies, real tools", "scripted"),
 )
+
+# Before an id: `react/PROVIDER/MODEL` is that model without its own tool calls, called through XML in its text.
+REACT = "react/"
 
 
 def find(name: str) -> Provider | None:

@@ -1,6 +1,7 @@
 """Makes the model behind an id; implementations and their libraries are imported when first needed."""
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from app.engine.models.catalog import Provider
 from app.engine.models.endpoint import Endpoint
 from app.engine.models.retry import RetryPolicy
 from app.engine.secrets import Key, KeyStore
+from app.engine.settings import SettingValues
 
 if TYPE_CHECKING:
     from app.engine.models.connections import Connections
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
 class ModelFactory:
     """Holds what models share: the connections, the library's thread, the key store."""
 
-    def __init__(self, keys: KeyStore, scripts: Path, retry: RetryPolicy) -> None:
+    def __init__(
+        self, keys: KeyStore, scripts: Path, retry: RetryPolicy, settings: Callable[[], SettingValues]
+    ) -> None:
+        self._settings = settings
         self._keys = keys
         self._scripts = scripts
         self._retry = retry
@@ -39,15 +44,30 @@ class ModelFactory:
         base = api_base or ("" if provider.kind == "litellm" else self.base_url(provider))
         if not base and provider.kind == "openai_compatible":
             raise ConfigurationError(f"{provider.title}: its address is missing; give it with --api-base URL.")
+        if not base and provider.kind == "proxy":
+            raise ConfigurationError(
+                f"{provider.title}: the address of the machine that shares them is missing. "
+                f"Set it in the settings (proxy_url), or {provider.base_variable}."
+            )
         if base and not base.startswith(("http://", "https://")):
             raise ConfigurationError(f"{base!r} is not an address: it begins with http:// or https://.")
         # An address that was given takes the newest key; one of an environment only the key beside it.
-        beside = None if api_base else self._moved_by(provider)
+        beside = None if api_base or self._set_by_hand(provider) else self._moved_by(provider)
         endpoint = Endpoint(provider, base, _KeySource(self._keys, provider, api_key, beside))
-        return self._open_library(endpoint, policy) if provider.kind == "litellm" else self._open_fast(endpoint, policy)
+        match provider.kind:
+            case "litellm":
+                return self._open_library(endpoint, policy)
+            case "proxy":
+                from app.engine.models.proxy import Proxy
+
+                return Proxy(endpoint, self.connections, retry=policy)
+            case _:
+                return self._open_fast(endpoint, policy)
 
     def base_url(self, provider: Provider) -> str:
         """The address of a provider, which the user may have moved by a variable (OLLAMA_HOST may lack the scheme)."""
+        if by_hand := self._set_by_hand(provider):
+            return by_hand
         moved = self._moved_by(provider)
         base = moved[1] if moved else ""
         if not base:
@@ -61,7 +81,8 @@ class ModelFactory:
 
     async def key(self, provider: Provider) -> Key | None:
         """The key that goes to the provider's `base_url`. `ConfigurationError` when it cannot be read now."""
-        return await self._keys.get(provider.name, provider.key_variables, self._moved_by(provider))
+        beside = None if self._set_by_hand(provider) else self._moved_by(provider)
+        return await self._keys.get(provider.name, provider.key_variables, beside)
 
     @property
     def connections(self) -> "Connections":
@@ -93,6 +114,10 @@ class ModelFactory:
         if self._library is None:
             self._library = LibraryThread()
         return LiteLLM(endpoint, self._library, retry=retry)
+
+    def _set_by_hand(self, provider: Provider) -> str:
+        """The address that the settings give a provider; empty for none."""
+        return self._settings().proxy_url if provider.kind == "proxy" else ""
 
     def _moved_by(self, provider: Provider) -> Variable | None:
         """The variable that moves the provider, as the newest environment has it that knows the provider."""

@@ -1,6 +1,5 @@
 """The fast way to models: OpenAI's chat completions over aiohttp, for every provider and server that speaks them."""
 
-import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -17,7 +16,7 @@ from app.engine.models.connections import Connections, proxy_for
 from app.engine.models.convert import chat_messages, encode, tool_definitions
 from app.engine.models.effort import effort_fields
 from app.engine.models.endpoint import Endpoint, Timeouts
-from app.engine.models.failure import Failed, Failure, Refused, cut, stalled
+from app.engine.models.failure import Failed, Failure, Refused
 from app.engine.models.kept import Kept
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.prices import priced
@@ -25,6 +24,7 @@ from app.engine.models.refusals import refusal
 from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
 from app.engine.models.sse import LineTooLong
 from app.engine.models.streamed_reply import StreamedReply, read_start
+from app.engine.models.transport import failure_of
 from app.engine.models.watch import Aborted, Stalled, Watch
 from app.protocol.json import JsonObject, JsonValue
 
@@ -75,7 +75,10 @@ class OpenAICompatible:
                 yield assembly.abort()
             else:
                 assembly.close_blocks()
-                yield Failed(self._failure(error), replace(assembly.partial, usage=assembly.usage))
+                yield Failed(
+                    failure_of(error, self._endpoint.provider, self._base),
+                    replace(assembly.partial, usage=assembly.usage),
+                )
 
     async def _exchange(
         self, request: ModelRequest, assembly: Assembly, watch: Watch, stop: CancelSignal
@@ -145,26 +148,3 @@ class OpenAICompatible:
         if sent:
             body = body.replace(sent.encode(), b"[key removed]")
         return refusal(title, response.status, response.headers, body, self._endpoint.key_help)
-
-    def _failure(self, error: Exception) -> Failure:
-        provider = self._endpoint.provider
-        match error:
-            case Refused():
-                return error.failure
-            case ConfigurationError():
-                return Failure(str(error), "key not readable", may_pass=False)
-            case aiohttp.InvalidURL():
-                return Failure(f"{self._base} is not a web address. Check the API base.", "bad address", may_pass=False)
-            case ssl.SSLError() | aiohttp.ClientSSLError():
-                text = f"No secure connection to {self._base}: {error}. Check the API base and the certificates."
-                return Failure(text, "no secure connection", may_pass=False)
-            case aiohttp.ClientConnectorError():
-                hint = provider.start_hint or "check the network and the API base"
-                text = f"Cannot reach {provider.title} at {self._base}: {hint}."
-                return Failure(text, "cannot connect", may_pass=True)
-            case Stalled():
-                return stalled(provider.title, error.limit_s)
-            case LineTooLong():
-                return Failure(f"{provider.title} sent an endless line.", "unreadable reply", may_pass=False)
-            case _:
-                return cut(provider.title)

@@ -12,6 +12,7 @@ from app.engine.models import catalog
 
 _FILE = "model_prices_and_context_window_backup.json"
 _LARGE_PROMPT = 200_000
+_SHARED = "proxy/"  # another machine's model is the same model
 
 
 class _Row(msgspec.Struct):
@@ -68,7 +69,7 @@ class ModelFacts:
 
 def facts(model_id: str) -> ModelFacts | None:
     """What is known of `provider/model`. The first call reads the file (about 15 ms)."""
-    provider, _, name = model_id.partition("/")
+    provider, _, name = model_id.removeprefix(_SHARED).partition("/")
     row = catalog.find(provider)
     prefix = row.price_prefix if row else provider
     if not prefix:

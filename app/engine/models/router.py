@@ -3,6 +3,7 @@
 import difflib
 import re
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from app.engine.models.factory import ModelFactory
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.trial import try_model
 from app.engine.secrets import Key, KeyStore
+from app.engine.settings import SettingValues
 from app.protocol import models as wire
 
 if TYPE_CHECKING:
@@ -27,8 +29,15 @@ _MILLION = 1_000_000
 class ModelRouter:
     """All ways to models of one engine. `scripts` is the folder of the scripted model."""
 
-    def __init__(self, keys: KeyStore, scripts: Path, retry: RetryPolicy = _RETRY) -> None:
-        self._factory = ModelFactory(keys, scripts, retry)
+    def __init__(
+        self,
+        keys: KeyStore,
+        scripts: Path,
+        retry: RetryPolicy = _RETRY,
+        settings: Callable[[], SettingValues] = SettingValues,
+    ) -> None:
+        self._factory = ModelFactory(keys, scripts, retry, settings)
+        self._settings = settings
         self._shared: dict[tuple[str, str], ChatModel] = {}
         self._with_own_key: weakref.WeakSet[ChatModel] = weakref.WeakSet()
         self._servers: tuple[LocalServer, ...] | None = None
@@ -146,8 +155,15 @@ class ModelRouter:
             key_variable=provider.key_variables[0] if provider.key_variables else "",
             api_base=server.base_url if server else self._factory.base_url(provider),
             local=provider.is_local,
-            ready=server is not None or (provider.needs_key and key is not None) or provider.kind == "scripted",
+            ready=self._is_ready(provider, key),
         )
+
+
+    def _is_ready(self, provider: Provider, key: Key | None) -> bool:
+        if provider.kind == "proxy" and not self._factory.base_url(provider):
+            return False
+        has_key = provider.needs_key and key is not None
+        return has_key or self._server(provider.name) is not None or provider.kind == "scripted"
 
 
 def _provider_of(model_id: str) -> Provider:

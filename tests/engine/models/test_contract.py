@@ -1,4 +1,4 @@
-"""What every way to a model promises: the same suite for the fast way, the library and the scripted model."""
+"""What every way to a model promises: the same suite for the fast way, the library, the scripted model and a proxy."""
 
 import asyncio
 import itertools
@@ -10,7 +10,7 @@ import pytest
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage, Text, Thinking, ToolCall
 from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
-from tests.engine.models.ways import OpenWay, fast, library, scripted
+from tests.engine.models.ways import OpenWay, fast, library, proxy, scripted
 from tests.support.model_server import Call, Reply
 from tests.support.replies import collect, final, request_for
 
@@ -18,7 +18,7 @@ from tests.support.replies import collect, final, request_for
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
 
-@pytest.fixture(params=[fast, library, scripted], ids=["openai_compatible", "litellm", "scripted"])
+@pytest.fixture(params=[fast, library, scripted, proxy], ids=["openai_compatible", "litellm", "scripted", "proxy"])
 def open_way(request: pytest.FixtureRequest) -> OpenWay:
     return request.param
 

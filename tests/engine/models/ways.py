@@ -1,4 +1,4 @@
-"""The three ways to a model, set up to give the same scripted replies: real HTTP for two, a script for the third."""
+"""The ways to a model, set up to give the same scripted replies: real HTTP for all but one, a script for that."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,10 +14,12 @@ from app.engine.models.endpoint import Endpoint, Timeouts
 from app.engine.models.litellm import LiteLLM
 from app.engine.models.litellm_thread import LibraryThread
 from app.engine.models.openai_compatible import OpenAICompatible
+from app.engine.models.proxy import Proxy
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.scripted import ScriptedModel
 from app.protocol.json import JsonObject, JsonValue
 from tests.support.model_server import ModelServer, Reply
+from tests.support.sharing import sharing
 
 PATIENT = Timeouts()
 ONCE = RetryPolicy(attempts=1)
@@ -75,6 +77,19 @@ async def scripted(
     model = ScriptedModel(folder)
     yield Way(model, "scripted/test-model", None)
     await model.close()
+
+
+@asynccontextmanager
+async def proxy(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    connections = Connections()
+    async with ModelServer(replies) as server, sharing(server.url.removesuffix("/v1"), folder, retry) as shared:
+        endpoint = Endpoint(shared.row, shared.url, shared.token)
+        model = Proxy(endpoint, connections, timeouts, retry)
+        yield Way(model, "proxy/ollama/test-model", server)
+        await model.close()
+        await connections.close()
 
 
 def _entry(reply: Reply) -> JsonValue:

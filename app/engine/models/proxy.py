@@ -1,0 +1,132 @@
+"""Models of another machine, which holds the keys: `POST /api/stream` there, and the reply built again here."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from io import BytesIO
+
+import aiohttp
+import msgspec
+
+from app.engine.cancel import CancelSignal
+from app.engine.errors import ConfigurationError
+from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd
+from app.engine.models.connections import Connections, proxy_for
+from app.engine.models.convert import encode
+from app.engine.models.endpoint import Endpoint, Timeouts
+from app.engine.models.failure import ABORTED, Failed, Failure, Refused, cut
+from app.engine.models.open_streams import OpenStreams
+from app.engine.models.proxy_wire import PREFIX, SharedEvent, request_to_wire
+from app.engine.models.rebuilt import BadOrder, Rebuilt
+from app.engine.models.refusals import refusal
+from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
+from app.engine.models.sse import EventStream, LineTooLong
+from app.engine.models.streamed_reply import read_start
+from app.engine.models.transport import failure_of
+from app.engine.models.watch import Aborted, Stalled, Watch
+
+# The other side sends a sign of life four times as often while the model thinks.
+_TIMEOUTS = Timeouts(first_byte_s=60.0, between_s=60.0)
+_RETRY = RetryPolicy()
+
+_decoder: msgspec.json.Decoder[SharedEvent] = msgspec.json.Decoder(SharedEvent)
+
+
+class Proxy:
+    """A `ChatModel` for one machine that shares its models. What the models there refuse was tried again there."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        connections: Connections,
+        timeouts: Timeouts = _TIMEOUTS,
+        retry: RetryPolicy = _RETRY,
+    ) -> None:
+        self._endpoint = endpoint
+        self._connections = connections
+        self._timeouts = timeouts
+        self._retry = retry
+        self._streams = OpenStreams()
+        self._base = endpoint.base_url.rstrip("/").removesuffix("/api")
+
+    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        with self._streams.join(cancel) as stop:
+            async with aclosing(with_retries(self._attempt, request, stop, self._retry)) as events:
+                async for event in events:
+                    yield event
+
+    async def close(self) -> None:
+        self._streams.close()
+
+    async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
+        reply = Rebuilt(request.model)
+        try:
+            with Watch(stop) as watch:
+                async with aclosing(self._exchange(request, reply, watch, stop)) as events:
+                    async for event in events:
+                        yield event
+        except Aborted:
+            yield _aborted(reply)
+        except (Refused, ConfigurationError, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError) as error:
+            if stop.is_set:
+                yield _aborted(reply)
+            else:
+                yield Failed(self._failure(error), reply.partial)
+
+    async def _exchange(
+        self, request: ModelRequest, reply: Rebuilt, watch: Watch, stop: CancelSignal
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """One request and its events, up to the last; raises what goes wrong."""
+        response = await watch.of(self._post(request), self._timeouts.first_byte_s)
+        unsubscribe = stop.subscribe(response.close)
+        try:
+            if response.status != 200:
+                raise Refused(self._refusal(response, await watch.of(read_start(response), self._timeouts.between_s)))
+            async with aclosing(self._payloads(response, watch)) as payloads:
+                async for data in payloads:
+                    event = reply.take(_decoder.decode(data))
+                    if isinstance(event, ReplyEnd):
+                        yield _named(event)
+                        return
+                    yield event
+            raise Refused(cut(self._endpoint.provider.title))
+        finally:
+            unsubscribe()
+            response.close()
+
+    async def _payloads(self, response: aiohttp.ClientResponse, watch: Watch) -> AsyncGenerator[bytes, None]:
+        stream = EventStream()
+        while piece := await watch.of(response.content.readany(), self._timeouts.between_s):
+            for data in stream.feed(piece):
+                yield data
+        for data in stream.finish():
+            yield data
+
+    async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        if token := await self._endpoint.key_for(request.options.api_key):
+            headers["Authorization"] = f"Bearer {token}"
+        url = f"{self._base}/api/stream"
+        body = BytesIO(encode(msgspec.to_builtins(request_to_wire(request))))
+        return await self._connections.session.post(
+            url, data=body, headers=headers, proxy=proxy_for(url), allow_redirects=False
+        )
+
+    def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> Failure:
+        provider = self._endpoint.provider
+        return refusal(provider.title, response.status, response.headers, body, self._endpoint.key_help)
+
+    def _failure(self, error: Exception) -> Failure:
+        if isinstance(error, BadOrder | msgspec.DecodeError):
+            text = f"{self._endpoint.provider.title} at {self._base} sent something else than a reply: {error}. "
+            return Failure(f"{text}Both sides may need the same version.", "unreadable reply", may_pass=False)
+        return failure_of(error, self._endpoint.provider, self._base)
+
+
+def _named(event: ReplyEnd) -> ReplyEnd:
+    """The model that answered, by its id here."""
+    return replace(event, message=replace(event.message, model=PREFIX + event.message.model))
+
+
+def _aborted(reply: Rebuilt) -> ReplyEnd:
+    return ReplyEnd(replace(reply.partial, stop_reason="aborted", error=ABORTED))

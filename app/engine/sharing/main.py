@@ -1,0 +1,107 @@
+"""`errand share-models`: lets engines of other machines use the models whose keys this one holds."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from importlib.resources import files
+from ipaddress import ip_address
+from pathlib import Path
+
+from aiohttp import web
+
+from app import log as logs
+from app.engine.errors import ConfigurationError, EngineError
+from app.engine.models.router import ModelRouter
+from app.engine.secrets import KeyStore
+from app.engine.settings import Settings
+from app.engine.sharing.offer import Offer
+from app.engine.sharing.server import SharingServer
+from app.engine.sharing.tokens import Tokens
+from app.paths import Paths, default_paths
+
+_PORT = 4777
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until it is told to end; 1 with a line on stderr when it cannot start."""
+    options = _parser().parse_args(arguments)
+    paths = default_paths()
+    try:
+        paths.prepare()
+        logs.configure(paths, "sharing")
+        asyncio.run(_serve(paths, options.host, options.port, options.token_file, options.models))
+    except (EngineError, OSError) as error:
+        sys.stderr.write(f"errand share-models: {error}\n")
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="errand share-models", description="Let other machines use the models whose keys are on this one."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: this machine only)")
+    parser.add_argument("--port", type=int, default=_PORT, help=f"the port (default {_PORT}; 0 for any free one)")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="one token a line, after a name if you like")
+    parser.add_argument("--models", default="", metavar="IDS", help="which, such as 'openai/*,ollama/qwen3' (all)")
+    return parser
+
+
+async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, models: str) -> None:
+    file = token_file or paths.keys / "share-tokens.txt"
+    tokens = Tokens.open(file)
+    end = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(name, end.set)
+    async with AsyncExitStack() as stack:
+        settings = Settings(paths.settings)
+        router = ModelRouter(
+            KeyStore(paths.keys, os.environ),
+            Path(str(files("resources") / "tour")),
+            settings=lambda: settings.values,
+        )
+        stack.push_async_callback(router.close)
+        offer = Offer(tuple(pattern.strip() for pattern in models.split(",") if pattern.strip()))
+        runner = SharingServer(router, tokens, offer).runner()
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        await _listen(runner, host, port)
+        _tell(runner, host, file)
+        await end.wait()
+
+
+async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except (OSError, OverflowError) as error:
+        raise ConfigurationError(f"{host}, port {port}, cannot be used ({error}). Give another.") from error
+
+
+def _tell(runner: web.AppRunner, host: str, file: Path) -> None:
+    port = runner.addresses[0][1]
+    lines = [
+        f"Models are shared at http://{_in_url(host)}:{port} with the tokens in {file}.",
+        "On the other machine: set the proxy's address in the settings (or ERRAND_PROXY_URL), store a token as the",
+        "key of proxy (or ERRAND_PROXY_TOKEN), and use models such as proxy/openai/gpt-5.4. Ctrl+C ends it.",
+    ]
+    if not _is_loopback(host):
+        lines.append("It speaks plain HTTP: use it inside a network you trust, a tunnel, or behind a server with TLS.")
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+    logging.getLogger(__name__).info("sharing models at %s port %s", host, port)
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,175 @@
+"""Serves models to engines of other machines: `POST /api/stream` and `GET /api/models`. The keys stay here."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+
+import msgspec
+from aiohttp import web
+
+from app.engine.cancel import CancelSignal
+from app.engine.errors import ConfigurationError
+from app.engine.models.base import ChatModel, ModelRequest
+from app.engine.models.proxy_wire import SharedModels, StreamRequest, request_from_wire
+from app.engine.models.router import ModelRouter
+from app.engine.models.shortened import Shortened
+from app.engine.server.rate import RateLimit
+from app.engine.sharing.offer import Offer
+from app.engine.sharing.tokens import Tokens
+from app.log import redact
+
+_logger = logging.getLogger(__name__)
+
+_SIGN_OF_LIFE = b": at work\n\n"
+
+Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much one holder of a token may ask; `life_s` is between signs of life while a model thinks."""
+
+    body_bytes: int = 32 * 1024 * 1024
+    read_s: float = 60.0
+    per_second: float = 10.0
+    burst: float = 60.0
+    at_once: int = 64
+    life_s: float = 15.0
+
+
+_BOUNDS = Bounds()
+
+
+class _Refused(Exception):
+    """An answer other than 200."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(slots=True)
+class _Account:
+    """What one holder of a token uses at the moment."""
+
+    rate: RateLimit
+    streams: int = 0
+
+
+class SharingServer:
+    """Each request is answered for a holder of a token; nothing of it is stored."""
+
+    def __init__(self, models: ModelRouter, tokens: Tokens, offer: Offer, bounds: Bounds = _BOUNDS) -> None:
+        self._models = models
+        self._tokens = tokens
+        self._offer = offer
+        self._bounds = bounds
+        self._accounts: dict[str, _Account] = {}
+
+    def runner(self) -> web.AppRunner:
+        """A runner that cancels an answer whose client has left: that closes the request to the provider."""
+        application = web.Application(client_max_size=self._bounds.body_bytes)
+        application.router.add_post("/api/stream", self._guarded(self._stream))
+        application.router.add_get("/api/models", self._guarded(self._list))
+        return web.AppRunner(
+            application, handler_cancellation=True, access_log=None, handle_signals=False, shutdown_timeout=1.0
+        )
+
+    def _guarded(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            try:
+                return await handler(request, self._admit(request))
+            except _Refused as refused:
+                return web.json_response({"error": {"message": redact(str(refused))}}, status=refused.status)
+
+        return answer
+
+    def _admit(self, request: web.Request) -> str:
+        """The holder of the request's token; raises `_Refused`."""
+        if "Origin" in request.headers:
+            raise _Refused(403, "Web pages may not use the shared models.")
+        holder = self._tokens.holder(request.headers.get("Authorization", ""))
+        if holder is None:
+            raise _Refused(401, "Wrong or missing token.")
+        account = self._accounts.setdefault(holder, _Account(RateLimit(self._bounds.per_second, self._bounds.burst)))
+        if not account.rate.allows():
+            raise _Refused(429, "Too many requests with this token.")
+        return holder
+
+    async def _list(self, request: web.Request, holder: str) -> web.StreamResponse:
+        found = await self._models.list(refresh=False)
+        models = tuple(model for model in found.models if self._offer.has(model.id))
+        body = msgspec.json.encode(SharedModels(models=models, default=found.default))
+        return web.Response(body=body, content_type="application/json")
+
+    async def _stream(self, request: web.Request, holder: str) -> web.StreamResponse:
+        sent = await self._read(request)
+        model = self._open(sent.model)
+        with self._counted(holder):
+            _logger.info("%s asks %s", holder, sent.model)
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+            with suppress(ConnectionError):  # the client left
+                await response.prepare(request)
+                async with _signs_of_life(response, self._bounds.life_s):
+                    await _send(model, request_from_wire(sent), response)
+                await response.write_eof()
+        return response
+
+    async def _read(self, request: web.Request) -> StreamRequest:
+        try:
+            async with asyncio.timeout(self._bounds.read_s):
+                body = await request.read()
+            return msgspec.json.decode(body, type=StreamRequest)
+        except TimeoutError as error:
+            raise _Refused(408, "The request did not arrive in time.") from error
+        except web.HTTPRequestEntityTooLarge as error:
+            raise _Refused(413, f"More than {self._bounds.body_bytes:,} bytes.") from error
+        except (ValueError, RecursionError) as error:
+            raise _Refused(400, f"This is not a request for a reply: {error}.") from error
+
+    def _open(self, model_id: str) -> ChatModel:
+        if not self._offer.has(model_id):
+            raise _Refused(404, f"{model_id!r} is not shared here.")
+        try:
+            return self._models.open(model_id)
+        except ConfigurationError as error:
+            raise _Refused(404, str(error)) from error
+
+    @contextmanager
+    def _counted(self, holder: str) -> Generator[None]:
+        account = self._accounts[holder]
+        if account.streams >= self._bounds.at_once:
+            raise _Refused(429, f"At most {self._bounds.at_once} replies at once with one token.")
+        account.streams += 1
+        try:
+            yield
+        finally:
+            account.streams -= 1
+
+
+async def _send(model: ChatModel, request: ModelRequest, response: web.StreamResponse) -> None:
+    """The whole reply; leaving it early ends the request to the provider."""
+    shortened = Shortened(request.model)
+    async with aclosing(model.stream(request, CancelSignal())) as events:
+        async for event in events:
+            await response.write(b"data: " + msgspec.json.encode(shortened.of(event)) + b"\n\n")
+
+
+@asynccontextmanager
+async def _signs_of_life(response: web.StreamResponse, each_s: float) -> AsyncGenerator[None]:
+    """So that the other side can tell a model that thinks from a machine that is gone."""
+
+    async def tell() -> None:
+        with suppress(ConnectionError):
+            while True:
+                await asyncio.sleep(each_s)
+                await response.write(_SIGN_OF_LIFE)
+
+    telling = asyncio.create_task(tell(), name="signs of life")
+    try:
+        yield
+    finally:
+        telling.cancel()
+        await asyncio.wait([telling])

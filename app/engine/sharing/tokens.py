@@ -1,0 +1,77 @@
+"""The tokens of those who may use the shared models: a file with one a line, read anew when it changes."""
+
+import hmac
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.engine.errors import ConfigurationError
+
+_SHORTEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who a token stands for: the word before it in its line, or the number of the line."""
+
+    name: str
+    token: bytes
+
+
+class Tokens:
+    """Whose token it is. A line is `token` or `name token`; `#` begins a remark. One taken out is refused at once."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._seen: tuple[int, int] | None = None
+        self._holders: tuple[Holder, ...] = ()
+
+    @classmethod
+    def open(cls, file: Path) -> "Tokens":
+        """Read the file, or make one with a new token. Raises `ConfigurationError` for one that cannot be used."""
+        try:
+            if not file.exists():
+                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+                    stream.write(f"team {secrets.token_urlsafe(32)}\n")
+            tokens = cls(file)
+            tokens.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"The token file {file} cannot be used: {error}.") from error
+        return tokens
+
+    def holder(self, authorization: str) -> str | None:
+        """The name of who sent this header, None for nobody. All tokens are compared, each in constant time."""
+        try:
+            self.read()
+        except (OSError, UnicodeDecodeError, ConfigurationError):
+            return None  # a file that is gone or broken lets nobody in
+        given = authorization.encode("utf-8", "surrogateescape")
+        names = [one.name for one in self._holders if hmac.compare_digest(given, b"Bearer " + one.token)]
+        return names[0] if names else None
+
+    def read(self) -> None:
+        """Read the file if it has changed."""
+        found = self._file.stat()
+        seen = (found.st_mtime_ns, found.st_size)
+        if seen != self._seen:
+            self._holders = _holders(self._file)
+            self._seen = seen
+
+
+def _holders(file: Path) -> tuple[Holder, ...]:
+    lines = enumerate(file.read_text("utf-8").splitlines(), 1)
+    holders = tuple(_holder(file, number, words) for number, line in lines if (words := line.partition("#")[0].split()))
+    if not holders:
+        raise ConfigurationError(f"The token file {file} has no token: write one a line, after a name if you like.")
+    return holders
+
+
+def _holder(file: Path, number: int, words: list[str]) -> Holder:
+    *name, token = words
+    if len(name) > 1 or len(token) < _SHORTEST or not token.isascii():
+        raise ConfigurationError(
+            f"Line {number} of {file} is not `name token` with a token of at least {_SHORTEST} plain characters."
+        )
+    return Holder(name[0] if name else f"line {number}", token.encode())
