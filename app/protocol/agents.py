@@ -1,5 +1,6 @@
 """Agents and personalities."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from app.protocol.struct import Moment, Wire
@@ -45,6 +46,12 @@ class Agent(Wire, frozen=True, kw_only=True):
     color: Color = ""
     beside: str | None = None
     owner: str = "local"
+
+
+def first_agent(agents: Iterable[Agent]) -> Agent | None:
+    """Whose branch a conversation shows where none is named: the oldest that takes turns, of `agents` oldest first."""
+    every = tuple(agents)
+    return next((agent for agent in every if agent.beside is None), every[0] if every else None)
 
 
 class AgentCreateParams(Wire, frozen=True, kw_only=True):

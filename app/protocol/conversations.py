@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from app.protocol.agents import Agent
+from app.protocol.agents import Agent, Color
 from app.protocol.blocks import Block
 from app.protocol.struct import Moment, Wire
 from app.protocol.tasks import Task
@@ -28,10 +28,19 @@ class TurnTaking(Wire, frozen=True, kw_only=True):
     moderator_id: str | None = None
 
 
+class FormerAgent(Wire, frozen=True, kw_only=True):
+    """An agent that was deleted: what it wrote stays, and who it was."""
+
+    id: str
+    name: str
+    color: Color = ""
+
+
 class Conversation(Wire, frozen=True, kw_only=True):
     """A tree of nodes; what a tab shows. `workspace` is the folder its tasks work in.
 
-    `kept` are nodes whose text stays in the model's context whatever is summarised.
+    `kept` are nodes whose text stays in the model's context whatever is summarised. `former` are the agents that were
+    deleted, oldest first.
     """
 
     id: str
@@ -44,6 +53,7 @@ class Conversation(Wire, frozen=True, kw_only=True):
     pinned: bool = False
     turn_taking: TurnTaking = TurnTaking()
     kept: tuple[str, ...] = ()
+    former: tuple[FormerAgent, ...] = ()
 
 
 class Node(Wire, frozen=True, kw_only=True):
@@ -69,10 +79,14 @@ class Node(Wire, frozen=True, kw_only=True):
 
 
 class Position(Wire, frozen=True, kw_only=True):
-    """A conversation and a node of it; only made together."""
+    """A conversation and a node of it; only made together. A position changes within its tree alone."""
 
     conversation_id: str
     node_id: str | None
+
+    def advance(self, node_id: str | None) -> "Position":
+        """The position at another node of the same tree; None is the place before the first message."""
+        return Position(conversation_id=self.conversation_id, node_id=node_id)
 
 
 class ConversationListParams(Wire, frozen=True, kw_only=True):
@@ -101,7 +115,7 @@ class ConversationGetResult(Wire, frozen=True, kw_only=True):
 
 
 class ConversationNodesParams(Wire, frozen=True, kw_only=True):
-    """One page of a branch, read from `leaf_id` (default: the head of the newest agent) towards the root.
+    """One page of a branch, read from `leaf_id` (default: the head of the first agent) towards the root.
 
     `before_id` continues above the oldest node of the page before.
     """
@@ -172,7 +186,10 @@ class ConversationTreeResult(Wire, frozen=True, kw_only=True):
 class ConversationSearchParams(Wire, frozen=True, kw_only=True):
     """Full text over all nodes.
 
-    Words are joined by AND, "quotes" make a phrase, the last word may be a prefix from 3 letters on.
+    Words are joined by AND, "quotes" make a phrase, the last word may be a prefix from 3 letters on. Operators narrow
+    it, with or without words: `from:user`, `from:agent` or an agent's name, `in:` a title's words or a conversation's
+    id, `tool:shell`, `before:` and `after:` a day (2026-11-01), a month or a year; `after:` includes what it names.
+    A value with blanks stands in quotes.
     """
 
     text: str
@@ -181,7 +198,11 @@ class ConversationSearchParams(Wire, frozen=True, kw_only=True):
 
 
 class SearchHit(Wire, frozen=True, kw_only=True):
-    """One node that matches; `snippet` marks the words with \\u2068 and \\u2069."""
+    """One node that matches; `snippet` marks the words with \\u2068 and \\u2069.
+
+    `before` and `after` are how the nodes around it on its branch begin, in one line. It is the `place`-th of `of`
+    nodes of its conversation, in the order in which they were written.
+    """
 
     conversation_id: str
     conversation_title: str
@@ -190,13 +211,23 @@ class SearchHit(Wire, frozen=True, kw_only=True):
     snippet: str
     created_at: Moment
     conversation_archived: bool = False
+    before: str = ""
+    after: str = ""
+    place: int = 0
+    of: int = 0
 
 
 class ConversationSearchResult(Wire, frozen=True, kw_only=True):
-    """`titles` are the conversations whose title has the words, newest change first; archived ones too."""
+    """`titles` are the conversations whose title has the words, newest change first; archived ones too.
+
+    `words` is what was asked without its operators. `advice` says what to write where an operator's value means
+    nothing; then nothing was looked for.
+    """
 
     hits: tuple[SearchHit, ...]
     titles: tuple[Conversation, ...] = ()
+    words: str = ""
+    advice: str = ""
 
 
 class ConversationChangeParams(Wire, frozen=True, kw_only=True):
@@ -206,6 +237,7 @@ class ConversationChangeParams(Wire, frozen=True, kw_only=True):
     title: str | None = None
     archived: bool | None = None
     pinned: bool | None = None
+    turn_taking: TurnTaking | None = None
 
 
 class ConversationChangeResult(Wire, frozen=True, kw_only=True):

@@ -4,7 +4,20 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from app.protocol import agents, asks, context, conversations, data, engine, grants, models, settings, tasks, usage
+from app.protocol import (
+    agents,
+    asks,
+    chats,
+    context,
+    conversations,
+    data,
+    engine,
+    grants,
+    models,
+    settings,
+    tasks,
+    usage,
+)
 from app.protocol.events import Delta, EventRecord, Resync
 from app.protocol.health import HealthUpdate
 from app.protocol.json import JsonValue
@@ -120,6 +133,12 @@ CONVERSATION_DELETE = Method(
 )
 
 AGENT_LIST = Method("agent/list", agents.AgentListParams, agents.AgentListResult, False, "Agents and their heads.")
+AGENT_GET = Method("agent/get", agents.AgentIdParams, agents.AgentResult, False, "One agent and its head.")
+AGENT_CREATE = Method("agent/create", agents.AgentCreateParams, agents.AgentResult, True, "Add an agent.")
+AGENT_DELETE = Method(
+    "agent/delete", agents.AgentIdParams, engine.EmptyResult, True, "Take an agent away; what it wrote stays."
+)
+AGENT_CHAT = Method("agent/chat", chats.AgentChatParams, chats.AgentChatResult, True, "Ask an agent for one reply.")
 AGENT_SET_HEAD = Method(
     "agent/set_head", agents.AgentSetHeadParams, agents.AgentSetHeadResult, True, "Move an agent to another node."
 )
@@ -148,7 +167,10 @@ CONTEXT_EXPLAIN = Method(
 
 DATA_SUMMARY = Method("data/summary", engine.EmptyParams, data.DataSummaryResult, False, "Folder, parts and sizes.")
 DATA_EXPORT = Method("data/export", data.DataExportParams, data.DataExportResult, True, "Write conversations out.")
-DATA_IMPORT = Method("data/import", data.DataImportParams, data.DataImportResult, True, "Read exported ones.")
+DATA_IMPORT = Method("data/import", data.DataImportParams, data.DataImportResult, True, "Take conversations in.")
+DATA_ORPHANS = Method(
+    "data/orphans", data.OrphansParams, data.OrphansResult, False, "Conversations without any agent, with sizes."
+)
 DATA_PRUNE = Method("data/prune", data.DataPruneParams, data.DataPruneResult, True, "Delete old archived ones.")
 
 SETTINGS_GET = Method("settings/get", settings.SettingsGetParams, settings.SettingsGetResult, False, "All settings.")
@@ -185,6 +207,10 @@ METHODS = (
     CONVERSATION_CHANGE,
     CONVERSATION_DELETE,
     AGENT_LIST,
+    AGENT_GET,
+    AGENT_CREATE,
+    AGENT_DELETE,
+    AGENT_CHAT,
     AGENT_SET_HEAD,
     PERSONALITY_LIST,
     PERSONALITY_SAVE,
@@ -198,6 +224,7 @@ METHODS = (
     DATA_SUMMARY,
     DATA_EXPORT,
     DATA_IMPORT,
+    DATA_ORPHANS,
     DATA_PRUNE,
     SETTINGS_GET,
     SETTINGS_SET,

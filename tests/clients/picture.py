@@ -7,7 +7,7 @@ from typing import TypeVar, assert_never
 from app.client.follows import Detail, Follow
 from app.engine.server.subscription import ALL
 from app.engine.storage.database import Database
-from app.protocol.agents import Agent
+from app.protocol.agents import Agent, first_agent
 from app.protocol.asks import Ask
 from app.protocol.blocks import TextBlock, ThinkingBlock
 from app.protocol.conversations import Conversation, Node
@@ -154,11 +154,12 @@ async def differences(picture: Picture, follow: Follow, database: Database) -> l
 
 
 async def _node_differences(picture: Picture, scope: str, database: Database) -> list[str]:
-    """Every known node is as stored, and the end of the branch that the newest agent stands on is known."""
+    """Every known node is as stored, and the end of the branch that the first agent stands on is known."""
     known = _of(picture.nodes, scope)
     stored = {key: node for key in known if (node := await database.nodes.get(key)) is not None}
-    for agent in (await database.agents.list(scope))[-1:]:
-        page, _ = await database.nodes.branch(agent.head_id, _PAGE) if agent.head_id else ((), False)
+    agent = first_agent(await database.agents.list(scope))
+    if agent is not None and agent.head_id is not None:
+        page, _ = await database.nodes.branch(agent.head_id, _PAGE)
         stored |= {node.id: node for node in page}
     return _compare("node", stored, known)
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.engine.agent.asks import AskDesk
+from app.engine.agent.chats import Chats
 from app.engine.agent.claims import Claims
 from app.engine.agent.roster import Roster
 from app.engine.broadcast import EventLog
@@ -68,13 +69,15 @@ async def engine_server(
     models = ModelRouter(keys, home)
     runner = PlainRunner(log)
     claims = Claims(database, AskDesk(log, database.asks))
+    roster = Roster(log, database, claims, paths)
     ended = asyncio.Event()
     services = Services(
         log=log,
         database=database,
         runner=runner,
         claims=claims,
-        roster=Roster(log, database, claims),
+        roster=roster,
+        chats=Chats(database, roster, runner),
         models=models,
         keys=keys,
         settings=Settings(paths.settings),

@@ -47,7 +47,7 @@ class PlainRunner:
     def under_way(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks.values() if task.ended_at is None)
 
-    async def start(self, params: TaskStartParams, by: str) -> Task:
+    async def start(self, params: TaskStartParams, by: str, version: int | None = None, remark: str = "") -> Task:
         if params.prompt == "fail":
             raise ZeroDivisionError("a bug")
         self.started_by.append(by)

@@ -11,6 +11,7 @@ from app.engine.agent.assembly import Assembly
 from app.engine.agent.attached import said
 from app.engine.agent.attachments import accept
 from app.engine.agent.branch import Branch
+from app.engine.agent.company import Company
 from app.engine.agent.context import message_of, messages_of, user_message
 from app.engine.agent.open_turn import OpenTurn, last_reply, past_of
 from app.engine.agent.opening import new_task, publish_message, publish_task
@@ -20,9 +21,10 @@ from app.engine.agent.task import moved
 from app.engine.agent.task_run import TaskRun
 from app.engine.errors import IllegalMove, InvalidParams, NotFound
 from app.engine.messages import AssistantMessage, ModelMessage, UserMessage, user_text
+from app.engine.models.base import ChatModel
 from app.engine.models.router import ModelRouter
 from app.protocol.agents import Agent
-from app.protocol.conversations import Node
+from app.protocol.conversations import Conversation, Node
 from app.protocol.tasks import Task, TaskStartParams
 
 
@@ -41,18 +43,20 @@ class Beginnings:
 
     async def new(self, params: TaskStartParams, place: Place, agent: Agent) -> Beginning:
         """With a message, after the agent's head or beside the message that it takes the place of."""
-        place = replace(place, agent=with_personality(agent, place.personality))
+        place = replace(place, agent=await with_personality(agent, place.personality, self._assembly.database))
         after = await self._before_sibling(params) if params.sibling_of is not None else agent.head_id
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open(task.model, task.api_base, params.api_key)
         attachments = await accept(params.attachments, self._assembly.paths.attachments)
         message = said(task.prompt, attachments)
-        history = messages_of(await self._path(after))
+        company = await self._company(place.agent, place.conversation)
+        history = messages_of(company.heard(await self._path(after)))
         branch = publish_task(task, place, self._assembly.log)
-        branch.tip = after
-        publish_message(task, message, branch, has_price=self._models.has_price(task.model))
+        branch.position = branch.position.advance(after)
+        has_price = self._models.has_price(task.model)
+        publish_message(task, message, branch, has_price=has_price, remark=place.remark)
         await self._assembly.log.flush()
-        run = self._assembly.build(task, branch, place.personality, model, history, stored_prompts=1)
+        run = self._assembly.build(task, branch, company.briefed(place.personality), model, history, stored_prompts=1)
         return Beginning(run, user_message(message))
 
     async def another_try(self, params: TaskStartParams, reply: Node, place: Place, agent: Agent) -> Beginning:
@@ -60,23 +64,38 @@ class Beginnings:
 
         A budget that cannot be kept is not taken over."""
         assert reply.parent_id is not None, "a reply follows something"
-        place = replace(place, agent=with_personality(agent, place.personality))
+        place = replace(place, agent=await with_personality(agent, place.personality, self._assembly.database))
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open(task.model, task.api_base, params.api_key)
         if not self._models.has_price(task.model):  # a remark about it would stand between the reply and its sibling
             task = msgspec.structs.replace(task, budget_usd=None)
-        history = messages_of(await self._path(reply.parent_id))
+        return await self._without_message(task, place, model, reply.parent_id)
+
+    async def turn(self, params: TaskStartParams, place: Place, agent: Agent) -> Beginning:
+        """Where the agent stands, after what another has said: no message is added."""
+        assert agent.head_id is not None, "somebody has spoken"
+        place = replace(place, agent=agent)
+        task = await new_task(params, place, self._assembly.settings.values, self._models)
+        model = self._models.open(task.model, task.api_base, params.api_key)
+        return await self._without_message(task, place, model, agent.head_id)
+
+    async def _without_message(self, task: Task, place: Place, model: ChatModel, after: str) -> Beginning:
+        company = await self._company(place.agent, place.conversation)
+        history = messages_of(company.heard(await self._path(after)))
         branch = publish_task(task, place, self._assembly.log)
-        branch.set_head(reply.parent_id, branch.agent.version)
+        branch.set_head(after, branch.agent.version)
         await self._assembly.log.flush()
-        run = self._assembly.build(task, branch, place.personality, model, history, stored_prompts=0)
+        personality = company.briefed(place.personality)
+        run = self._assembly.build(task, branch, personality, model, history, stored_prompts=0)
         return Beginning(run, _going_on(history))
 
     async def resumed(self, task: Task, agent: Agent) -> Beginning:
         """Where it was interrupted, from its last finished step."""
         personality = await personality_of(None, agent, self._assembly.database)
         model = self._models.open(task.model, task.api_base, None)
-        path = await self._path(agent.head_id)
+        company = await self._company(agent, await self._assembly.database.conversations.get(agent.conversation_id))
+        path = company.heard(await self._path(agent.head_id))
+        personality = company.briefed(personality)
         await self._check_branch(task, path)
         turn = await self._open_turn(task, path)
         task = msgspec.structs.replace(moved(task, "running"), activity="resumed", own_key=False)
@@ -101,6 +120,10 @@ class Beginnings:
         asks = await database.asks.page(task_ids=(task.id,))
         self._assembly.desk.resume(task.id, (ask for ask in asks if ask.created_at >= path[at].created_at))
         return OpenTurn(reply, history, past, stored=1 + len(results))
+
+    async def _company(self, agent: Agent, conversation: Conversation | None) -> Company:
+        agents = await self._assembly.database.agents.list(agent.conversation_id)
+        return Company(agent, agents, conversation.former if conversation is not None else ())
 
     async def _path(self, leaf_id: str | None) -> tuple[Node, ...]:
         return await self._assembly.database.nodes.path(leaf_id) if leaf_id is not None else ()

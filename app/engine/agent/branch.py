@@ -11,20 +11,20 @@ from app.engine.storage import agents
 from app.engine.storage.write import Write
 from app.protocol.agents import Agent
 from app.protocol.blocks import Block
-from app.protocol.conversations import Node, NodeStatus, Role
+from app.protocol.conversations import Node, NodeStatus, Position, Role
 from app.protocol.events import AgentUpdate, TaskMessage
 from app.protocol.usage import Usage
 
 
 class Branch:
-    """One agent's place in its conversation. What comes next follows `tip`.
+    """One agent's place in its conversation. What comes next follows `position`, which stays in one tree.
 
     The stored head is the newest node at any moment; clients are told of it when `announce_head` is called.
     """
 
     def __init__(self, agent: Agent, log: EventLog) -> None:
         self.agent: Agent = agent
-        self.tip = agent.head_id
+        self.position = Position(conversation_id=agent.conversation_id, node_id=agent.head_id)
         self._log = log
         self._unsaved: dict[str, tuple[Node, tuple[Write, ...]]] = {}
         self._announced = agent.version
@@ -43,11 +43,11 @@ class Branch:
         error: str | None = None,
         node_id: str | None = None,
     ) -> Node:
-        """A node that would follow the tip; it is not in the tree until `append`."""
+        """A node that would come next; it is not in the tree until `append`."""
         return Node(
             id=node_id or new_id("node"),
-            conversation_id=self.agent.conversation_id,
-            parent_id=self.tip,
+            conversation_id=self.position.conversation_id,
+            parent_id=self.position.node_id,
             role=role,
             author=author,
             blocks=blocks,
@@ -61,12 +61,12 @@ class Branch:
         )
 
     def append(self, node: Node, *also: Write) -> None:
-        """Put a node into the tree and make it the tip; the same id again replaces a streaming node.
+        """Put a node into the tree and go on to it; the same id again replaces a streaming node.
 
         `also` is committed with it, or neither is.
         """
         self._publish(node, also)
-        self.tip = node.id
+        self.position = self.position.advance(node.id)
 
     def show(self, node: Node) -> None:
         """Put a node that still streams; nothing follows it before its finished self is appended."""
@@ -108,7 +108,7 @@ class Branch:
         """Put the head elsewhere, if `version` is still the agent's; the loser of a race gets `Conflict`."""
         if version != self.agent.version:
             raise Conflict(f"The agent has moved on: its version is {self.agent.version}, not {version}.")
-        self.tip = node_id
+        self.position = self.position.advance(node_id)
         self.agent = self._pointing_to(node_id)
         self.announce_head()
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from app.engine.agent.asks import AskDesk
+from app.engine.agent.turnstile import Turnstile
 from app.engine.errors import AgentBusy, Busy, NotFound
 from app.engine.storage.database import Database
 from app.protocol.agents import Agent
@@ -15,7 +16,9 @@ class Claims:
     def __init__(self, database: Database, desk: AskDesk) -> None:
         self._database = database
         self._desk = desk
-        self._busy: set[str] = set()
+        self._busy: dict[str, str] = {}  # an agent, and its conversation
+        self._held: set[str] = set()
+        self._one_of_an_agent = Turnstile()
         self._closed = False
 
     @property
@@ -25,36 +28,48 @@ class Claims:
     def close(self) -> None:
         self._closed = True
 
-    def claim(self, agent: Agent) -> None:
-        if self._closed:
-            raise Busy("The engine is ending. Try again when it is back.")
-        if agent.id in self._busy:
-            raise AgentBusy(
-                f"The agent {agent.name!r} works on a task of this conversation. Steer it, wait for it, or stop it."
-            )
-        self._busy.add(agent.id)
+    async def claim(self, agent: Agent) -> None:
+        """`AgentBusy` where somebody else has it; who only passes by is waited for."""
+        async with self._one_of_an_agent.one(agent.id):
+            if self._closed:
+                raise Busy("The engine is ending. Try again when it is back.")
+            if agent.id in self._busy:
+                raise AgentBusy(
+                    f"The agent {agent.name!r} works on a task of this conversation. Steer it, wait for it, or stop it."
+                )
+            if agent.conversation_id in self._held:
+                raise AgentBusy("This conversation is being deleted.")
+            self._busy[agent.id] = agent.conversation_id
 
     def release(self, agent_id: str) -> None:
-        self._busy.discard(agent_id)
+        self._busy.pop(agent_id, None)
+
+    def is_at_work(self, conversation_id: str) -> bool:
+        return conversation_id in self._busy.values()
 
     async def newest(self, agent: Agent) -> Agent:
         """An agent that was claimed, as it is now that nobody else can move it; a new one is not stored yet."""
         stored = await self._database.agents.get(agent.id)
         if stored is None and agent.version > 0:
-            raise NotFound("This conversation was deleted.")
+            raise NotFound(f"The agent {agent.name!r} is gone: it was deleted, or its conversation was.")
         return stored or agent
+
+    @asynccontextmanager
+    async def passing(self, agent: Agent) -> AsyncGenerator[Agent | None]:
+        """An idle agent as it is now, for a short moment in which nobody can claim it; None where it is at work."""
+        async with self._one_of_an_agent.one(agent.id):
+            is_free = agent.id not in self._busy and agent.conversation_id not in self._held
+            yield await self._database.agents.get(agent.id) if is_free else None
 
     @asynccontextmanager
     async def held(self, conversation_id: str) -> AsyncGenerator[None]:
         """Nothing can be started in a conversation meanwhile; `AgentBusy` where something is under way."""
-        claimed: list[str] = []
+        if conversation_id in self._held or self.is_at_work(conversation_id):
+            raise AgentBusy("An agent works on a task of this conversation. Wait for it, or stop it.")
+        self._held.add(conversation_id)
         try:
-            for agent in await self._database.agents.list(conversation_id):
-                self.claim(agent)
-                claimed.append(agent.id)
             yield
             if await self._database.conversations.get(conversation_id) is None:
                 self._desk.forget(conversation_id)
         finally:
-            for agent_id in claimed:
-                self.release(agent_id)
+            self._held.discard(conversation_id)

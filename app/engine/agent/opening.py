@@ -57,7 +57,13 @@ def _check_address(api_base: str) -> None:
 
 async def new_task(params: TaskStartParams, place: Place, settings: SettingValues, models: ModelRouter) -> Task:
     """The record of a task that is about to start; nothing is stored yet. `ConfigurationError` without a model."""
-    model = params.model or place.personality.model or settings.default_model or await models.default_model()
+    model = (
+        params.model
+        or place.agent.model
+        or place.personality.model
+        or settings.default_model
+        or await models.default_model()
+    )
     if not model:
         raise ConfigurationError(NOTHING_CONFIGURED)
     return Task(
@@ -86,14 +92,18 @@ def publish_task(task: Task, place: Place, log: EventLog) -> Branch:
     return Branch(place.agent, log)
 
 
-def publish_message(task: Task, blocks: tuple[Block, ...], branch: Branch, *, has_price: bool) -> None:
-    """Put the user's message at the tip of the branch.
+def publish_message(
+    task: Task, blocks: tuple[Block, ...], branch: Branch, *, has_price: bool, remark: str = ""
+) -> None:
+    """Put the user's message at the end of the branch, and after it a remark about the task.
 
     With a budget that cannot be kept (`has_price` is about the model) the person is told.
     """
     branch.append(branch.draft("user", "user", blocks, task_id=task.id))
+    notices = [NoticeBlock(kind="info", text=remark)] if remark else []
     if task.budget_usd is not None and not has_price:
-        notice = NoticeBlock(kind="model", text=NO_PRICE.format(task.model))
+        notices.append(NoticeBlock(kind="model", text=NO_PRICE.format(task.model)))
+    for notice in notices:
         branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
     branch.announce_head()
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from app.engine.agent.names import free_name
+from app.engine.agent.turn_taking import first
 from app.engine.broadcast import EventLog
 from app.engine.errors import InvalidParams, NotFound
 from app.engine.ids import new_id
@@ -17,14 +19,21 @@ from app.protocol.conversations import Conversation
 from app.protocol.events import AgentUpdate, ConversationUpdate
 from app.protocol.tasks import TaskStartParams
 
+# Of a conversation in which nothing was said yet.
+NO_TITLE = "New conversation"
 _TITLE_LENGTH = 60
+# Among so many of its newest tasks who spoke last is looked for.
+_LAST_TASKS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
+    """`remark` is what the conversation is told about a task that takes place here."""
+
     conversation: Conversation
     agent: Agent
     personality: Personality
+    remark: str = ""
 
 
 async def find_place(params: TaskStartParams, database: Database, paths: Paths) -> Place:
@@ -32,12 +41,15 @@ async def find_place(params: TaskStartParams, database: Database, paths: Paths) 
     conversation = await _conversation(params, database, paths)
     agent = await _agent(params, conversation, database)
     personality = await personality_of(params.personality_id, agent, database)
-    return Place(conversation, with_personality(agent, personality), personality)
+    return Place(conversation, agent, personality)
 
 
-def with_personality(agent: Agent, personality: Personality) -> Agent:
-    """The agent as this personality. It is stored with the agent's next move."""
-    return msgspec.structs.replace(agent, personality_id=personality.id, name=personality.name)
+async def with_personality(agent: Agent, personality: Personality, database: Database) -> Agent:
+    """The agent as this personality, named after it if it is another. It is stored with the agent's next move."""
+    if agent.personality_id == personality.id:
+        return agent
+    others = [one.name for one in await database.agents.list(agent.conversation_id) if one.id != agent.id]
+    return msgspec.structs.replace(agent, personality_id=personality.id, name=free_name(personality.name, others))
 
 
 async def personality_of(asked_for: str | None, agent: Agent, database: Database) -> Personality:
@@ -64,16 +76,21 @@ async def _conversation(params: TaskStartParams, database: Database, paths: Path
         found = await database.conversations.get(params.conversation_id)
         if found is None:
             raise NotFound(f"There is no conversation {params.conversation_id!r}.")
+        if found.title == NO_TITLE:
+            found = msgspec.structs.replace(found, title=_title(params))
         if params.workspace is None:
             _check_still_there(found)
             return found
         return msgspec.structs.replace(found, workspace=str(_workspace(params.workspace)))
+    return new_conversation(_title(params), params.workspace, paths)
+
+
+def new_conversation(title: str, workspace: str | None, paths: Paths) -> Conversation:
+    """One that is not stored yet. It works in `workspace`, or in a folder of its own."""
     now = datetime.now(UTC)
     conversation_id = new_id("conv")
-    workspace = _workspace(params.workspace) if params.workspace else paths.workspaces / conversation_id
-    return Conversation(
-        id=conversation_id, title=_title(params), created_at=now, updated_at=now, workspace=str(workspace)
-    )
+    folder = _workspace(workspace) if workspace else paths.workspaces / conversation_id
+    return Conversation(id=conversation_id, title=title, created_at=now, updated_at=now, workspace=str(folder))
 
 
 async def _agent(params: TaskStartParams, conversation: Conversation, database: Database) -> Agent:
@@ -84,16 +101,27 @@ async def _agent(params: TaskStartParams, conversation: Conversation, database: 
         return agent
     agents = await database.agents.list(conversation.id) if params.conversation_id else ()
     if agents:
-        return agents[-1]
+        return await _addressed(params.prompt, conversation, agents, database)
     return Agent(
         id=new_id("agent"),
         conversation_id=conversation.id,
         personality_id=ASSISTANT.id,
         name=ASSISTANT.name,
-        head_id=None,
+        head_id=await database.nodes.newest(conversation.id) if params.conversation_id else None,
         version=0,
         created_at=datetime.now(UTC),
     )
+
+
+async def _addressed(prompt: str, conversation: Conversation, agents: tuple[Agent, ...], database: Database) -> Agent:
+    """Who of several agents a message is for. Those that answer beside another take no turns."""
+    taking = tuple(agent for agent in agents if agent.beside is None) or agents
+    if len(taking) == 1:
+        return taking[0]
+    tasks = (await database.tasks.page(_LAST_TASKS, conversation.id)).tasks
+    ids = {agent.id for agent in taking}
+    spoke_last = next((task.agent_id for task in tasks if task.agent_id in ids), None)
+    return first(conversation.turn_taking, taking, prompt, spoke_last)
 
 
 def _workspace(given: str) -> Path:
@@ -119,7 +147,7 @@ def _title(params: TaskStartParams) -> str:
 
 def title_of(prompt: str) -> str:
     """The first line of a prompt, shortened at a word."""
-    line = next((line.strip() for line in prompt.splitlines() if line.strip()), "New conversation")
+    line = next((line.strip() for line in prompt.splitlines() if line.strip()), NO_TITLE)
     if len(line) <= _TITLE_LENGTH:
         return line
     return line[:_TITLE_LENGTH].rsplit(" ", 1)[0].rstrip(",;:.") + "…"

@@ -17,12 +17,13 @@ async def as_start(params: TaskRetryParams, database: Database) -> tuple[TaskSta
     task = await database.tasks.get(reply.task_id) if reply.task_id is not None else None
     if task is None:
         raise NotFound("The task of this reply is not stored, so it cannot be tried again. Send the message again.")
+    agent = await database.agents.get(task.agent_id)
     is_same_model = params.model in (None, task.model)
     start = TaskStartParams(
         prompt=await _prompt_above(reply.parent_id, database) or task.prompt,
         task_id=params.task_id,
         conversation_id=task.conversation_id,
-        agent_id=task.agent_id,
+        agent_id=agent.id if agent is not None else None,  # another one tries where its own was deleted
         model=params.model or task.model,
         api_base=task.api_base if is_same_model else None,
         mode=task.mode,

@@ -1,24 +1,92 @@
-"""The agents of conversations, and where each of them stands."""
+"""The agents of conversations: who takes part, and where each of them stands."""
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
 
 from app.engine.agent.branch import Branch
 from app.engine.agent.claims import Claims
+from app.engine.agent.names import checked_name, free_name
+from app.engine.agent.place import NO_TITLE, new_conversation
+from app.engine.agent.turnstile import Turnstile
 from app.engine.broadcast import EventLog
-from app.engine.errors import NotFound
+from app.engine.errors import Conflict, InvalidParams, NotFound
+from app.engine.ids import new_id
 from app.engine.storage.database import Database
-from app.protocol.agents import Agent, AgentSetHeadParams
+from app.engine.storage.personalities import ASSISTANT
+from app.paths import Paths
+from app.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams, Personality, first_agent
+from app.protocol.conversations import Conversation, FormerAgent
+from app.protocol.events import AgentDeleted, AgentUpdate, ConversationUpdate
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_MOST = 100
 
 
 class Roster:
-    def __init__(self, log: EventLog, database: Database, claims: Claims) -> None:
+    def __init__(self, log: EventLog, database: Database, claims: Claims, paths: Paths) -> None:
         self._log = log
         self._database = database
         self._claims = claims
+        self._paths = paths
+        self._one_of_a_conversation = Turnstile()
 
     async def get(self, agent_id: str) -> Agent:
         agent = await self._database.agents.get(agent_id)
         if agent is None:
             raise NotFound(f"There is no agent {agent_id!r}.")
         return agent
+
+    async def create(self, params: AgentCreateParams) -> Agent:
+        """An agent where `params` say, in a new conversation if they name none; the same id again gives the same."""
+        if params.agent_id is not None:
+            _check_id(params.agent_id)
+        if params.node_id is not None and params.conversation_id is None:
+            raise InvalidParams("nodeId goes with the conversationId of its conversation.")
+        async with self._one_of_a_conversation.one(params.conversation_id or params.agent_id or new_id("agent")):
+            known = await self._database.agents.get(params.agent_id) if params.agent_id is not None else None
+            if known is None:
+                return await self._create(params)
+        if params.conversation_id not in (None, known.conversation_id):
+            raise Conflict(f"The id {known.id!r} is that of an agent of another conversation; choose a new id.")
+        return known
+
+    async def beside(self, agent: Agent, node_id: str | None, model: str | None = None) -> Agent:
+        """Another of the same personality, which answers in the place of `agent` on a branch of its own."""
+        async with self._one_of_a_conversation.one(agent.conversation_id):
+            conversation = await self._conversation(agent.conversation_id)
+            await self._check_node(node_id, conversation)
+            others = await self._database.agents.list(conversation.id)
+            another = msgspec.structs.replace(
+                agent,
+                id=new_id("agent"),
+                name=free_name(agent.name, (one.name for one in others)),
+                head_id=node_id,
+                version=1,
+                created_at=datetime.now(UTC),
+                model=model or agent.model,
+                beside=agent.beside or agent.id,
+            )
+            await self._put(another)
+        return another
+
+    async def delete(self, agent_id: str) -> None:
+        """Take an agent away for good. What it wrote stays, and under whose name. `AgentBusy` while it works."""
+        agent = await self.get(agent_id)
+        await self._claims.claim(agent)
+        try:
+            conversation = await self._conversation(agent.conversation_id)
+            former = FormerAgent(id=agent.id, name=agent.name, color=agent.color)
+            if agent.head_id is not None and former not in conversation.former:
+                told = msgspec.structs.replace(conversation, former=(*conversation.former, former))
+                self._log.publish(ConversationUpdate(conversation=told))
+            self._log.publish(AgentDeleted(agent_id=agent.id, conversation_id=agent.conversation_id))
+            await self._log.flush()
+        finally:
+            self._claims.release(agent.id)
 
     async def set_head(self, params: AgentSetHeadParams) -> Agent:
         """Move an idle agent within its conversation; refused while its task runs, or if it has moved meanwhile.
@@ -29,7 +97,7 @@ class Roster:
         node = await self._database.nodes.get(params.node_id)
         if node is None or node.conversation_id != agent.conversation_id:
             raise NotFound(f"There is no node {params.node_id!r} in the agent's conversation.")
-        self._claims.claim(agent)
+        await self._claims.claim(agent)
         try:
             branch = Branch(await self._claims.newest(agent), self._log)
             target = await self._database.trees.newest_leaf(node.id) if params.to_leaf else node.id
@@ -38,3 +106,68 @@ class Roster:
         finally:
             self._claims.release(agent.id)
         return branch.agent
+
+    async def _create(self, params: AgentCreateParams) -> Agent:
+        personality = await self._personality(params.personality_id or ASSISTANT.id)
+        name = personality.name if params.name is None else checked_name(params.name)
+        if params.conversation_id is None:
+            conversation, others = new_conversation(NO_TITLE, params.workspace, self._paths), ()
+        else:
+            conversation = await self._conversation(params.conversation_id)
+            others = await self._database.agents.list(conversation.id)
+        if len(others) >= _MOST:
+            raise InvalidParams(f"This conversation has {len(others)} agents already. Take one away first.")
+        await self._check_node(params.node_id, conversation)
+        agent = Agent(
+            id=params.agent_id or new_id("agent"),
+            conversation_id=conversation.id,
+            personality_id=personality.id,
+            name=free_name(name, (other.name for other in others)),
+            head_id=params.node_id or await self._where_others_stand(conversation, others),
+            version=1,
+            created_at=datetime.now(UTC),
+            model=params.model,
+            color=params.color or personality.color,
+        )
+        await self._put(agent, opens=conversation if params.conversation_id is None else None)
+        return agent
+
+    async def _put(self, agent: Agent, *, opens: Conversation | None = None) -> None:
+        """Store and announce an agent, with the conversation that it opens; none comes into one that is deleted."""
+        await self._claims.claim(agent)
+        try:
+            if opens is not None:
+                await asyncio.to_thread(Path(opens.workspace).mkdir, parents=True, exist_ok=True)
+                self._log.publish(ConversationUpdate(conversation=opens))
+            else:
+                await self._conversation(agent.conversation_id)
+            self._log.publish(AgentUpdate(agent=agent))
+            await self._log.flush()
+        finally:
+            self._claims.release(agent.id)
+
+    async def _where_others_stand(self, conversation: Conversation, others: tuple[Agent, ...]) -> str | None:
+        first = first_agent(others)
+        return first.head_id if first is not None else await self._database.nodes.newest(conversation.id)
+
+    async def _personality(self, personality_id: str) -> Personality:
+        personality = await self._database.personalities.get(personality_id)
+        if personality is None:
+            raise NotFound(f"There is no personality {personality_id!r}. Choose another.")
+        return personality
+
+    async def _conversation(self, conversation_id: str) -> Conversation:
+        conversation = await self._database.conversations.get(conversation_id)
+        if conversation is None:
+            raise NotFound(f"There is no conversation {conversation_id!r}.")
+        return conversation
+
+    async def _check_node(self, node_id: str | None, conversation: Conversation) -> None:
+        node = await self._database.nodes.get(node_id) if node_id is not None else None
+        if node_id is not None and (node is None or node.conversation_id != conversation.id):
+            raise NotFound(f"There is no node {node_id!r} in conversation {conversation.id!r}.")
+
+
+def _check_id(agent_id: str) -> None:
+    if not _ID.fullmatch(agent_id):
+        raise InvalidParams("agentId: 1 to 100 letters, digits, `-` and `_`.")

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -16,11 +17,12 @@ from app.engine.agent.claims import Claims
 from app.engine.agent.opening import check
 from app.engine.agent.place import find_place
 from app.engine.agent.retrying import as_start
+from app.engine.agent.rounds import Rounds, next_turn
 from app.engine.agent.task import ended, words
 from app.engine.agent.task_queue import Queue, changed, without
 from app.engine.agent.task_run import TaskRun
 from app.engine.agent.turnstile import Turnstile
-from app.engine.errors import EngineError, IllegalMove, InvalidParams, NotFound, StorageError
+from app.engine.errors import Conflict, EngineError, IllegalMove, InvalidParams, NotFound, StorageError
 from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
 from app.engine.stall import StallMeter
@@ -54,6 +56,7 @@ class AgentTaskRunner:
         self._stalls = stalls
         self._group = group
         self._beginnings = Beginnings(assembly, models)
+        self._rounds = Rounds(assembly.log, assembly.database, claims)
         self._runs: dict[str, TaskRun] = {}
         self._one_of_a_task = Turnstile()
         self._resumes = False
@@ -66,14 +69,17 @@ class AgentTaskRunner:
         """The tasks at work as people see them: paused while nothing can be saved."""
         return tuple(run.shown for run in self._runs.values())
 
-    async def start(self, params: TaskStartParams, by: str) -> Task:
-        """Start a task and return once it is on record; the same `task_id` again gives the task that is there."""
+    async def start(self, params: TaskStartParams, by: str, version: int | None = None, remark: str = "") -> Task:
+        """Start a task and return once it is on record; the same `task_id` again gives the task that is there.
+
+        With a `version` only if it is still the agent's, else `Conflict`. A `remark` follows the message.
+        """
         check(params)
         if params.task_id is None:
-            return await self._start_new(params)
+            return await self._start_new(params, version, remark)
         async with self._one_of_a_task.one(params.task_id):
             known = await self._known(params.task_id)
-            return known if known is not None else await self._start_new(params)
+            return known if known is not None else await self._start_new(params, version, remark)
 
     async def retry(self, params: TaskRetryParams) -> Task:
         """Have a reply written anew, beside it; the same `task_id` again gives the task that is there."""
@@ -208,9 +214,26 @@ class AgentTaskRunner:
         for run in self._runs.values():
             run.hold(why)
 
-    async def _start_new(self, params: TaskStartParams) -> Task:
-        place = await find_place(params, self._assembly.database, self._assembly.paths)
-        return await self._begin(place.agent, lambda agent: self._beginnings.new(params, place, agent))
+    async def _start_new(self, params: TaskStartParams, version: int | None, remark: str) -> Task:
+        place = replace(await find_place(params, self._assembly.database, self._assembly.paths), remark=remark)
+
+        async def begin(agent: Agent) -> Beginning:
+            if version is not None and agent.version != version:
+                raise Conflict(f"The agent has moved on: its version is {agent.version}, not {version}.")
+            return await self._beginnings.new(params, place, agent)
+
+        return await self._begin(place.agent, begin)
+
+    async def _take_turn(self, task: Task) -> None:
+        """Have the agent speak whose turn it is after a task, if it is anybody's."""
+        agent = await self._rounds.after(task)
+        if agent is None:
+            return
+        try:
+            place, params = await next_turn(task, agent, self._assembly.database)
+            await self._begin(agent, lambda agent: self._beginnings.turn(params, place, agent))
+        except EngineError as error:
+            await self._rounds.not_started(task, agent, str(error))
 
     async def _retry(self, params: TaskRetryParams) -> Task:
         start, reply = await as_start(params, self._assembly.database)
@@ -232,19 +255,24 @@ class AgentTaskRunner:
             raise IllegalMove(f"A task that is {words(task.status)} cannot be resumed.")
         agent = await self._assembly.database.agents.get(task.agent_id)
         if agent is None:
-            raise NotFound("The agent of this task is gone.")
+            raise NotFound(
+                "The agent of this task was deleted, so it cannot be resumed. Stop it, and go on with another agent."
+            )
         fresh = msgspec.structs.replace(task, resumes=False)
         return await self._begin(agent, lambda agent: self._beginnings.resumed(fresh, agent))
 
     async def _begin(self, agent: Agent, begin: Callable[[Agent], Awaitable[Beginning]]) -> Task:
         """Launch a task of an agent that is free; it is claimed until the task is over or could not begin."""
-        self._claims.claim(agent)
+        await self._claims.claim(agent)
         try:
-            beginning = await begin(await self._claims.newest(agent))
+            newest = await self._claims.newest(agent)
+            beginning = await begin(newest)
         except BaseException:
             self._claims.release(agent.id)
             raise
+        begun = beginning.run.branch.agent
         self._launch(beginning)
+        await self._rounds.begin(newest, begun)
         return beginning.run.task
 
     def _launch(self, beginning: Beginning) -> None:
@@ -265,6 +293,9 @@ class AgentTaskRunner:
                 self._assembly.desk.leave(run.task.id)
             self._stalls.stop()
             self._claims.release(run.task.agent_id)
+        try:
+            await self._take_turn(run.task)
+        finally:
             del self._runs[run.task.id]
             if not self._runs:
                 self._quiet.set()

@@ -9,12 +9,13 @@ from app.engine.agent.executions import Executions
 from app.engine.agent.gate import Gate
 from app.engine.agent.hooks import Block, PendingCall
 from app.engine.agent.live import LiveTask
+from app.engine.agent.model_calls import ModelCalls
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.resumption import Resumption
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage
-from app.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd, Retry
+from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, Retry
 from app.engine.tools.base import GuardedTool, ToolResult
 
 ABORTED = "Request was aborted"
@@ -33,7 +34,7 @@ class Steps:
         executions: Executions,
         approvals: Approvals,
         resumption: Resumption,
-        model: ChatModel,
+        calls: ModelCalls,
         tools: tuple[GuardedTool, ...],
     ) -> None:
         self._live = live
@@ -44,7 +45,7 @@ class Steps:
         self._executions = executions
         self._approvals = approvals
         self._resumption = resumption
-        self._model = model
+        self._calls = calls
         self._tools = {tool.name: tool for tool in tools}
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
@@ -68,9 +69,7 @@ class Steps:
         if cancel.is_set:
             yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model))
             return
-        self._recorder.turn_started(request)
-        await self._branch.save()
-        async with aclosing(self._model.stream(request, cancel)) as events:
+        async with aclosing(self._calls.stream(request, cancel)) as events:
             async for event in events:
                 yield event
 
@@ -98,6 +97,6 @@ class Steps:
             return Block(refusal)
         self._live.tool_started(call.id, call.name)
         if access.tier != "free":
-            self._executions.started(call, access, self._live.task.step_count, self._branch.tip or "")
+            self._executions.started(call, access, self._live.task.step_count, self._branch.position.node_id or "")
             await self._branch.save()
         return None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from app.engine.agent.chats import Chats
 from app.engine.agent.claims import Claims
 from app.engine.agent.roster import Roster
 from app.engine.broadcast import EventLog
@@ -31,7 +32,7 @@ class TaskRunner(Protocol):
     """Owns every task. Each method returns once the move has begun; what follows comes as events."""
 
     def under_way(self) -> tuple[Task, ...]: ...
-    async def start(self, params: TaskStartParams, by: str) -> Task: ...
+    async def start(self, params: TaskStartParams, by: str, version: int | None = None, remark: str = "") -> Task: ...
     async def retry(self, params: TaskRetryParams) -> Task: ...
     async def stop(self, task_id: str, by: str) -> Task: ...
     async def pause(self, task_id: str) -> Task: ...
@@ -56,6 +57,7 @@ class Services:
     runner: TaskRunner
     claims: Claims
     roster: Roster
+    chats: Chats
     models: ModelRouter
     keys: KeyStore
     settings: Settings

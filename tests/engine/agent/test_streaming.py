@@ -65,7 +65,7 @@ async def test_a_reply_that_is_given_up_without_an_end_is_cut_and_its_call_is_cl
         await engine.watcher.until(lambda: engine.watcher.nodes()[-1].status == "streaming")
         recorder.close()
         await branch.save()
-        reply = await database.nodes.get(branch.tip or "")
+        reply = await database.nodes.get(branch.position.node_id or "")
         assert reply is not None and (reply.status, reply.blocks) == ("cut", (TextBlock(text="Half"),))
         assert await database.turns.started(task.id) == ()
         assert await database.nodes.streaming() == ()

@@ -9,6 +9,7 @@ from app.engine.server.limits import page_size
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import Session
+from app.protocol.agents import first_agent
 from app.protocol.conversations import (
     Conversation,
     ConversationChangeParams,
@@ -24,6 +25,7 @@ from app.protocol.conversations import (
     ConversationTreeParams,
     ConversationTreeResult,
     TreeHead,
+    TurnTaking,
 )
 from app.protocol.events import ConversationUpdate
 from app.protocol.wire import (
@@ -36,6 +38,7 @@ from app.protocol.wire import (
 )
 
 _LONGEST_TITLE = 500
+_MOST_REPLIES = 100
 
 
 async def list_conversations(
@@ -55,7 +58,7 @@ async def nodes(services: Services, session: Session, params: ConversationNodesP
     for node_id in (params.leaf_id, params.before_id):
         if node_id is not None:
             await _check_node(services, params.conversation_id, node_id)
-    leaf_id = params.leaf_id or await _newest_head(services, params.conversation_id)
+    leaf_id = params.leaf_id or await _first_head(services, params.conversation_id)
     if leaf_id is None:
         return ConversationNodesResult(nodes=(), has_more=False)
     page, has_more = await services.database.nodes.branch(leaf_id, limit, params.before_id)
@@ -91,6 +94,8 @@ async def change(services: Services, session: Session, params: ConversationChang
     old = await _find(services, params.conversation_id)
     if params.title is not None and not 1 <= len(params.title.strip()) <= _LONGEST_TITLE:
         raise InvalidParams(f"title: a text of 1 to {_LONGEST_TITLE} characters.")
+    if params.turn_taking is not None:
+        await _check_turns(services, old.id, params.turn_taking)
     archived = old.archived if params.archived is None else params.archived
     new = msgspec.structs.replace(
         old,
@@ -99,6 +104,7 @@ async def change(services: Services, session: Session, params: ConversationChang
         updated_at=old.updated_at if archived == old.archived else datetime.now(UTC),
         archived=archived,
         pinned=old.pinned if params.pinned is None else params.pinned,
+        turn_taking=old.turn_taking if params.turn_taking is None else params.turn_taking,
     )
     if new != old:
         services.log.publish(ConversationUpdate(conversation=new))
@@ -118,9 +124,18 @@ async def _check_node(services: Services, conversation_id: str, node_id: str) ->
         raise NotFound(f"There is no node {node_id!r} in conversation {conversation_id!r}.")
 
 
-async def _newest_head(services: Services, conversation_id: str) -> str | None:
-    heads = [agent.head_id for agent in await services.database.agents.list(conversation_id) if agent.head_id]
-    return heads[-1] if heads else None
+async def _first_head(services: Services, conversation_id: str) -> str | None:
+    """Where the first agent stands; in a tree without agents the node that was written last."""
+    agent = first_agent(await services.database.agents.list(conversation_id))
+    return agent.head_id if agent is not None else await services.database.nodes.newest(conversation_id)
+
+
+async def _check_turns(services: Services, conversation_id: str, rule: TurnTaking) -> None:
+    if not 1 <= rule.limit <= _MOST_REPLIES:
+        raise InvalidParams(f"limit: a number from 1 to {_MOST_REPLIES}.")
+    agents = {agent.id for agent in await services.database.agents.list(conversation_id) if agent.beside is None}
+    if rule.rule == "moderator" and rule.moderator_id not in agents:
+        raise InvalidParams("moderatorId: with this rule one of the conversation's agents moderates. Name it.")
 
 
 HANDLERS = (

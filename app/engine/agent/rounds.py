@@ -1,0 +1,163 @@
+"""Several agents in turn: who stands with the one that works goes along, and after a reply the next one speaks."""
+
+import logging
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from app.engine.agent.branch import Branch
+from app.engine.agent.claims import Claims
+from app.engine.agent.place import Place, personality_of
+from app.engine.agent.turn_taking import Round, following
+from app.engine.broadcast import EventLog
+from app.engine.errors import NotFound, StorageError
+from app.engine.storage.database import Database
+from app.protocol.agents import Agent
+from app.protocol.blocks import NoticeBlock, TextBlock
+from app.protocol.conversations import Node, TurnTaking
+from app.protocol.events import AgentUpdate
+from app.protocol.tasks import Task, TaskStartParams
+
+_logger = logging.getLogger(__name__)
+
+_LIMIT = "The agents spoke {count} times in a row, which is the limit. Write something and they go on."
+_FAILED = "The round ends here: {speaker} failed, and {next} has not spoken. Name {next} with @ to go on."
+_NOT_STARTED = "The round ends here: {next} could not begin. {why}"
+
+
+class Rounds:
+    """Only agents that stand on the same node take turns: who was moved elsewhere is on a way of its own."""
+
+    def __init__(self, log: EventLog, database: Database, claims: Claims) -> None:
+        self._log = log
+        self._database = database
+        self._claims = claims
+
+    async def begin(self, before: Agent, now: Agent) -> None:
+        """An agent has begun to work: who stood with it before goes along to where it is now."""
+        try:
+            await self._take_along(now, {before.head_id})
+        except StorageError as error:
+            _logger.warning("the other agents stay where they were: %s", error)
+
+    async def after(self, task: Task) -> Agent | None:
+        """A task is over: the others come to where it ended. Who speaks next; None where it is the person's turn."""
+        try:
+            return await self._after(task)
+        except StorageError as error:
+            _logger.warning("the round ends with task %s: %s", task.id, error)
+            return None
+
+    async def not_started(self, task: Task, agent: Agent, why: str) -> None:
+        """Say in the conversation that the next one could not begin."""
+        try:
+            await self._remark(task, _NOT_STARTED.format(next=agent.name, why=why))
+        except StorageError as error:
+            _logger.warning("%s could not begin, and that is not on record: %s", agent.name, error)
+
+    async def _after(self, task: Task) -> Agent | None:
+        speaker = await self._database.agents.get(task.agent_id)
+        if speaker is None or speaker.head_id is None or speaker.beside is not None:
+            return None
+        if len(await self._database.agents.list(task.conversation_id)) == 1:
+            return None
+        path = await self._database.nodes.path(speaker.head_id)
+        together = await self._take_along(speaker, _walked(path, task))
+        conversation = await self._database.conversations.get(task.conversation_id)
+        if conversation is None or task.status not in ("completed", "error"):
+            return None
+        so_far = _round(path, task)
+        agent = following(conversation.turn_taking, together, so_far)
+        if agent is None or self._claims.is_at_work(task.conversation_id):
+            return None
+        remark = _end(task, speaker, agent, so_far, conversation.turn_taking)
+        if remark:
+            await self._remark(task, remark)
+        return None if remark else agent
+
+    async def _take_along(self, agent: Agent, stood: Collection[str | None]) -> tuple[Agent, ...]:
+        """All that stand with an agent, in the order in which they joined, once those on `stood` have followed it."""
+        if agent.beside is not None:
+            return ()
+        together: list[Agent] = []
+        for other in await self._database.agents.list(agent.conversation_id):
+            if other.id == agent.id:
+                together.append(agent)
+            elif other.beside is None:
+                async with self._claims.passing(other) as free:
+                    if free is not None and free.head_id in (*stood, agent.head_id):
+                        together.append(await self._brought(free, agent.head_id))
+        return tuple(together)
+
+    async def _brought(self, agent: Agent, head_id: str | None) -> Agent:
+        if agent.head_id == head_id:
+            return agent
+        moved = msgspec.structs.replace(agent, head_id=head_id, version=agent.version + 1)
+        self._log.publish(AgentUpdate(agent=moved))
+        await self._log.flush()
+        return moved
+
+    async def _remark(self, task: Task, text: str) -> None:
+        """Put a remark where the speaker of a task stands, if it is idle, and bring the others there."""
+        speaker = await self._database.agents.get(task.agent_id)
+        if speaker is None:
+            return
+        async with self._claims.passing(speaker) as free:
+            if free is None:
+                return
+            branch = Branch(free, self._log)
+            notice = NoticeBlock(kind="info", text=text)
+            branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
+            branch.announce_head()
+            await self._log.flush()
+        await self._take_along(branch.agent, {free.head_id})
+
+
+async def next_turn(task: Task, agent: Agent, database: Database) -> tuple[Place, TaskStartParams]:
+    """What is asked of the one that speaks after a task: the same, of its own model if it has one."""
+    personality = await personality_of(None, agent, database)
+    conversation = await database.conversations.get(task.conversation_id)
+    if conversation is None:
+        raise NotFound("This conversation was deleted.")
+    has_model = bool(agent.model or personality.model)
+    params = TaskStartParams(
+        prompt=task.prompt,
+        conversation_id=task.conversation_id,
+        agent_id=agent.id,
+        model=None if has_model else task.model,
+        api_base=None if has_model else task.api_base,
+        mode=task.mode,
+        approve=task.approve,
+        max_turns=task.max_turns,
+        budget_usd=task.budget_usd,
+    )
+    return Place(conversation, agent, personality), params
+
+
+def _end(task: Task, speaker: Agent, agent: Agent, so_far: Round, rule: TurnTaking) -> str:
+    """Why the next one does not speak, in words for the person; empty where it does."""
+    if task.status == "error":
+        return _FAILED.format(speaker=speaker.name, next=agent.name)
+    if len(so_far.speakers) >= rule.limit:
+        return _LIMIT.format(count=rule.limit)
+    return ""
+
+
+def _walked(path: Sequence[Node], task: Task) -> set[str | None]:
+    """The nodes of a task, and the one it went on from."""
+    own = [node for node in path if node.task_id == task.id]
+    return {node.id for node in own} | ({own[0].parent_id} if own else set())
+
+
+def _round(path: Sequence[Node], task: Task) -> Round:
+    """What was said since the last message of a person; the task has spoken last, whatever it left."""
+    start = max((index for index, node in enumerate(path) if node.role == "user"), default=-1)
+    replies = [node for node in path[start + 1 :] if node.role == "assistant"]
+    by_task = {node.task_id: node.author for node in replies if node.task_id != task.id}
+    message = _text(path[start]) if start >= 0 else ""
+    reply = _text(replies[-1]) if replies else ""
+    return Round(message, (*by_task.values(), task.agent_id), f"{reply}\n{task.summary}")
+
+
+def _text(node: Node) -> str:
+    return "\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
