@@ -19,14 +19,18 @@ from app.engine.agent.hooks import Hooks
 from app.engine.agent.limit_wait import LimitWait
 from app.engine.agent.limits import Limits
 from app.engine.agent.live import LiveTask
+from app.engine.agent.model_calls import ModelCalls
 from app.engine.agent.open_turn import OpenTurn
 from app.engine.agent.pictures import with_pictures
 from app.engine.agent.prompting import system_prompt
 from app.engine.agent.questions import Questions
+from app.engine.agent.reach import Hearing
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.repeats import Repeats
 from app.engine.agent.resumption import Resumption
+from app.engine.agent.room import Known, Room
 from app.engine.agent.steps import Steps
+from app.engine.agent.summaries import Summaries
 from app.engine.agent.task_queue import TaskQueue
 from app.engine.agent.task_run import TaskRun
 from app.engine.broadcast import EventLog
@@ -60,6 +64,7 @@ class Assembly:
     paths: Paths
     day: Day
     has_price: Callable[[str], bool]
+    window_of: Callable[[str], int | None]
     dress: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _as_they_are
 
     def build(
@@ -71,6 +76,7 @@ class Assembly:
         history: tuple[Message, ...],
         stored_prompts: int,
         open_turn: OpenTurn | None = None,
+        heard: Hearing = tuple,
     ) -> TaskRun:
         """A task ready to run. `history` comes before its prompt, which is in the tree already if it is a new task.
 
@@ -85,8 +91,12 @@ class Assembly:
         tools = self.dress(self._tools(task, personality, live, completion))
         approvals = Approvals(live, self.desk, self.grants, self.log, self.paths.home)
         resumption = Resumption(live, self.desk, executions, open_turn)
-        steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, resumption, model, tools)
         warn = partial(recorder.notice, "warning")
+        known = Known(self.window_of, self.settings.values.summarise_at, heard)
+        summaries = Summaries(live, branch, recorder, model, heard)
+        room = Room(branch, recorder, summaries, self.database, known, warn)
+        calls = ModelCalls(branch, recorder, model, room)
+        steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, resumption, calls, tools)
         repeats = Repeats(live, self.desk, history, warn)
         course = Course(live, self.desk, completion, self._limits(task), self.day, warn)
         agent = Agent(

@@ -25,7 +25,7 @@ from app.engine.messages import AssistantMessage, Message, StopReason, Text, Too
 from app.engine.models.base import BlockDelta, ModelRequest, Remark, Retry
 from app.engine.storage import tasks, turns
 from app.engine.storage.journal import Journal
-from app.protocol.blocks import NoticeBlock, NoticeKind
+from app.protocol.blocks import NoticeBlock, NoticeKind, SummaryBlock
 from app.protocol.events import TaskPlan, ToolOutput
 from app.protocol.usage import Usage
 
@@ -100,6 +100,22 @@ class Recorder:
         """No reply came, and the call is made again later, as the same turn."""
         self._in_call = False
 
+    def refused(self, message: AssistantMessage) -> None:
+        """The provider did not take the request, and a shorter one is made: a turn of its own, without a node."""
+        self._counted(message, "failed")
+
+    def summarised(self, message: AssistantMessage, block: SummaryBlock | None) -> None:
+        """The end of a call for a summary, with the node that keeps it if there is one."""
+        usage = self._counted(message, "failed" if block is None else "complete")
+        if block is not None:
+            task = self._live.task
+            model = message.model or task.model
+            self._branch.append(
+                self._branch.draft(
+                    "system", "engine", (block,), task_id=task.id, turn=task.step_count, model=model, usage=usage
+                )
+            )
+
     def notice(self, kind: NoticeKind, text: str) -> None:
         """Append a system node: a remark of the engine itself."""
         block = NoticeBlock(kind=kind, text=text)
@@ -152,12 +168,8 @@ class Recorder:
     def _assistant(self, message: AssistantMessage) -> None:
         shown = self._reply.finish()
         task = self._live.task
-        usage = self._usage(message)
         status: _Outcome = _OUTCOME.get(message.stop_reason, "complete")
-        if self._in_call:
-            self._in_call = False
-            self._live.count(usage)
-            self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
+        usage = self._counted(message, status)
         if message.stop_reason == "aborted" and not message.content and shown is None:
             return
         node = self._branch.draft(
@@ -187,6 +199,16 @@ class Recorder:
         self._branch.append(
             self._branch.draft("tool_result", message.tool_name, blocks, task_id=task.id, turn=task.step_count)
         )
+
+    def _counted(self, message: AssistantMessage, status: _Outcome) -> Usage:
+        """What the call took, on record with the turn if this is its end."""
+        usage = self._usage(message)
+        if self._in_call:
+            self._in_call = False
+            self._live.count(usage)
+            task = self._live.task
+            self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
+        return usage
 
     def _usage(self, message: AssistantMessage) -> Usage:
         used = message.usage
