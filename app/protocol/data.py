@@ -2,9 +2,10 @@
 
 from typing import Literal
 
+from app.protocol.conversations import Conversation
 from app.protocol.struct import Wire
 
-ExportFormat = Literal["json", "markdown"]
+ExportFormat = Literal["json", "markdown", "html"]
 
 
 class DataPart(Wire, frozen=True, kw_only=True):
@@ -28,13 +29,15 @@ class DataSummaryResult(Wire, frozen=True, kw_only=True):
 class DataExportParams(Wire, frozen=True, kw_only=True):
     """Write conversations (null: all) to `path`, an absolute path.
 
-    `json` is lossless and one file; `markdown` is a folder with one file for each, or a file for a single one. What
-    is there already is not overwritten unless `overwrite`.
+    `json` is lossless and one file; `markdown` and `html` are a folder with one file for each, or a file for a single
+    one. `leaf_id` takes of a single conversation the branch that ends there alone. What is there already is not
+    overwritten unless `overwrite`.
     """
 
     path: str
     format: ExportFormat = "json"
     conversation_ids: tuple[str, ...] | None = None
+    leaf_id: str | None = None
     overwrite: bool = False
 
 
@@ -46,17 +49,56 @@ class DataExportResult(Wire, frozen=True, kw_only=True):
 
 
 class DataImportParams(Wire, frozen=True, kw_only=True):
-    """Read a file that was exported as `json`. What is here already is left as it is."""
+    """Read a file that was exported as `json`, or conversations of another program: a file, a zip, a folder of files.
+
+    What is here already is left as it is.
+    """
 
     path: str
 
 
-class DataImportResult(Wire, frozen=True, kw_only=True):
-    """`present` counts the conversations that were here already."""
+class LeftOut(Wire, frozen=True, kw_only=True):
+    """What an import did not take: `kind` in plain words, "voice messages"."""
 
+    kind: str
+    count: int
+
+
+class DataImportResult(Wire, frozen=True, kw_only=True):
+    """`source` names the program that wrote the file. `present` counts the conversations that were here already.
+
+    `calls` and `pictures` count tool calls and pictures among what was taken, `left` what was not, most first.
+    """
+
+    source: str
     conversations: int
     nodes: int
     present: int
+    calls: int = 0
+    pictures: int = 0
+    left: tuple[LeftOut, ...] = ()
+
+
+class OrphansParams(Wire, frozen=True, kw_only=True):
+    """Conversations that no agent takes part in any more, largest first."""
+
+    limit: int = 50
+
+
+class Orphan(Wire, frozen=True, kw_only=True):
+    """`bytes` are of its records and its long output."""
+
+    conversation: Conversation
+    nodes: int
+    bytes: int
+
+
+class OrphansResult(Wire, frozen=True, kw_only=True):
+    """`count` and `bytes` are of all there are."""
+
+    orphans: tuple[Orphan, ...]
+    count: int
+    bytes: int
 
 
 class DataPruneParams(Wire, frozen=True, kw_only=True):

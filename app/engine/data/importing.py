@@ -1,7 +1,9 @@
-"""Takes exported conversations in: each whole or not at all, and those that are here are left alone."""
+"""Takes conversations in, our own and those of other programs: each whole or not at all; those that are here stay."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy.exc import IntegrityError
@@ -10,13 +12,34 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.engine.broadcast import EventLog
 from app.engine.data.arrival import check, moved_in, settled
 from app.engine.data.files import own_workspace
-from app.engine.data.reading import Arrival, ExportReader
+from app.engine.data.sources import ERRAND, Found, Sources
 from app.engine.errors import InvalidParams
 from app.engine.storage.database import Database
 from app.engine.storage.transfer import Bundle, insert
 from app.paths import Paths
-from app.protocol.data import DataImportResult
+from app.protocol.blocks import ImageBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.data import DataImportResult, LeftOut
 from app.protocol.events import ConversationUpdate, TaskUpdate
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What came in so far; the programs in the order in which they were met."""
+
+    programs: dict[str, None] = field(default_factory=dict[str, None])
+    conversations: int = 0
+    nodes: int = 0
+    present: int = 0
+    calls: int = 0
+    pictures: int = 0
+
+    def add(self, bundle: Bundle) -> None:
+        blocks = [block for node in bundle.nodes for block in node.blocks]
+        self.conversations += 1
+        self.nodes += len(bundle.nodes)
+        self.calls += sum(isinstance(block, ToolCallBlock) for block in blocks)
+        self.pictures += sum(isinstance(block, ImageBlock) for block in blocks)
+        self.pictures += sum(len(block.images) for block in blocks if isinstance(block, ToolResultBlock))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +52,50 @@ class Importer:
         """`InvalidParams` says what is wrong with the file, and what was taken in before it came to that."""
         if not path.is_absolute():
             raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
-        result = DataImportResult(conversations=0, nodes=0, present=0)
+        taken, sources = _Taken(), Sources(self.paths)
         try:
-            with await asyncio.to_thread(path.open, "rb") as file:
-                reader = await asyncio.to_thread(ExportReader, file, self.paths.attachments)
-                while (arrival := await asyncio.to_thread(reader.next)) is not None:
-                    result = await self._take_one(arrival, reader.home, result)
+            await self._take_all(sources.of(path), taken, sources)
         except InvalidParams as error:
-            raise InvalidParams(f"{path} cannot be imported: {error}. {_kept(result)}") from error
+            raise InvalidParams(f"{path} cannot be imported: {error}. {_kept(taken)}") from error
         except OSError as error:
-            raise InvalidParams(f"{path} cannot be read: {error.strerror}. {_kept(result)}") from error
-        return result
+            raise InvalidParams(f"{path} cannot be read: {error.strerror}. {_kept(taken)}") from error
+        left = (LeftOut(kind=kind, count=count) for kind, count in sources.left.most_common() if count)
+        return DataImportResult(
+            source=", ".join(taken.programs),
+            conversations=taken.conversations,
+            nodes=taken.nodes,
+            present=taken.present,
+            calls=taken.calls,
+            pictures=taken.pictures,
+            left=tuple(left),
+        )
 
-    async def _take_one(self, arrival: Arrival, old_home: str, before: DataImportResult) -> DataImportResult:
-        bundle = arrival.bundle
-        if await self.database.conversations.get(bundle.conversation.id) is not None:
-            return DataImportResult(conversations=before.conversations, nodes=before.nodes, present=before.present + 1)
+    async def _take_all(self, arriving: Generator[Found], taken: _Taken, sources: Sources) -> None:
         try:
-            fitting = await asyncio.to_thread(_fitted, arrival, old_home, self.paths)
+            while (found := await asyncio.to_thread(next, arriving, None)) is not None:
+                taken.programs[found.program] = None
+                await self._take_one(found, taken, sources)
+        finally:
+            # Its files are closed now, not when it is forgotten; where a thread is still in it, by that one's end.
+            with suppress(ValueError):
+                await asyncio.to_thread(arriving.close)
+
+    async def _take_one(self, found: Found, taken: _Taken, sources: Sources) -> None:
+        bundle = found.arrival.bundle
+        if await self.database.conversations.get(bundle.conversation.id) is not None:
+            taken.present += 1
+            return
+        try:
+            fitting = await asyncio.to_thread(_fitted, found, self.paths)
             await self.database.journal.transact(lambda connection: _insert(connection, fitting))
         except InvalidParams as error:
-            title = bundle.conversation.title
-            raise InvalidParams(f"the conversation “{title}” in line {arrival.line}: {error}") from error
+            if found.program != ERRAND:
+                sources.left["conversations that do not hold together"] += 1
+                return
+            title, line = bundle.conversation.title, found.arrival.line
+            raise InvalidParams(f"the conversation “{title}” in line {line}: {error}") from error
         await self._tell(fitting)
-        return DataImportResult(
-            conversations=before.conversations + 1, nodes=before.nodes + len(fitting.nodes), present=before.present
-        )
+        taken.add(fitting)
 
     async def _tell(self, bundle: Bundle) -> None:
         workspace = own_workspace(self.paths, bundle.conversation.id)
@@ -67,9 +108,10 @@ class Importer:
         await self.log.flush()
 
 
-def _fitted(arrival: Arrival, old_home: str, paths: Paths) -> Bundle:
+def _fitted(found: Found, paths: Paths) -> Bundle:
+    arrival = found.arrival
     check(arrival.bundle)
-    return moved_in(settled(arrival.bundle), arrival.pictures, old_home, paths)
+    return moved_in(settled(arrival.bundle), arrival.pictures, found.home, paths)
 
 
 async def _insert(connection: AsyncConnection, bundle: Bundle) -> None:
@@ -79,7 +121,7 @@ async def _insert(connection: AsyncConnection, bundle: Bundle) -> None:
         raise InvalidParams(f"parts of it are here already, in another conversation ({error.orig})") from error
 
 
-def _kept(result: DataImportResult) -> str:
-    if not result.conversations:
+def _kept(taken: _Taken) -> str:
+    if not taken.conversations:
         return "Nothing was taken in."
-    return f"{result.conversations} conversations before that were taken in whole; what is here was left as it is."
+    return f"{taken.conversations} conversations before that were taken in whole; what is here was left as it is."

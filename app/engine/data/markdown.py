@@ -1,4 +1,4 @@
-"""A conversation as Markdown for people to read: the branch that its newest agent stands on, tool calls folded."""
+"""A conversation as Markdown for people to read: one branch of it, tool calls folded."""
 
 import html
 import re
@@ -42,10 +42,10 @@ def page(conversation: Conversation, nodes: Sequence[Node], *, others: int) -> I
                 yield f"{text}\n\n"
 
 
-def file_name(conversation: Conversation) -> str:
+def file_name(conversation: Conversation, ending: str) -> str:
     """Day, title and the end of the id, so that two never share one."""
     words = re.sub(r"[^\w-]+", "-", conversation.title).strip("-_")[:_LONGEST_NAME].strip("-") or "conversation"
-    return f"{conversation.created_at.astimezone():%Y-%m-%d}-{words}-{conversation.id[-8:]}.md"
+    return f"{conversation.created_at.astimezone():%Y-%m-%d}-{words}-{conversation.id[-8:]}.{ending}"
 
 
 def _who(node: Node) -> str:

@@ -1,42 +1,92 @@
-"""Writes conversations out as Markdown: one file for a single one, a folder of files for more."""
+"""Writes conversations out for reading, as Markdown or HTML: one file for a single one, a folder of files for more."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
-from app.engine.data.export import chosen
+from app.engine.data import web_page
+from app.engine.data.branches import sections
+from app.engine.data.export import check_leaf, chosen
 from app.engine.data.markdown import file_name, page
 from app.engine.data.new_file import NewFile, check_place
+from app.engine.data.stored_picture import picture_of
 from app.engine.errors import Conflict, InvalidParams
 from app.engine.storage.database import Database
+from app.paths import Paths
 from app.protocol.conversations import Conversation, Node
 from app.protocol.data import DataExportParams, DataExportResult
 
+# Nodes that are read and made into HTML at a time.
+_PIECE = 100
 
-async def export_markdown(database: Database, params: DataExportParams) -> DataExportResult:
+
+async def export_pages(database: Database, paths: Paths, params: DataExportParams) -> DataExportResult:
     path = Path(params.path)
+    await check_leaf(database, params)
     is_single = params.conversation_ids is not None and len(set(params.conversation_ids)) == 1
     if is_single:
         await asyncio.to_thread(check_place, path, overwrite=params.overwrite)
     else:
         await asyncio.to_thread(_make_folder, path, overwrite=params.overwrite)
-    conversations = nodes = size = 0
+    pages = _Pages(database, paths, params)
+    conversations = size = 0
     async for conversation_id in chosen(database, params.conversation_ids):
         conversation = await database.conversations.get(conversation_id)
         if conversation is not None:
-            count, written = await _write(database, conversation, path if is_single else path / file_name(conversation))
-            conversations, nodes, size = conversations + 1, nodes + count, size + written
-    return DataExportResult(path=str(path), conversations=conversations, nodes=nodes, bytes=size)
+            name = file_name(conversation, "md" if params.format == "markdown" else "html")
+            async with NewFile(path if is_single else path / name) as file:
+                async for text in pages.texts(conversation):
+                    await file.write(text)
+            conversations, size = conversations + 1, size + file.size
+    return DataExportResult(path=str(path), conversations=conversations, nodes=pages.count, bytes=size)
 
 
-async def _write(database: Database, conversation: Conversation, path: Path) -> tuple[int, int]:
-    """The number of messages and of bytes."""
-    heads = [agent.head_id for agent in await database.agents.list(conversation.id) if agent.head_id]
-    nodes: tuple[Node, ...] = await database.nodes.path(heads[-1]) if heads else ()
-    others = await database.holdings.count_nodes(conversation.id) - len(nodes)
-    async with NewFile(path) as file:
+class _Pages:
+    """`count` is the number of nodes that were written."""
+
+    def __init__(self, database: Database, paths: Paths, params: DataExportParams) -> None:
+        self._database = database
+        self._picture = partial(picture_of, attachments=paths.attachments)
+        self._params = params
+        self.count = 0
+
+    def texts(self, conversation: Conversation) -> AsyncIterator[str]:
+        return self._markdown(conversation) if self._params.format == "markdown" else self._html(conversation)
+
+    async def _markdown(self, conversation: Conversation) -> AsyncIterator[str]:
+        leaf_id = await self._leaf(conversation.id)
+        nodes: tuple[Node, ...] = await self._database.nodes.path(leaf_id) if leaf_id else ()
+        self.count += len(nodes)
+        others = await self._database.holdings.count_nodes(conversation.id) - len(nodes)
         for text in page(conversation, nodes, others=others):
-            await file.write(text)
-    return len(nodes), file.size
+            yield text
+
+    async def _html(self, conversation: Conversation) -> AsyncIterator[str]:
+        links = await self._database.nodes.links(conversation.id)
+        found = await asyncio.to_thread(sections, links, await self._leaf(conversation.id))
+        if self._params.leaf_id is not None:
+            found = found[:1]
+        agents = await self._database.agents.list(conversation.id)
+        names = {agent.id: agent.name for agent in agents}
+        yield web_page.head(conversation, len(links) - sum(len(one.node_ids) for one in found))
+        forks = web_page.forks(found)
+        yield forks.get(None, "")
+        for number, section in enumerate(found):
+            if number:
+                yield web_page.section_head(number, section)
+            for first in range(0, len(section.node_ids), _PIECE):
+                nodes = await self._database.nodes.several(section.node_ids[first : first + _PIECE])
+                self.count += len(nodes)
+                yield await asyncio.to_thread(web_page.entries, nodes, names, forks, self._picture)
+        yield web_page.TAIL
+
+    async def _leaf(self, conversation_id: str) -> str | None:
+        """Where the newest agent stands, or who reads wants to; in a tree without agents its newest node."""
+        if self._params.leaf_id is not None:
+            return self._params.leaf_id
+        heads = [agent.head_id for agent in await self._database.agents.list(conversation_id) if agent.head_id]
+        return heads[-1] if heads else await self._database.nodes.newest(conversation_id)
 
 
 def _make_folder(path: Path, *, overwrite: bool) -> None:

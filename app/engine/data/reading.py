@@ -1,9 +1,8 @@
 """Reads an export line by line: one conversation at a time in memory. Synchronous: meant for a thread."""
 
-import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, assert_never
+from typing import IO, assert_never
 
 import msgspec
 
@@ -22,9 +21,9 @@ from app.engine.data.lines import (
     TaskLine,
     TurnLine,
 )
+from app.engine.data.stored_picture import keep
 from app.engine.errors import InvalidParams
 from app.engine.storage.transfer import Bundle
-from app.engine.tools.atomic_write import write_atomically
 
 # A picture of 10 MB is 14 MB as base64.
 _LONGEST_LINE = 64 * 1024 * 1024
@@ -43,7 +42,7 @@ class Arrival:
 class ExportReader:
     """`header` is read by `open`; then `next` gives one conversation after the other, None at the end."""
 
-    def __init__(self, file: BinaryIO, attachments: Path) -> None:
+    def __init__(self, file: IO[bytes], attachments: Path) -> None:
         self._file = file
         self._attachments = attachments
         self._number = 0
@@ -114,12 +113,7 @@ class ExportReader:
                 assert_never(line)
 
     def _kept(self, picture: PictureLine) -> Path:
-        """Where attached pictures are: a folder named by the content."""
         name = Path(picture.name).name
         if name != picture.name or name in ("", "..") or "\0" in name:
             raise InvalidParams(f"line {self._number}: {picture.name!r} is no name for a picture")
-        kept = self._attachments / hashlib.sha256(picture.data).hexdigest()[:32] / name
-        if not kept.exists():
-            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomically(kept, picture.data)
-        return kept
+        return keep(self._attachments, name, picture.data)

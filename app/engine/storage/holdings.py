@@ -9,9 +9,9 @@ from sqlalchemy.sql.expression import Executable
 
 from app.engine.storage.encoding import from_json, to_text
 from app.engine.storage.reader import Reader
-from app.engine.storage.tables import conversations, nodes, tasks, tool_executions
+from app.engine.storage.tables import agents, conversations, nodes, tasks, tool_executions
 from app.protocol.blocks import Block, ImageBlock, ToolResultBlock
-from app.protocol.conversations import Node
+from app.protocol.conversations import Conversation, Node
 from app.protocol.tasks import Task
 
 _PIECE = 500
@@ -24,6 +24,14 @@ _NODES_OF_OLD = select(func.count().label("amount"), func.sum(func.length(nodes.
 _TASKS_OF_OLD = select(tasks.c.id).where(tasks.c.conversation_id.in_(_OLD_IDS))
 _EXECUTIONS_OF_OLD = select(func.sum(func.length(tool_executions.c.body)).label("size")).where(
     tool_executions.c.task_id.in_(_TASKS_OF_OLD)
+)
+_HAS_AGENT = select(agents.c.id).where(agents.c.conversation_id == conversations.c.id).exists()
+_HAS_TASK_UNDER_WAY = (
+    select(tasks.c.id).where(tasks.c.conversation_id == conversations.c.id, tasks.c.ended_at.is_(None)).exists()
+)
+_ORPHANS = select(conversations.c.body).where(~_HAS_AGENT, ~_HAS_TASK_UNDER_WAY)
+_WEIGHT = select(func.count().label("amount"), func.sum(func.length(nodes.c.body)).label("size")).where(
+    nodes.c.conversation_id == bindparam("conversation_id")
 )
 _COUNT_NODES = select(func.count().label("amount")).where(nodes.c.conversation_id == bindparam("conversation_id"))
 _TASK_IDS = select(tasks.c.id).where(tasks.c.conversation_id == bindparam("conversation_id"))
@@ -74,6 +82,21 @@ class HoldingStore:
             nodes=of_nodes.amount,
             bytes=(of_nodes.size or 0) + (of_executions.size or 0),
             task_ids=tuple(row.id for row in await self._reader.rows(_TASKS_OF_OLD, before)),
+        )
+
+    async def orphans(self) -> tuple[Conversation, ...]:
+        """Conversations that no agent takes part in any more."""
+        return await self._reader.structs(_ORPHANS, Conversation)
+
+    async def weigh(self, conversation_id: str) -> Weight:
+        """What one conversation holds."""
+        of = {"conversation_id": conversation_id}
+        (of_nodes,) = await self._reader.rows(_WEIGHT, of)
+        return Weight(
+            conversations=1,
+            nodes=of_nodes.amount,
+            bytes=of_nodes.size or 0,
+            task_ids=await self.task_ids(conversation_id),
         )
 
     async def count_nodes(self, conversation_id: str) -> int:

@@ -1,5 +1,7 @@
 """Nodes: the trees of all conversations, read branch by branch."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import bindparam, literal, select
 
 from app.engine.storage.encoding import to_json, to_text
@@ -25,6 +27,17 @@ _walk = _walk.union_all(
     .where(_walk.c.depth < bindparam("limit"))
 )
 _BRANCH = select(nodes.c.body).join_from(_walk, nodes, nodes.c.id == _walk.c.id).order_by(_walk.c.depth.desc())
+_LINKS = (
+    select(nodes.c.id, nodes.c.parent_id)
+    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(nodes.c.number)
+)
+_NEWEST = (
+    select(nodes.c.id)
+    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(nodes.c.number.desc())
+    .limit(1)
+)
 _PARENT = select(nodes.c.parent_id).where(nodes.c.id == bindparam("id"))
 
 
@@ -72,6 +85,22 @@ class NodeStore:
             piece, has_more = await self.branch(leaf_id, _PIECE, piece[0].id)
             pieces.append(piece)
         return tuple(node for piece in reversed(pieces) for node in piece)
+
+    async def links(self, conversation_id: str) -> tuple[tuple[str, str | None], ...]:
+        """The id and the parent's id of all nodes of a conversation, in the order in which they were written."""
+        rows = await self._reader.rows(_LINKS, {"conversation_id": conversation_id})
+        return tuple((row.id, row.parent_id) for row in rows)
+
+    async def newest(self, conversation_id: str) -> str | None:
+        """The node of a conversation that was written last."""
+        rows = await self._reader.rows(_NEWEST, {"conversation_id": conversation_id})
+        return rows[0].id if rows else None
+
+    async def several(self, node_ids: Sequence[str]) -> tuple[Node, ...]:
+        """Some hundred nodes, in the order of their ids here; those that are gone are left out."""
+        found = await self._reader.structs(select(nodes.c.body).where(nodes.c.id.in_(node_ids)), Node)
+        by_id = {node.id: node for node in found}
+        return tuple(by_id[node_id] for node_id in node_ids if node_id in by_id)
 
     async def streaming(self) -> tuple[Node, ...]:
         """Nodes that were never finished: after a crash these were cut."""

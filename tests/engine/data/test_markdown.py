@@ -29,6 +29,6 @@ def test_file_names_are_safe_and_differ() -> None:
     odd = msgspec.structs.replace(
         conversation("conv_0123456789"), title="../a/b: «ü»?", created_at=datetime(2026, 5, 6, 12, tzinfo=UTC)
     )
-    assert file_name(odd) == "2026-05-06-a-b-ü-23456789.md"
+    assert file_name(odd, "md") == "2026-05-06-a-b-ü-23456789.md"
     blank = msgspec.structs.replace(odd, title="???")
-    assert file_name(blank) == "2026-05-06-conversation-23456789.md"
+    assert file_name(blank, "md") == "2026-05-06-conversation-23456789.md"

@@ -107,7 +107,9 @@ async def test_everything_of_a_conversation_comes_back_as_it_was(tmp_path: Path)
         size = (tmp_path / "all.json").stat().st_size
         assert result == DataExportResult(path=str(tmp_path / "all.json"), conversations=1, nodes=3, bytes=size)
         assert (tmp_path / "all.json").stat().st_mode & 0o777 == 0o600
-        assert await new.take(tmp_path / "all.json") == DataImportResult(conversations=1, nodes=3, present=0)
+        assert await new.take(tmp_path / "all.json") == DataImportResult(
+            source="Errand", conversations=1, nodes=3, present=0, calls=1, pictures=1
+        )
         (first,) = await new.database.nodes.path("n1")
         (picture,) = [block for block in first.blocks if isinstance(block, ImageBlock)]
         assert picture.path.startswith(str(new.paths.attachments)) and picture.name == "photo.png"
@@ -116,7 +118,9 @@ async def test_everything_of_a_conversation_comes_back_as_it_was(tmp_path: Path)
         assert repr(new.rows()) == was
         assert [hit.node_id for hit in await new.database.search.find("branch")] == ["n3"]
         assert await new.database.grants.all() == ()
-        assert await new.take(tmp_path / "all.json") == DataImportResult(conversations=0, nodes=0, present=1)
+        assert await new.take(tmp_path / "all.json") == DataImportResult(
+            source="Errand", conversations=0, nodes=0, present=1
+        )
         assert repr(new.rows()) == was
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from app.engine.storage import nodes
-from app.protocol.data import DataSummaryResult
+from app.protocol.data import DataImportResult, DataSummaryResult
 from app.protocol.events import ConversationDeleted, ConversationUpdate
 from tests.support.engine_server import EngineServer
 from tests.support.raw_client import error_of, raw_client
@@ -54,9 +54,11 @@ async def test_what_is_exported_is_taken_in_after_it_was_deleted(engine: EngineS
         assert error_of(await client.ask("data/export", 3, path="one.jsonl"))[1] == "invalid_params"
         await client.ask("conversation/delete", 4, conversationId="c2")
         taken = (await client.ask("data/import", 5, path=path))["result"]
-        assert taken == {"conversations": 1, "nodes": 1, "present": 0}
+        assert msgspec.convert(taken, DataImportResult) == DataImportResult(
+            source="Errand", conversations=1, nodes=1, present=0
+        )
         assert "result" in await client.ask("conversation/get", 6, conversationId="c2")
-        assert error_of(await client.ask("data/import", 7, path=str(tmp_path)))[1] == "invalid_params"
+        assert error_of(await client.ask("data/import", 7, path=str(tmp_path / "none")))[1] == "invalid_params"
 
 
 async def test_markdown_is_one_file_or_a_folder_of_them(engine: EngineServer, tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from pathlib import Path
 
 from app.engine.data.export import export_json
 from app.engine.data.importing import Importer
-from app.engine.data.pages import export_markdown
+from app.engine.data.orphans import orphaned
+from app.engine.data.pages import export_pages
 from app.engine.data.remover import Remover
 from app.engine.data.summary import summary
+from app.engine.server.limits import page_size
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import Session
@@ -19,9 +21,11 @@ from app.protocol.data import (
     DataPruneParams,
     DataPruneResult,
     DataSummaryResult,
+    OrphansParams,
+    OrphansResult,
 )
 from app.protocol.engine import EmptyParams, EmptyResult
-from app.protocol.wire import CONVERSATION_DELETE, DATA_EXPORT, DATA_IMPORT, DATA_PRUNE, DATA_SUMMARY
+from app.protocol.wire import CONVERSATION_DELETE, DATA_EXPORT, DATA_IMPORT, DATA_ORPHANS, DATA_PRUNE, DATA_SUMMARY
 
 
 async def summarise(services: Services, session: Session, params: EmptyParams) -> DataSummaryResult:
@@ -29,13 +33,16 @@ async def summarise(services: Services, session: Session, params: EmptyParams) -
 
 
 async def export(services: Services, session: Session, params: DataExportParams) -> DataExportResult:
-    if params.format == "markdown":
-        return await export_markdown(services.database, params)
-    return await export_json(services.database, services.paths, params)
+    write = export_json if params.format == "json" else export_pages
+    return await write(services.database, services.paths, params)
 
 
 async def take_in(services: Services, session: Session, params: DataImportParams) -> DataImportResult:
     return await Importer(services.log, services.database, services.paths).take(Path(params.path))
+
+
+async def orphans(services: Services, session: Session, params: OrphansParams) -> OrphansResult:
+    return await orphaned(services.database, services.paths, page_size(params.limit))
 
 
 async def prune(services: Services, session: Session, params: DataPruneParams) -> DataPruneResult:
@@ -55,6 +62,7 @@ HANDLERS = (
     Route(DATA_SUMMARY, summarise),
     Route(DATA_EXPORT, export),
     Route(DATA_IMPORT, take_in),
+    Route(DATA_ORPHANS, orphans),
     Route(DATA_PRUNE, prune),
     Route(CONVERSATION_DELETE, delete),
 )

@@ -1,0 +1,159 @@
+"""A session of Codex: `~/.codex/sessions/**/rollout-*.jsonl`, one record a line, in order."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from app.engine.data.foreign.content import called
+from app.engine.data.foreign.conversation import Chain, ForeignConversation, moment
+from app.engine.data.foreign.documents import Documents
+from app.engine.data.foreign.intake import Intake
+from app.protocol.blocks import Block, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.json import JsonObject, JsonValue
+
+# What Codex puts before the person's words by itself.
+_PREAMBLES = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>")
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+    image_url: str | None = None
+
+
+class _Item(msgspec.Struct):
+    """A `response_item`, the head of the session or the model of a turn: which fields count, the types say."""
+
+    type: str = ""
+    id: str | None = None
+    role: str | None = None
+    content: list[_Part] | None = None
+    summary: list[_Part] = []
+    name: str | None = None
+    arguments: str | None = None
+    input: JsonValue = None
+    action: JsonObject | None = None
+    output: JsonValue = None
+    call_id: str | None = None
+    cwd: str | None = None
+    model: str | None = None
+    message: str | None = None
+
+
+class _Line(msgspec.Struct):
+    type: str = ""
+    timestamp: str | None = None
+    payload: msgspec.Raw | None = None
+
+
+def read(documents: Documents, intake: Intake) -> Iterator[ForeignConversation]:
+    session = _Session(intake)
+    for data in documents:
+        try:
+            line = msgspec.json.decode(data, type=_Line)
+            # The first versions wrote the items themselves, without an envelope.
+            item = msgspec.json.decode(line.payload if line.payload is not None else data, type=_Item)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            intake.skip("records that cannot be read")
+            continue
+        session.take("response_item" if line.payload is None else line.type, line.timestamp, item)
+    yield session.conversation
+
+
+class _Session:
+    def __init__(self, intake: Intake) -> None:
+        self.conversation = ForeignConversation("")
+        self._intake = intake
+        self._chain = Chain(self.conversation, "item")
+        self._model = ""
+        self._tools: dict[str, str] = {}
+
+    def take(self, kind: str, timestamp: str | None, item: _Item) -> None:
+        conversation = self.conversation
+        if kind == "session_meta" or (kind == "response_item" and not item.type and item.id):
+            # A forked session begins with the heads of those that it comes from: its own is the first.
+            conversation.source_id = conversation.source_id or item.id or ""
+            conversation.folder = conversation.folder or item.cwd or ""
+            conversation.created_at = conversation.created_at or moment(timestamp)
+        elif kind == "turn_context":
+            self._model = item.model or self._model
+        elif kind == "compacted":
+            self._intake.skip("summaries for the model")
+        elif kind == "response_item":
+            self._add(item, timestamp)
+        elif kind != "event_msg":  # what those tell stands in the items too
+            self._intake.skip(f"records of the kind “{kind[:40]}”")
+
+    def _add(self, item: _Item, timestamp: str | None) -> None:
+        at = moment(timestamp)
+        match item.type:
+            case "message":
+                self._message(item, timestamp)
+            case "reasoning":
+                parts = (part.text for part in (*item.summary, *(item.content or ())) if part.text)
+                if text := "\n\n".join(parts):
+                    self._chain.agent((ThinkingBlock(text=text),), at, self._model)
+                else:
+                    self._intake.skip("encrypted thoughts")
+            case "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call":
+                call = _call(item)
+                self._tools[call.call_id] = call.tool
+                self._chain.agent((call,), at, self._model)
+            case "function_call_output" | "custom_tool_call_output":
+                self._chain.result(self._result(item), at)
+            case "" | "ghost_snapshot":
+                pass  # states of files, for going back
+            case other:
+                self._intake.skip(f"records of the kind “{other[:40]}”")
+
+    def _message(self, item: _Item, timestamp: str | None) -> None:
+        blocks = tuple(self._said(item.content or ()))
+        first = next((block.text for block in blocks if isinstance(block, TextBlock)), "")
+        if item.role == "assistant":
+            self._chain.agent(blocks, moment(timestamp), self._model)
+        elif item.role == "user" and not first.lstrip().startswith(_PREAMBLES):
+            self._chain.user(blocks, moment(timestamp))
+        elif blocks:
+            self._intake.skip("instructions to the model")
+
+    def _said(self, parts: list[_Part] | tuple[()]) -> Iterator[Block]:
+        for part in parts:
+            if part.text and part.text.strip():
+                yield TextBlock(text=part.text)
+            elif part.image_url:
+                yield from self._intake.picture(part.image_url)
+
+    def _result(self, item: _Item) -> ToolResultBlock:
+        text, images, failed = self._output(item.output)
+        call_id = item.call_id or ""
+        tool = self._tools.get(call_id, "tool")
+        return ToolResultBlock(call_id=call_id, tool=tool, text=text, is_error=failed, images=images)
+
+    def _output(self, output: JsonValue) -> tuple[str, tuple[ImageBlock, ...], bool]:
+        match output:
+            case str():
+                return output, (), False
+            case {"content": str(text)}:
+                return text, (), output.get("success") is False
+            case list():
+                texts = [text for one in output if isinstance(one, dict) and isinstance(text := one.get("text"), str)]
+                urls = [url for one in output if isinstance(one, dict) and isinstance(url := one.get("image_url"), str)]
+                images = tuple(image for url in urls for image in self._intake.result_picture(url))
+                return "\n".join(texts), images, False
+            case _:
+                return msgspec.json.encode(output).decode(), (), False
+
+
+def _call(item: _Item) -> ToolCallBlock:
+    tool = item.name or {"local_shell_call": "shell", "web_search_call": "web_search"}.get(item.type, "tool")
+    arguments, invalid = _arguments(item)
+    return ToolCallBlock(call_id=item.call_id or item.id or "", tool=tool, arguments=arguments, invalid=invalid)
+
+
+def _arguments(item: _Item) -> tuple[JsonObject, str | None]:
+    if item.arguments is None:
+        return item.action if item.action is not None else called(item.input), None
+    try:
+        return msgspec.json.decode(item.arguments, type=JsonObject), None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}, item.arguments

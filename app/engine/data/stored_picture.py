@@ -1,0 +1,43 @@
+"""The pictures of nodes as bytes: copies of our own, kept and read, and those that stand in the records."""
+
+import base64
+import binascii
+import hashlib
+from pathlib import Path
+
+from app.engine.agent.attached import media_type
+from app.engine.tools.atomic_write import write_atomically
+from app.protocol.blocks import ImageBlock
+
+
+def keep(attachments: Path, name: str, data: bytes) -> Path:
+    """Where the copy is: where attached pictures are, in a folder named by the content."""
+    kept = attachments / hashlib.sha256(data).hexdigest()[:32] / name
+    if not kept.exists():
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(kept, data)
+    return kept
+
+
+def read_copy(path: Path, attachments: Path) -> bytes | None:
+    """None for a copy that is gone, and for whatever is not a copy of our own."""
+    if path.parent.parent != attachments:
+        return None
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def picture_of(block: ImageBlock, attachments: Path) -> tuple[bytes, str] | None:
+    """The bytes and what they are, whatever the record says they are; None for what is no picture that models read."""
+    data = read_copy(Path(block.path), attachments) if block.path else _decoded(block.data)
+    kind = media_type(data) if data else ""
+    return (data, kind) if data and kind else None
+
+
+def _decoded(data: str) -> bytes | None:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None

@@ -1,0 +1,149 @@
+"""A conversation as one HTML file that needs nothing else: no script, no network, whatever stands in its texts."""
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from app.engine.data.branches import Section
+from app.engine.data.safe_markdown import to_html
+from app.protocol.blocks import (
+    Block,
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from app.protocol.conversations import Conversation, Node
+
+_MARKS = {"cut": "cut off", "failed": "failed", "streaming": "still being written"}
+
+# Gives the bytes of a picture and their media type, None for one that is gone or none.
+Picture: TypeAlias = Callable[[ImageBlock], tuple[bytes, str] | None]
+
+
+def head(conversation: Conversation, others: int) -> str:
+    """Up to the first message. `others` are the nodes that are not in the file."""
+    title = escape(" ".join(conversation.title.split()))
+    style = _style()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    facts = f"Begun {conversation.created_at.astimezone():%Y-%m-%d %H:%M}"
+    folder = f" · Folder: {escape(conversation.workspace)}" if conversation.workspace else ""
+    left = f"<p class=muted>{others:,} entries on other branches are not in this file.</p>" if others else ""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" '
+        f'content="no-referrer">\n<title>{title}</title>\n<style>{style}</style></head>\n'
+        f"<body><main>\n<h1>{title}</h1>\n<p class=muted>{facts}{folder}</p>\n{left}\n"
+    )
+
+
+def section_head(number: int, section: Section) -> str:
+    """Of a branch that is not the chosen one: `number` counts them from 1."""
+    place = "the beginning" if section.parent_id is None else f'<a href="#{_anchor(section.parent_id)}">its fork</a>'
+    return (
+        f'<h2 class=branch id="{_anchor(section.node_ids[0])}-branch">Other branch {number}</h2>\n'
+        f"<p class=muted>{_entries(len(section.node_ids))}, from {place} on</p>\n"
+    )
+
+
+def forks(sections: Sequence[Section]) -> dict[str | None, str]:
+    """For each place that other branches leave, the links to them; None is the beginning."""
+    links: dict[str | None, list[str]] = {}
+    for number, section in enumerate(sections[1:], 1):
+        link = f'<a href="#{_anchor(section.node_ids[0])}-branch">branch {number}</a>'
+        links.setdefault(section.parent_id, []).append(f"{link} ({_entries(len(section.node_ids))})")
+    return {place: f"<p class=forks>From here also: {', '.join(found)}</p>\n" for place, found in links.items()}
+
+
+def entries(nodes: Sequence[Node], names: Mapping[str, str], links: Mapping[str | None, str], read: Picture) -> str:
+    """Some nodes one after the other; `names` are those of the agents. Takes milliseconds each: meant for a thread."""
+    return "".join(_entry(node, names, read) + links.get(node.id, "") for node in nodes)
+
+
+TAIL = "</main></body></html>\n"
+
+
+def _entry(node: Node, names: Mapping[str, str], read: Picture) -> str:
+    said = "\n".join(_of_block(block, read) for block in node.blocks)
+    error = f'<p class="mark">{escape(node.error)}</p>' if node.error else ""
+    return (
+        f'<article class="{node.role}" id="{_anchor(node.id)}">\n{_speaker(node, names)}'
+        f"<div class=said>\n{said}\n{error}</div></article>\n"
+    )
+
+
+def _speaker(node: Node, names: Mapping[str, str]) -> str:
+    mark = f' · <span class="mark">{_MARKS[node.status]}</span>' if node.status in _MARKS else ""
+    if node.role not in ("user", "assistant"):
+        return ""
+    who = "You" if node.role == "user" else names.get(node.author, "Agent")
+    model = f" · {escape(node.model)}" if node.model else ""
+    at = f"{node.created_at.astimezone():%Y-%m-%d %H:%M}"
+    return f"<header><b>{escape(who)}</b>{model} · {at}{mark}</header>\n"
+
+
+def _of_block(block: Block, read: Picture) -> str:
+    match block:
+        case TextBlock(text=text):
+            return to_html(text)
+        case ThinkingBlock(text=text):
+            return _folded("Thinking", _pre(text)) if text.strip() else ""
+        case ImageBlock():
+            return _picture(block, read)
+        case FileBlock(path=path):
+            return f"<p class=muted>File: <code>{escape(path)}</code></p>"
+        case ToolCallBlock(tool=tool, arguments=arguments, invalid=invalid):
+            asked = invalid if invalid is not None else msgspec.json.format(msgspec.json.encode(arguments)).decode()
+            return _folded(f"Called {tool}", _pre(asked))
+        case ToolResultBlock(tool=tool, text=text, summary=summary, is_error=is_error, images=images):
+            what = summary or ("failed" if is_error else "done")
+            return _folded(f"Result of {tool}: {what}", _pre(text) + "".join(_picture(image, read) for image in images))
+        case NoticeBlock(text=text):
+            return f"<p class=notice>{escape(text)}</p>"
+        case SummaryBlock(text=text, nodes=nodes):
+            return _folded(f"Summary of {nodes} earlier entries, for the model", to_html(text))
+        case _:
+            assert_never(block)
+
+
+def _picture(block: ImageBlock, read: Picture) -> str:
+    name = escape(block.name or "a picture")
+    found = read(block)
+    if found is None:
+        return f"<p class=muted>Picture: {name}; its file is gone.</p>"
+    data, media_type = found
+    source = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+    return f'<figure><img alt="{name}" src="{source}"><figcaption>{name}</figcaption></figure>'
+
+
+def _folded(title: str, inside: str) -> str:
+    return f"<details><summary>{escape(' '.join(title.split()))}</summary>{inside}</details>"
+
+
+def _pre(text: str) -> str:
+    return f"<pre class=text>{escape(text)}</pre>"
+
+
+def _anchor(node_id: str) -> str:
+    return f"n-{escape(node_id)}"
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
+@cache
+def _style() -> str:
+    return (files("resources") / "export" / "page.css").read_text(encoding="utf-8")
