@@ -113,6 +113,7 @@ class ReplyEnd:
     message: AssistantMessage
     later: Later | None = None
     is_too_long: bool = False
+    lacks_tools: bool = False
 
 
 ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | Remark | ReplyEnd

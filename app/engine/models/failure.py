@@ -13,6 +13,7 @@ class Failure:
 
     `may_pass` says that another attempt may help; `retry_after_s` is the wait the provider asked for. A limit
     (`is_limit`) passes with time alone. `is_too_long` is about what was sent: the model cannot read as much.
+    `lacks_tools`: it cannot call tools.
     """
 
     text: str
@@ -21,6 +22,7 @@ class Failure:
     retry_after_s: float | None = None
     is_limit: bool = False
     is_too_long: bool = False
+    lacks_tools: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class _Row(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known of one model. Prices are US dollars for one token, None where unknown."""
+    """What is known of one model. Prices are US dollars for one token; None is for what is not known."""
 
     context_tokens: int | None
     input_price: float | None
@@ -45,7 +45,7 @@ class ModelFacts:
     cache_write_price: float | None
     large_input_price: float | None
     large_output_price: float | None
-    calls_tools: bool
+    calls_tools: bool | None
     reasons: bool
     efforts: frozenset[str]
 
@@ -69,7 +69,7 @@ class ModelFacts:
 
 def facts(model_id: str) -> ModelFacts | None:
     """What is known of `provider/model`. The first call reads the file (about 15 ms)."""
-    provider, _, name = model_id.removeprefix(_SHARED).partition("/")
+    provider, _, name = model_id.removeprefix(catalog.REACT).removeprefix(_SHARED).partition("/")
     row = catalog.find(provider)
     prefix = row.price_prefix if row else provider
     if not prefix:
@@ -132,10 +132,14 @@ def _facts(row: _Row) -> ModelFacts:
         _number(row.cache_creation_input_token_cost),
         _number(row.input_cost_per_token_above_200k_tokens),
         _number(row.output_cost_per_token_above_200k_tokens),
-        row.supports_function_calling is True,
+        _flag(row.supports_function_calling),
         row.supports_reasoning is True,
         frozenset(level for level, has in levels.items() if has is True),
     )
+
+
+def _flag(value: bool | str | None) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _number(value: float | str | None) -> float | None:

@@ -23,6 +23,12 @@ _NO_PICTURES = re.compile(
     r"|required for image input|provide the mmproj",
     re.IGNORECASE,
 )
+_NO_TOOLS = re.compile(
+    r"(does(n.t| not)|not) support.{0,20}\b(tool|function)s?\b"
+    r"|\b(tools?|(tool|function)[ _-](use|call(s|ing)?))\b\W{0,3} (is|are) not (supported|enabled|available|allowed)"
+    r"|no endpoints found that support tool|enable-auto-tool-choice|tools param requires",
+    re.IGNORECASE,
+)
 _NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)", re.IGNORECASE)
 _ABOUT_MONEY = re.compile(r"billing", re.IGNORECASE)
 _OF_USE = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|weekly|monthly|plan", re.IGNORECASE)
@@ -34,18 +40,8 @@ def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, ke
     """What an HTTP status other than 200 means. `key_help` says where the key is set."""
     said = told(body)
     quoted = f": {said}" if said else "."
-    if _TOO_LONG.search(said) or status == 413:
-        text = (
-            f"The conversation is longer than this model can read{quoted} "
-            "Start a new conversation, or choose a model with a larger context window."
-        )
-        return Failure(text, "conversation too long", may_pass=False, is_too_long=True)
-    if status < 600 and _NO_PICTURES.search(said):
-        text = (
-            f"This model of {title} does not take pictures{quoted} "
-            "Choose a model that sees, or edit the message and send it again without the picture."
-        )
-        return Failure(text, "no pictures", may_pass=False)
+    if (failure := _of_request(title, status, said, quoted)) is not None:
+        return failure
     if status == 401:  # the body is left out: providers quote a part of the key in it
         return Failure(f"{title} refused the key (401). {key_help}".strip(), "key refused", may_pass=False)
     wait = seconds_to_reset(headers, body) if status == 429 else retry_after(headers)
@@ -70,6 +66,26 @@ def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, ke
         return Failure(text, f"server error {status}", status in _RETRIED, wait)
     text = f"{title} refused the request ({status}){quoted}"
     return Failure(text, f"refused ({status})", status in _RETRIED, wait)
+
+
+def _of_request(title: str, status: int, said: str, quoted: str) -> Failure | None:
+    """What this model cannot take: so much text, tools, pictures."""
+    if _TOO_LONG.search(said) or status == 413:
+        text = (
+            f"The conversation is longer than this model can read{quoted} "
+            "Start a new conversation, or choose a model with a larger context window."
+        )
+        return Failure(text, "conversation too long", may_pass=False, is_too_long=True)
+    if status < 600 and _NO_TOOLS.search(said):
+        text = f"This model of {title} does not call tools{quoted} Choose a model that does."
+        return Failure(text, "no tool calls", may_pass=False, lacks_tools=True)
+    if status < 600 and _NO_PICTURES.search(said):
+        text = (
+            f"This model of {title} does not take pictures{quoted} "
+            "Choose a model that sees, or edit the message and send it again without the picture."
+        )
+        return Failure(text, "no pictures", may_pass=False)
+    return None
 
 
 def told(body: bytes) -> str:

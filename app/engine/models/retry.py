@@ -68,7 +68,9 @@ async def with_retries(
             return
         delay = policy.delay(number, failed.failure)
         if delay is None:
-            yield ReplyEnd(_failed_message(failed, number), policy.later(failed.failure), failed.failure.is_too_long)
+            failure = failed.failure
+            message = _failed_message(failed, number)
+            yield ReplyEnd(message, policy.later(failure), failure.is_too_long, failure.lacks_tools)
             return
         yield Retry(number, policy.attempts, delay, failed.failure.short, failed.partial)
         if await _is_set_within(stop, delay):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from app.engine.errors import ConfigurationError
 from app.engine.models import prices
 from app.engine.models.base import ChatModel
-from app.engine.models.catalog import PROVIDERS, Provider, find
+from app.engine.models.catalog import PROVIDERS, REACT, Provider, find
 from app.engine.models.factory import ModelFactory
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.trial import try_model
@@ -39,6 +39,7 @@ class ModelRouter:
         self._factory = ModelFactory(keys, scripts, retry, settings)
         self._settings = settings
         self._shared: dict[tuple[str, str], ChatModel] = {}
+        self._without_tools: dict[tuple[str, str], set[str]] = {}
         self._with_own_key: weakref.WeakSet[ChatModel] = weakref.WeakSet()
         self._servers: tuple[LocalServer, ...] | None = None
         self._looked_at: dict[str, str] = {}
@@ -48,15 +49,27 @@ class ModelRouter:
 
         Raises `ConfigurationError` that says what to set. `api_key` stays in memory with the model returned.
         """
+        if model_id.startswith(REACT):
+            from app.engine.models.react.model import ReAct
+
+            return ReAct(self.open(model_id.removeprefix(REACT), api_base, api_key))
         provider = _provider_of(model_id)
+        place = (provider.name, api_base or self._factory.base_url(provider))
         if api_key:
-            model = self._factory.make(provider, api_base, api_key)
+            model = self._make(place, provider, api_base, api_key)
             self._with_own_key.add(model)
             return model
-        place = (provider.name, api_base or self._factory.base_url(provider))
         if place not in self._shared:
-            self._shared[place] = self._factory.make(provider, api_base, None)
+            self._shared[place] = self._make(place, provider, api_base, None)
         return self._shared[place]
+
+    def _make(self, place: tuple[str, str], provider: Provider, api_base: str | None, api_key: str | None) -> ChatModel:
+        model = self._factory.make(provider, api_base, api_key)
+        if provider.kind == "scripted":
+            return model
+        from app.engine.models.adaptive import AdaptiveModel
+
+        return AdaptiveModel(model, self._without_tools.setdefault(place, set()))
 
     async def list(self, refresh: bool) -> wire.ModelListResult:
         """Providers, their models, the default one. Local servers are looked for at the first call and on refresh."""
@@ -109,7 +122,7 @@ class ModelRouter:
 
     def has_price(self, model_id: str) -> bool:
         """Whether costs of this model are known; where not, `cost_usd` of a usage says nothing."""
-        provider = find(model_id.partition("/")[0])
+        provider = find(model_id.removeprefix(REACT).partition("/")[0])
         if provider is not None and (provider.is_local or provider.kind == "scripted" or provider.name == "openrouter"):
             return True
         known = prices.facts(model_id)
@@ -157,7 +170,6 @@ class ModelRouter:
             local=provider.is_local,
             ready=self._is_ready(provider, key),
         )
-
 
     def _is_ready(self, provider: Provider, key: Key | None) -> bool:
         if provider.kind == "proxy" and not self._factory.base_url(provider):

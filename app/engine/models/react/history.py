@@ -1,0 +1,111 @@
+"""A conversation for a model without tool calls: calls as the XML it would have written, results as observations."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from app.engine.messages import (
+    AssistantMessage,
+    Image,
+    ModelMessage,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    text_of,
+)
+from app.engine.models.convert import encode
+from app.engine.models.react.call import CLOSE, OPEN, UNREADABLE
+from app.engine.models.react.texts import text
+
+_NO_RESULT = "(no result was recorded)"
+_CLOSING = "</observation>"
+
+
+def as_text(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
+    """The same conversation without a call. The roles take turns: templates of such models refuse two of one kind.
+
+    A reply of several calls, from another model, becomes several replies of one call each.
+    """
+    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolResultMessage)}
+    made: list[ModelMessage] = []
+    for message in messages:
+        match message:
+            case UserMessage():
+                _add_user(made, message.content)
+            case AssistantMessage():
+                for said in _turns(message, results):
+                    if isinstance(said, str):
+                        _add_reply(made, said)
+                    else:
+                        _add_user(made, said)
+            case ToolResultMessage():
+                pass  # it stands behind its call
+    return tuple(made)
+
+
+def _turns(
+    message: AssistantMessage, results: Mapping[str, ToolResultMessage]
+) -> Iterator[str | tuple[UserContent, ...]]:
+    """What the model said, and after each of its calls what came of it."""
+    failed = message.stop_reason in ("error", "aborted")
+    said: list[str] = []
+    after: list[UserContent] = []
+    for block in message.content:
+        if isinstance(block, Text):
+            kept = block.text if not after else _before_inventions(block.text)
+            if kept != block.text:
+                after.append(Text(text("one_call")))
+            if kept.strip():
+                said.append(kept)
+        elif isinstance(block, ToolCall):
+            result = results.get(block.id)
+            if result is None and failed:
+                continue
+            if after:
+                yield "\n\n".join(said)
+                yield tuple(after)
+                said, after = [], []
+            said.append(_call(block))
+            after += _observation(block, result)
+    if said:
+        yield "\n\n".join(said)
+    if after:
+        yield tuple(after)
+
+
+def _before_inventions(said: str) -> str:
+    """What stands after a call, up to where the model goes on without having seen what the call gave."""
+    places = [at for tag in (OPEN, "<observation>") if (at := said.find(tag)) >= 0]
+    return said[: min(places)] if places else said
+
+
+def _call(call: ToolCall) -> str:
+    written = call.invalid if call.invalid is not None else encode(call.arguments).decode()
+    if call.name == UNREADABLE:
+        return f"{OPEN}\n{written}\n{CLOSE}"
+    return f"{OPEN}\n<name>{call.name}</name>\n<parameters>\n{written}\n</parameters>\n{CLOSE}"
+
+
+def _observation(call: ToolCall, result: ToolResultMessage | None) -> list[UserContent]:
+    given = _NO_RESULT if result is None else text_of(result) or "(no output)"
+    if call.name == UNREADABLE:
+        given = text("unreadable")
+    inside = given.replace(_CLOSING, "<\\/observation>")  # what a tool read must not end its own observation
+    pictures = [block for block in result.content if isinstance(block, Image)] if result is not None else []
+    return [Text(f"<observation>\n{inside}\n{_CLOSING}"), *pictures]
+
+
+def _add_user(made: list[ModelMessage], content: tuple[UserContent, ...]) -> None:
+    last = made[-1] if made else None
+    if isinstance(last, UserMessage):
+        made[-1] = UserMessage((*last.content, *content))
+    else:
+        made.append(UserMessage(content))
+
+
+def _add_reply(made: list[ModelMessage], said: str) -> None:
+    last = made[-1] if made else None
+    if isinstance(last, AssistantMessage):
+        made[-1] = AssistantMessage((Text(f"{last.text}\n\n{said}"),))
+    else:
+        made.append(AssistantMessage((Text(said),)))

@@ -1,0 +1,209 @@
+"""Takes a reply in the XML form apart as it streams: text to show, one tool call, marks that nobody sees.
+
+Only what may be the beginning of a tag is held back. After a call all is text: it was written before the model could
+know what the call gives.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from app.engine.models.react.call import CLOSE, OPEN, CallText, ReadCall, read_call
+from app.engine.models.react.place import Place
+
+_FENCE = "```"
+# Blank space before a tag, and a fence opened right before it, belong to the tag. All is bounded, so that little is
+# ever held back.
+_BLANK_LIMIT = 64
+_FENCE_LINE = r"```[\w+-]{0,20}[ \t]{0,8}\r?\n"
+_LEAD = rf"\s{{0,{_BLANK_LIMIT}}}(?:{_FENCE_LINE}\s{{0,{_BLANK_LIMIT}}})?"
+_TAG = re.compile(rf"(?P<lead>{_LEAD})(?P<tag><tool_code>|<final_answer>|</final_answer>)")
+_LONGEST = 200  # more than the longest lead and tag
+# What a call begins with. Anything else after the tag, in the middle of a line, makes it a word about the tag.
+_BEGINNINGS = ("<name>", "<parameters>", "{", "<![CDATA[", _FENCE)
+
+
+def _beginnings(tag: str) -> str:
+    """A pattern for each beginning of the tag, and for none of it."""
+    pattern = ""
+    for sign in reversed(tag):
+        pattern = f"(?:{re.escape(sign)}{pattern})?"
+    return pattern
+
+
+_PARTS = "|".join(_beginnings(tag) for tag in (OPEN, "<final_answer>", "</final_answer>"))
+_HELD = re.compile(rf"\s{{0,{_BLANK_LIMIT}}}(?:`{{1,2}}|```[\w+-]{{0,20}}[ \t]{{0,8}}\r?)\Z|{_LEAD}(?:{_PARTS})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Text to show."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Tags, and blank space that belongs to them: not shown."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    source: str
+    call: ReadCall
+
+
+Piece: TypeAlias = Said | Mark | Called
+
+
+class Pieces:
+    """Feed it text; the sources of what it gives back, joined, are all that was fed. `finish` gives the rest."""
+
+    def __init__(self) -> None:
+        self.has_answer = False  # a final answer was begun
+        self.has_call = False
+        self._state: Literal["text", "opening", "call", "after_call", "rest"] = "text"
+        self._held = ""
+        self._place = Place()
+        self._has_text = False
+        self._in_answer = False
+        self._skips_blank = False
+        self._opening = _Opening("", at_line_start=False)
+        self._call = CallText()
+
+    def feed(self, delta: str) -> list[Piece]:
+        self._held += delta
+        return self._take(is_end=False)
+
+    def finish(self) -> list[Piece]:
+        """The reply is over: what was held back, and a call that was not closed as far as it can be read."""
+        pieces = self._take(is_end=True)
+        while self._state == "call":
+            pieces += [self._end_call(is_closed=False), *self._take(is_end=True)]
+        return pieces
+
+    def _take(self, *, is_end: bool) -> list[Piece]:
+        pieces: list[Piece] = []
+        while self._held or (is_end and self._state == "opening"):
+            step = self._step(is_end)
+            if step is None:
+                break
+            pieces += step
+        return pieces
+
+    def _step(self, is_end: bool) -> list[Piece] | None:
+        """What can be told from the held text now; None when more must come first."""
+        match self._state:
+            case "text":
+                return self._blank() if self._skips_blank else self._text(is_end)
+            case "opening":
+                return self._open(is_end)
+            case "call":
+                return self._grow()
+            case "after_call":
+                return self._follow(is_end)
+            case "rest":
+                return [self._say(self._cut(len(self._held)))]
+
+    def _text(self, is_end: bool) -> list[Piece] | None:
+        found = _TAG.search(self._held)
+        if found is not None:
+            before = self._cut(found.start())
+            said = [self._say(before)] if before else []
+            return [*said, *self._tag(self._cut(len(found["lead"])), self._cut(len(found["tag"])))]
+        tail = max(0, len(self._held) - _LONGEST)
+        held = None if is_end else _HELD.search(self._held, tail)
+        text = self._cut(held.start() if held else len(self._held))
+        return [self._say(text)] if text else None
+
+    def _tag(self, lead: str, tag: str) -> list[Piece]:
+        pieces: list[Piece] = []
+        fence = lead.find(_FENCE)
+        if fence >= 0 and (self._place.in_fence or tag != OPEN):  # it closes a block of before, or is none of ours
+            end = lead.index("\n", fence)
+            pieces.append(self._say(lead[:end]))
+            lead = lead[end:]
+        if self._in_answer != (tag == "</final_answer>") or (self._place.in_code and "\n" not in lead):
+            return [*pieces, self._say(lead + tag)]
+        if tag == OPEN:
+            self._opening = _Opening(lead + tag, self._place.at_line_start or "\n" in lead)
+            self._state = "opening"
+            return pieces
+        self._in_answer, self.has_answer = not self._in_answer, True
+        self._skips_blank = self._in_answer
+        if self._in_answer and self._has_text and lead:
+            pieces.append(self._say(lead))
+            lead = ""
+        return [*pieces, Mark(lead + tag)]
+
+    def _blank(self) -> list[Piece]:
+        blank = self._cut(len(self._held) - len(self._held.lstrip()))
+        self._skips_blank = not self._held
+        return [Mark(blank)] if blank else []
+
+    def _open(self, is_end: bool) -> list[Piece] | None:
+        text = self._held.lstrip()
+        is_near = len(self._held) - len(text) <= _BLANK_LIMIT
+        if not (is_near and text.startswith(_BEGINNINGS)):
+            if is_near and any(begin.startswith(text) for begin in _BEGINNINGS) and not is_end:
+                return None
+            if is_end or not self._opening.at_line_start:
+                self._state = "text"
+                return [self._say(self._opening.source)]
+        self._state, self._call = "call", CallText()
+        return []
+
+    def _grow(self) -> list[Piece] | None:
+        rest = self._call.feed(self._cut(len(self._held)))
+        if rest is None:
+            return None
+        self._held = rest
+        return [self._end_call(is_closed=True)]
+
+    def _end_call(self, *, is_closed: bool) -> Piece:
+        text = self._call.text
+        if not is_closed and CLOSE in text:  # a quote too many hid the end
+            text, tag, self._held = text.partition(CLOSE)
+            text += tag
+        call = read_call(text)
+        if call is None:
+            self._state = "text"
+            return self._say(self._opening.source + text)
+        self._state, self.has_call = "after_call", True
+        return Called(self._opening.source + text, call)
+
+    def _follow(self, is_end: bool) -> list[Piece] | None:
+        """Blank space and the end of the call's own fence belong to the call."""
+        if blank := self._cut(len(self._held) - len(self._held.lstrip())):
+            return [Mark(blank)]
+        if self._opening.is_fenced:
+            if self._held.startswith(_FENCE):
+                self._opening = _Opening("", at_line_start=False)
+                return [Mark(self._cut(len(_FENCE)))]
+            if _FENCE.startswith(self._held) and not is_end:
+                return None
+        self._state = "rest"
+        return []
+
+    def _say(self, text: str) -> Said:
+        self._place.move(text)
+        self._has_text = True
+        return Said(text)
+
+    def _cut(self, length: int) -> str:
+        text, self._held = self._held[:length], self._held[length:]
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """The opening tag of what may be a call, with what stands before it."""
+
+    source: str
+    at_line_start: bool
+
+    @property
+    def is_fenced(self) -> bool:
+        return _FENCE in self.source

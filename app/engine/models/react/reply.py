@@ -1,0 +1,115 @@
+"""One reply in the XML form under way: the events of the model that writes it, as events of a reply with a call."""
+
+from dataclasses import replace
+
+import msgspec
+
+from app.engine.messages import Text, Thinking, ToolCall
+from app.engine.models.assembly import Assembly
+from app.engine.models.base import (
+    BlockDelta,
+    BlockEnd,
+    BlockStart,
+    ModelEvent,
+    ModelRequest,
+    Remark,
+    ReplyEnd,
+    ReplyStart,
+    Retry,
+    ToolDefinition,
+)
+from app.engine.models.convert import encode
+from app.engine.models.react.pieces import Called, Mark, Piece, Pieces, Said
+
+# A final answer says what a call of this tool says, where a task has it.
+_DONE = "task_complete"
+
+
+class WrittenReply:
+    """`take` gives the events to pass on for each event of the inner model."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._model = request.model
+        self._has_tools = bool(request.tools)
+        self._is_done_by_answer = any(map(_takes_summary, request.tools))
+        self._begin()
+
+    def take(self, event: ModelEvent) -> list[ModelEvent]:
+        match event:
+            case ReplyStart():
+                self._begin()
+                return [self._assembly.start()]
+            case BlockDelta(kind="text") if not self._has_tools:
+                return self._assembly.text(event.delta)
+            case BlockDelta(kind="text"):
+                return self._show(self._pieces.feed(event.delta))
+            case BlockDelta(kind="thinking"):
+                return self._think(event)
+            case BlockEnd(kind="tool_call"):
+                return self._native(event)
+            case BlockStart() | BlockDelta() | BlockEnd():
+                return []
+            case Retry() | Remark():
+                return [replace(event, partial=self._assembly.partial)]
+            case ReplyEnd():
+                return self._end(event)
+
+    def _begin(self) -> None:
+        self._assembly = Assembly(self._model)
+        self._pieces = Pieces()
+        self._signatures: dict[int, str] = {}
+
+    def _show(self, pieces: list[Piece]) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        for piece in pieces:
+            match piece:
+                case Said(text):
+                    events += self._assembly.text(text)
+                case Called(call=call):
+                    # Arguments that cannot be read go on as they are: the assembly marks the call as invalid.
+                    events += self._assembly.tool_call(self._next_index, "", call.name, call.raw)
+                case Mark():
+                    pass
+        return events
+
+    def _think(self, event: BlockDelta) -> list[ModelEvent]:
+        block = event.partial.content[event.content_index]
+        signature = block.signature if isinstance(block, Thinking) else ""
+        new = signature.removeprefix(self._signatures.get(event.content_index, ""))
+        self._signatures[event.content_index] = signature
+        return self._assembly.thinking(event.delta, new)
+
+    def _native(self, event: BlockEnd) -> list[ModelEvent]:
+        """A call that the server made of the reply itself, although it was told of no tools."""
+        call = event.partial.content[event.content_index]
+        assert isinstance(call, ToolCall), "the block that ends is the one at its index"
+        raw = call.invalid if call.invalid is not None else encode(call.arguments).decode()
+        return self._assembly.tool_call(self._next_index, call.id, call.name, raw)
+
+    def _end(self, event: ReplyEnd) -> list[ModelEvent]:
+        message = event.message
+        events = self._show(self._pieces.finish())
+        assembly = self._assembly
+        if message.stop_reason in ("error", "aborted"):
+            assembly.close_blocks()
+            return [
+                *events,
+                replace(event, message=replace(message, content=assembly.partial.content, model=self._model)),
+            ]
+        if self._is_done_by_answer and self._pieces.has_answer and not assembly.has_calls:
+            said = "".join(block.text for block in assembly.partial.content if isinstance(block, Text))
+            raw = msgspec.json.encode({"summary": said}).decode()
+            events += assembly.tool_call(self._next_index, "", _DONE, raw)
+        assembly.usage = message.usage
+        reason = "stop" if message.stop_reason == "tool_use" else message.stop_reason
+        *blocks, last = assembly.end(reason)
+        assert isinstance(last, ReplyEnd), "an assembly ends with its message"
+        return [*events, *blocks, replace(event, message=last.message)]
+
+    @property
+    def _next_index(self) -> int:
+        return len(self._assembly.partial.content)
+
+
+def _takes_summary(tool: ToolDefinition) -> bool:
+    return tool.name == _DONE and tool.parameters.get("required") == ["summary"]
