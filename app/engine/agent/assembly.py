@@ -75,14 +75,14 @@ class Assembly:
         model: ChatModel,
         history: tuple[Message, ...],
         stored_prompts: int,
+        heard: Hearing,
         open_turn: OpenTurn | None = None,
-        heard: Hearing = tuple,
     ) -> TaskRun:
         """A task ready to run. `history` comes before its prompt, which is in the tree already if it is a new task.
 
         With an open turn it is what comes before that, and `stored_prompts` counts what of the turn is in the tree.
         """
-        live, cancel, completion = LiveTask(task, self.log), CancelSignal(), TaskComplete()
+        live, cancel, completion = LiveTask(task, self.log), CancelSignal(), TaskComplete(task.answer_schema)
         journal = self.database.journal
         executions = Executions(task.id, journal)
         queue = TaskQueue(live)

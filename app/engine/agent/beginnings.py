@@ -12,11 +12,12 @@ from app.engine.agent.attached import said
 from app.engine.agent.attachments import accept
 from app.engine.agent.branch import Branch
 from app.engine.agent.company import Company
-from app.engine.agent.context import message_of, messages_of, user_message
+from app.engine.agent.context import message_of, user_message
 from app.engine.agent.open_turn import OpenTurn, last_reply, past_of
 from app.engine.agent.opening import new_task, publish_message, publish_task
 from app.engine.agent.place import Place, personality_of, with_personality
 from app.engine.agent.prompting import text as prompt_text
+from app.engine.agent.reach import read
 from app.engine.agent.task import moved
 from app.engine.agent.task_run import TaskRun
 from app.engine.errors import IllegalMove, InvalidParams, NotFound
@@ -50,13 +51,14 @@ class Beginnings:
         attachments = await accept(params.attachments, self._assembly.paths.attachments)
         message = said(task.prompt, attachments)
         company = await self._company(place.agent, place.conversation)
-        history = messages_of(company.heard(await self._path(after)))
+        history = read(await self._path(after), place.conversation.kept, company.heard)
         branch = publish_task(task, place, self._assembly.log)
         branch.position = branch.position.advance(after)
         has_price = self._models.has_price(task.model)
         publish_message(task, message, branch, has_price=has_price, remark=place.remark)
         await self._assembly.log.flush()
-        run = self._assembly.build(task, branch, company.briefed(place.personality), model, history, stored_prompts=1)
+        personality = company.briefed(place.personality)
+        run = self._assembly.build(task, branch, personality, model, history, 1, company.heard)
         return Beginning(run, user_message(message))
 
     async def another_try(self, params: TaskStartParams, reply: Node, place: Place, agent: Agent) -> Beginning:
@@ -81,38 +83,44 @@ class Beginnings:
 
     async def _without_message(self, task: Task, place: Place, model: ChatModel, after: str) -> Beginning:
         company = await self._company(place.agent, place.conversation)
-        history = messages_of(company.heard(await self._path(after)))
+        history = read(await self._path(after), place.conversation.kept, company.heard)
         branch = publish_task(task, place, self._assembly.log)
         branch.set_head(after, branch.agent.version)
         await self._assembly.log.flush()
         personality = company.briefed(place.personality)
-        run = self._assembly.build(task, branch, personality, model, history, stored_prompts=0)
+        run = self._assembly.build(task, branch, personality, model, history, 0, company.heard)
         return Beginning(run, _going_on(history))
 
     async def resumed(self, task: Task, agent: Agent) -> Beginning:
         """Where it was interrupted, from its last finished step."""
         personality = await personality_of(None, agent, self._assembly.database)
         model = self._models.open(task.model, task.api_base, None)
-        company = await self._company(agent, await self._assembly.database.conversations.get(agent.conversation_id))
-        path = company.heard(await self._path(agent.head_id))
+        conversation = await self._assembly.database.conversations.get(task.conversation_id)
+        assert conversation is not None, "it holds the task"
+        company = await self._company(agent, conversation)
+        path, kept = await self._path(agent.head_id), conversation.kept
         personality = company.briefed(personality)
         await self._check_branch(task, path)
-        turn = await self._open_turn(task, path)
+        turn = await self._open_turn(task, path, kept, company)
         task = msgspec.structs.replace(moved(task, "running"), activity="resumed", own_key=False)
         branch = Branch(agent, self._assembly.log)
         if turn is not None:
-            run = self._assembly.build(task, branch, personality, model, turn.history, turn.stored, turn)
+            build = self._assembly.build
+            run = build(task, branch, personality, model, turn.history, turn.stored, company.heard, turn)
             return Beginning(run, turn)
-        history = messages_of(path)
+        history = read(path, kept, company.heard)
         self._assembly.desk.leave(task.id)
-        return Beginning(self._assembly.build(task, branch, personality, model, history, 0), _going_on(history))
+        run = self._assembly.build(task, branch, personality, model, history, 0, company.heard)
+        return Beginning(run, _going_on(history))
 
-    async def _open_turn(self, task: Task, path: tuple[Node, ...]) -> OpenTurn | None:
+    async def _open_turn(
+        self, task: Task, path: tuple[Node, ...], kept: tuple[str, ...], company: Company
+    ) -> OpenTurn | None:
         """The turn it was in, if that has its reply. What was asked in it is asked again only if it was not settled."""
         at = last_reply(path, task.id)
         if at is None:
             return None
-        reply, history = message_of(path[at]), messages_of(path[:at])
+        reply, history = message_of(path[at]), read(path[:at], kept, company.heard)
         if not isinstance(reply, AssistantMessage) or not history or history[-1].role == "assistant":
             return None
         database, results = self._assembly.database, [node for node in path[at:] if node.role == "tool_result"]
@@ -121,9 +129,9 @@ class Beginnings:
         self._assembly.desk.resume(task.id, (ask for ask in asks if ask.created_at >= path[at].created_at))
         return OpenTurn(reply, history, past, stored=1 + len(results))
 
-    async def _company(self, agent: Agent, conversation: Conversation | None) -> Company:
+    async def _company(self, agent: Agent, conversation: Conversation) -> Company:
         agents = await self._assembly.database.agents.list(agent.conversation_id)
-        return Company(agent, agents, conversation.former if conversation is not None else ())
+        return Company(agent, agents, conversation.former)
 
     async def _path(self, leaf_id: str | None) -> tuple[Node, ...]:
         return await self._assembly.database.nodes.path(leaf_id) if leaf_id is not None else ()

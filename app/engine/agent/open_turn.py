@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from app.engine.agent.context import result_of
 from app.engine.agent.control import TaskComplete
+from app.engine.agent.reach import summary_of
 from app.engine.messages import AssistantMessage, ModelMessage, Text
 from app.engine.storage.executions import Execution, Finished, Started
 from app.engine.tools.base import ToolResult
@@ -54,10 +55,10 @@ class OpenTurn:
 
 
 def last_reply(path: Sequence[Node], task_id: str) -> int | None:
-    """Where on the path the reply stands that the task was working on: nobody has said anything since."""
+    """Where on the path the reply stands that the task was working on: nothing was said or summarised since."""
     for index in range(len(path) - 1, -1, -1):
         node = path[index]
-        if node.role == "user":
+        if node.role == "user" or summary_of(node) is not None:
             return None
         if node.role == "assistant":
             return index if node.status == "complete" and node.task_id == task_id else None

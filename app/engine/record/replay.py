@@ -10,9 +10,10 @@ import msgspec
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
 from app.engine.agent.branch import Branch
-from app.engine.agent.context import messages_of, user_message
+from app.engine.agent.context import user_message
 from app.engine.agent.control import CONTROL_TOOLS
 from app.engine.agent.day import Day
+from app.engine.agent.reach import read
 from app.engine.broadcast import EventLog
 from app.engine.messages import UserMessage
 from app.engine.permissions.grants import Grants
@@ -90,9 +91,9 @@ async def _play(record: TaskRecord, assembly: Assembly, stage: Stage, model: Rec
         for node in _before_the_first_reply(record.nodes):
             branch.append(branch.draft(node.role, node.author, node.blocks, task_id=task.id))
     await branch.save()
-    history = messages_of(record.history)
+    history = read(record.history, (), tuple)
     personality = record.head.personality
-    stage.run = assembly.build(task, branch, personality, model, history, 1 if message is not None else 0)
+    stage.run = assembly.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
     await stage.run.run(message if isinstance(message, UserMessage) else None)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from app.engine.agent.context import messages_of
+from app.engine.agent.reach import read
 from app.engine.messages import AssistantMessage, Image, Text, ToolCall, ToolResultMessage, UserMessage
 from app.engine.messages import ModelMessage as Message
 from app.engine.record.lines import RequestLine
@@ -16,7 +16,7 @@ def requests_of(history: Sequence[Node], nodes: Sequence[Node]) -> tuple[Request
     sent: list[list[str]] = []
     for index, node in enumerate(nodes):
         if node.role == "assistant":
-            sent.append([said(message) for message in messages_of((*history, *nodes[:index]))])
+            sent.append([said(message) for message in read((*history, *nodes[:index]), (), tuple)])
     return differences(sent)
 
 
