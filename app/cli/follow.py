@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from app.cli.answers import Answers, NobodyAnswers, OthersAnswer, PersonAnswers
 from app.cli.figures import short_id
 from app.cli.interrupts import Interrupts
@@ -17,12 +19,18 @@ from app.protocol.tasks import Task
 
 
 class Follower:
-    """Shows tasks of one connection, for people or with `as_json` for programs."""
+    """Shows tasks of one connection, for people or with `as_json` for programs.
 
-    def __init__(self, connection: Connection, terminal: Terminal, *, as_json: bool) -> None:
+    With `answer_to` the answer of a task that has a schema goes there, and what is shown elsewhere.
+    """
+
+    def __init__(
+        self, connection: Connection, terminal: Terminal, *, as_json: bool, answer_to: Terminal | None = None
+    ) -> None:
         self._connection = connection
         self._terminal = terminal
         self._as_json = as_json
+        self._answer_to = answer_to
 
     async def to_its_end(self, begin: Callable[[], Awaitable[Task]], *, is_new: bool) -> int:
         """Ctrl+C stops the task. The exit code says how it ended."""
@@ -87,4 +95,6 @@ class Follower:
         code = exit_code(task)
         if self._as_json:
             self._terminal.line(result_line(task, code))
+        elif self._answer_to is not None and code == 0:
+            self._answer_to.line(msgspec.json.encode(task.answer).decode())
         return code

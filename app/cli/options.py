@@ -2,11 +2,15 @@
 
 import argparse
 import sys
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 ABOUT = "Errand hands work to AI agents that use real tools on your machine."
 EXIT_CODES = "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 130 stopped."
 _LEFT = f"{EXIT_CODES[:-1]} or left at work with Ctrl+C."
+_PROGRAMS = (
+    "Known are the exports of ChatGPT and Claude (the zip or its conversations.json), of OpenCode and goose, and the "
+    "sessions of Codex (~/.codex/sessions), Claude Code (~/.claude/projects) and pi (~/.pi/agent/sessions)."
+)
 _ID_HELP = "its id, or a part at either end of it that only one task has"
 
 
@@ -27,6 +31,7 @@ class Options(argparse.Namespace):
     conversation: str | None = None
     attach: list[str] | None = None
     thinking: str | None = None
+    answer_schema: str | None = None
     active: bool = False
     task_id: str = ""
     to: str = ""
@@ -39,7 +44,10 @@ class Options(argparse.Namespace):
     stop: bool = False
     ids: list[str] | None = None
     path: str = ""
-    markdown: bool = False
+    format: Literal["json", "markdown", "html"] = "json"
+    branch: str | None = None
+    archive: bool = False
+    delete: bool = False
     overwrite: bool = False
     yes: bool = False
     force: bool = False
@@ -101,8 +109,13 @@ def _parser() -> argparse.ArgumentParser:
     usage.add_argument("--by", choices=("day", "model", "conversation"), default="day", help="rows of (default: day)")
     usage.add_argument("--json", action="store_true", help="the whole report as one JSON object")
     _declare_export(commands.add_parser("export", help="write conversations to a file"))
-    take_in = commands.add_parser("import", help="take exported conversations in; those that are here stay as they are")
-    take_in.add_argument("path", metavar="FILE", help="what errand export wrote")
+    take_in = commands.add_parser(
+        "import", help="take conversations in; those that are here stay as they are", epilog=_PROGRAMS
+    )
+    take_in.add_argument(
+        "path", metavar="PATH", help="what errand export wrote, or a file, zip or folder of another program"
+    )
+    _declare_orphans(commands.add_parser("orphans", help="conversations without any agent, with their sizes"))
     _declare_prune(commands.add_parser("prune", help="delete conversations archived long ago; counts them first"))
     delete = commands.add_parser("delete", help="delete an archived conversation for good")
     delete.add_argument("ids", metavar="ID", nargs=1, help="its whole id")
@@ -130,6 +143,11 @@ def _declare_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--json", action="store_true", help="events as one JSON object a line, then a result line")
     run.add_argument("--conversation", metavar="ID", help="go on in this conversation")
     run.add_argument(
+        "--answer-schema",
+        metavar="FILE",
+        help="a JSON Schema: the answer follows it and is all that goes to the output",
+    )
+    run.add_argument(
         "--attach", metavar="FILE", action="append", help="a picture to show, or a file to name; may be given again"
     )
     _add_task_options(run)
@@ -137,9 +155,23 @@ def _declare_run(run: argparse.ArgumentParser) -> None:
 
 def _declare_export(export: argparse.ArgumentParser) -> None:
     export.add_argument("ids", metavar="ID", nargs="*", help="conversations (default: all)")
-    export.add_argument("--to", dest="path", metavar="PATH", required=True, help="a file; with --markdown a folder")
-    export.add_argument("--markdown", action="store_true", help="for reading; cannot be imported")
+    export.add_argument("--to", dest="path", metavar="PATH", required=True, help="a file; a folder for several pages")
+    export.add_argument(
+        "--format",
+        choices=("json", "markdown", "html"),
+        default="json",
+        help="json is lossless and can be imported (default); markdown and html are pages to read",
+    )
+    export.add_argument("--branch", metavar="NODE", help="of one conversation the branch that ends in this node alone")
     export.add_argument("--overwrite", action="store_true", help="replace what is there")
+
+
+def _declare_orphans(orphans: argparse.ArgumentParser) -> None:
+    orphans.add_argument("--json", action="store_true", help="one JSON object a line")
+    what = orphans.add_mutually_exclusive_group()
+    what.add_argument("--archive", action="store_true", help="put those that are listed away")
+    what.add_argument("--delete", action="store_true", help="delete those that are listed for good, with --yes")
+    orphans.add_argument("--yes", action="store_true", help="delete them; without it they are only listed")
 
 
 def _declare_prune(prune: argparse.ArgumentParser) -> None:

@@ -9,9 +9,11 @@ import msgspec
 from app.cli.follow import Follower
 from app.cli.options import Options
 from app.cli.terminal import Terminal
+from app.client.connection import Connection
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.agents import ThinkingLevel
+from app.protocol.json import JsonObject
 from app.protocol.tasks import ApproveMode, Task, TaskMode, TaskStartParams
 from app.protocol.wire import TASK_START
 
@@ -34,9 +36,16 @@ async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
         async def begin() -> Task:
             return (await connection.call(TASK_START, params)).task
 
-        return await Follower(connection, terminal, as_json=options.json).to_its_end(begin, is_new=True)
+        return await _follower(connection, terminal, options).to_its_end(begin, is_new=True)
     finally:
         await connection.close()
+
+
+def _follower(connection: Connection, terminal: Terminal, options: Options) -> Follower:
+    """With a schema the answer alone is the output: what happens meanwhile goes to standard error."""
+    if options.answer_schema is None or options.json:
+        return Follower(connection, terminal, as_json=options.json)
+    return Follower(connection, terminal.aside(), as_json=False, answer_to=terminal)
 
 
 def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParams:
@@ -57,6 +66,7 @@ def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParam
         max_turns=options.max_turns,
         budget_usd=options.budget,
         attachments=tuple(_attachment(file) for file in options.attach or ()),
+        answer_schema=_schema(options.answer_schema),
     )
 
 
@@ -80,6 +90,17 @@ def _key(variable: str | None) -> str | None:
     if not key:
         raise UsageError(f"The environment variable {variable} is not set, so there is no key to use.")
     return key
+
+
+def _schema(file: str | None) -> JsonObject | None:
+    if file is None:
+        return None
+    try:
+        return msgspec.json.decode(Path(file).expanduser().read_bytes(), type=JsonObject)
+    except OSError as error:
+        raise UsageError(f"The schema {file!r} cannot be read ({error.strerror}).") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"The schema {file!r} is not a JSON object: {error}.") from error
 
 
 def _attachment(file: str) -> str:

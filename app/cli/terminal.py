@@ -22,6 +22,7 @@ class Terminal:
     """Standard input and output. `interactive` says that a person is there to read and to type."""
 
     def __init__(self, source: TextIO, out: TextIO, errors: TextIO) -> None:
+        self._source = source
         self._out = out
         self._errors = errors
         self._status = ""
@@ -34,6 +35,12 @@ class Terminal:
             _replace_unknown_characters(stream)
         if out.isatty() and sys.platform == "win32":
             _understand_escapes()
+
+    def aside(self) -> "Terminal":
+        """This terminal with all of it on standard error, for a command whose output is a result alone."""
+        aside = Terminal(self._source, self._errors, self._errors)
+        aside.interactive = self.interactive
+        return aside
 
     @property
     def width(self) -> int:

@@ -4,10 +4,11 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from app.engine.agent.answer import with_answer
 from app.engine.cancel import CancelSignal
 from app.engine.messages import Text
 from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult
-from app.protocol.json import JsonObject
+from app.protocol.json import JsonObject, JsonValue
 
 _TASK_COMPLETE: JsonObject = {
     "type": "object",
@@ -17,16 +18,17 @@ _TASK_COMPLETE: JsonObject = {
 
 
 class TaskComplete:
-    """Ends the task: `completed` is the summary once it was called."""
+    """Ends the task: `completed` is the summary once it was called, `answer` what follows the schema, where one is."""
 
     name = "task_complete"
     label = "Task complete"
     description = "Call this when the task is finished, and only then, with a short summary of what was accomplished."
     execution_mode: ExecutionMode = "sequential"
-    parameters = _TASK_COMPLETE
 
-    def __init__(self) -> None:
+    def __init__(self, answer_schema: JsonObject | None = None) -> None:
+        self.parameters = _TASK_COMPLETE if answer_schema is None else with_answer(_TASK_COMPLETE, answer_schema)
         self.completed: str | None = None
+        self.answer: JsonValue = None
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         return arguments
@@ -38,6 +40,7 @@ class TaskComplete:
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         self.completed = str(arguments["summary"])
+        self.answer = arguments.get("answer")
         return ToolResult((Text("The task is complete."),), summary="task complete", terminate=True)
 
 

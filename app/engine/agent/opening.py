@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from app.engine.agent.answer import check_answer_schema
 from app.engine.agent.branch import Branch
 from app.engine.agent.place import Place, publish_place
 from app.engine.broadcast import EventLog
@@ -44,6 +45,10 @@ def check(params: TaskStartParams) -> None:
         raise InvalidParams("siblingOf goes with the conversationId of its conversation.")
     if params.api_base is not None:
         _check_address(params.api_base)
+    if params.answer_schema is not None:
+        if params.mode == "chat":
+            raise InvalidParams("answerSchema goes with the mode task: in chat there is nothing to complete.")
+        check_answer_schema(params.answer_schema)
 
 
 def _check_address(api_base: str) -> None:
@@ -76,7 +81,8 @@ async def new_task(params: TaskStartParams, place: Place, settings: SettingValue
         workspace=place.conversation.workspace,
         started_at=datetime.now(UTC),
         api_base=params.api_base or _default_api_base(model, settings),
-        mode=params.mode,
+        mode="task" if params.answer_schema is not None else params.mode,
+        answer_schema=params.answer_schema,
         approve=params.approve,
         thinking_level=params.thinking_level or _thinking_level(place.personality, settings),
         max_turns=params.max_turns or settings.max_turns,

@@ -29,6 +29,8 @@ from app.protocol.tasks import Queued, Task, TaskStatus, TaskStopReason
 
 _logger = logging.getLogger(__name__)
 
+NO_ANSWER = "The model ended its work without an answer that follows the schema. Try again, or choose another model."
+
 # Tools end themselves on the signal; one that does not is given up after this.
 _PATIENCE_S = 5.0
 # An end that could not be saved (a full disk) is tried again this often, for ten minutes.
@@ -227,6 +229,8 @@ class TaskRun:
         if self._agent.state.error is not None:
             error = self._agent.state.error
             return _End("error", "error", ("error", error), error)
+        if self.task.answer_schema is not None and self._completion.completed is None:
+            return _End("error", "error", ("error", NO_ANSWER), NO_ANSWER)
         return _End("completed", "completed")
 
     async def _conclude(self, end: _End) -> None:
@@ -249,7 +253,8 @@ class TaskRun:
             )
         else:
             task = ended(self.task, end.status, end.reason, end.error)
-        self._live.set(msgspec.structs.replace(task, summary=self._summary()))
+        answer = self._completion.answer if end.status == "completed" else None
+        self._live.set(msgspec.structs.replace(task, summary=self._summary(), answer=answer))
         await self._until_saved(self._log.flush, self._live.publish_again)
 
     async def _until_saved(self, save: Callable[[], Awaitable[None]], again: Callable[[], None]) -> None:

@@ -15,6 +15,8 @@ Check: TypeAlias = Callable[[JsonValue], JsonValue]
 _MOST_ERRORS = 20
 _MOST_SHOWN = 2000
 _MOST_KEPT = 500
+# What its compiler raises for keywords whose values have another type than they should.
+_BROKEN = (AttributeError, TypeError, ValueError, KeyError, RecursionError, SyntaxError)
 
 
 def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> JsonObject:
@@ -32,6 +34,11 @@ def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> Jso
         raise ToolError(_report(tool, [_sentence(failure)], arguments)) from failure
     assert isinstance(prepared, dict)
     return prepared
+
+
+def check_schema(tool: str, schema: JsonObject) -> None:
+    """Raises `ToolError`, from what is wrong, for a schema that nothing can be checked against."""
+    _compiled(tool, schema)
 
 
 _by_identity: dict[int, tuple[JsonObject, Check]] = {}
@@ -60,7 +67,7 @@ def _compile(tool: str, schema: JsonObject) -> Check:
     handlers = {scheme: _refuse_reference for scheme in ("http", "https", "file", "ftp", "")}
     try:
         check = fastjsonschema.compile(schema, handlers=handlers, use_default=False, fast_fail=False)
-    except fastjsonschema.JsonSchemaDefinitionException as failure:
+    except (fastjsonschema.JsonSchemaDefinitionException, *_BROKEN) as failure:
         raise ToolError(f'The schema of tool "{tool}" is broken, so it cannot be called: {failure}') from failure
     return cast(Check, check)
 

@@ -1,0 +1,60 @@
+"""An answer that follows a JSON Schema: whether the schema can be used, and how `task_complete` asks for it."""
+
+import msgspec
+
+from app.engine.errors import InvalidParams
+from app.engine.tools.base import ToolError
+from app.engine.tools.schema import check_schema
+from app.protocol.json import JsonObject, JsonValue
+
+_PLACE = "answer"
+_MOST_BYTES = 100_000
+# They name places from which references are counted anew, and the schema becomes a part of another one.
+_OWN_PLACES = ("$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef")
+
+
+def check_answer_schema(schema: JsonObject) -> None:
+    """Raises `InvalidParams` for one that no answer could be checked against."""
+    size = len(msgspec.json.encode(schema))
+    if size > _MOST_BYTES:
+        raise InvalidParams(f"answerSchema: {size:,} bytes; at most {_MOST_BYTES:,} are taken.")
+    if name := _first_own_place(schema):
+        raise InvalidParams(f"answerSchema: {name} is not taken. Refer to places by `#/$defs/…` alone.")
+    try:
+        check_schema("task_complete", with_answer({}, schema))
+    except ToolError as error:
+        raise InvalidParams(f"answerSchema is not a usable JSON Schema: {error.__cause__ or error}") from error
+
+
+def with_answer(parameters: JsonObject, schema: JsonObject) -> JsonObject:
+    """The parameters of a tool with one more, `answer`, that follows the schema."""
+    properties, required = parameters.get("properties"), parameters.get("required")
+    return {
+        "type": "object",
+        "properties": {**(properties if isinstance(properties, dict) else {}), _PLACE: _moved(schema)},
+        "required": [*(required if isinstance(required, list) else ()), _PLACE],
+    }
+
+
+def _moved(schema: JsonValue) -> JsonValue:
+    """The schema with its references counted from where it stands now."""
+    if isinstance(schema, list):
+        return [_moved(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {name: _moved_reference(item) if name == "$ref" else _moved(item) for name, item in schema.items()}
+
+
+def _moved_reference(reference: JsonValue) -> JsonValue:
+    if isinstance(reference, str) and reference.startswith("#"):
+        return f"#/properties/{_PLACE}{reference[1:]}"
+    return reference
+
+
+def _first_own_place(schema: JsonValue) -> str:
+    if isinstance(schema, list):
+        return next((name for item in schema if (name := _first_own_place(item))), "")
+    if not isinstance(schema, dict):
+        return ""
+    found = next((name for name in _OWN_PLACES if isinstance(schema.get(name), str)), "")
+    return found or next((name for item in schema.values() if (name := _first_own_place(item))), "")
