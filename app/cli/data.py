@@ -5,6 +5,7 @@ from pathlib import Path
 from app.cli.options import Options
 from app.cli.terminal import Terminal
 from app.client.figures import count, file_size
+from app.client.import_words import import_words
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.data import (
@@ -19,8 +20,9 @@ from app.protocol.wire import CONVERSATION_DELETE, DATA_EXPORT, DATA_IMPORT, DAT
 async def export(options: Options, paths: Paths, terminal: Terminal) -> int:
     params = DataExportParams(
         path=_absolute(options.path),
-        format="markdown" if options.markdown else "json",
+        format=options.format,
         conversation_ids=tuple(options.ids or ()) or None,
+        leaf_id=options.branch,
         overwrite=options.overwrite,
     )
     connection = await connect(paths, "errand export")
@@ -39,8 +41,8 @@ async def take_in(options: Options, paths: Paths, terminal: Terminal) -> int:
         done = await connection.call(DATA_IMPORT, DataImportParams(path=_absolute(options.path)))
     finally:
         await connection.close()
-    present = f"; {done.present:,} were here already" if done.present else ""
-    terminal.line(f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')} taken in{present}")
+    for words in import_words(done):
+        terminal.line(words)
     return 0
 
 

@@ -94,6 +94,8 @@ def _of_conversations(name: str | None) -> Command | None:
             from app.cli.data import export as command
         case "import":
             from app.cli.data import take_in as command
+        case "orphans":
+            from app.cli.orphans import orphans as command
         case "prune":
             from app.cli.data import prune as command
         case "delete":
