@@ -31,6 +31,7 @@ async def as_start(params: TaskRetryParams, database: Database) -> tuple[TaskSta
         thinking_level=task.thinking_level,
         max_turns=task.max_turns,
         budget_usd=task.budget_usd,
+        answer_schema=task.answer_schema,
     )
     return start, reply
 
