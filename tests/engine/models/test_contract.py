@@ -1,16 +1,17 @@
-"""What every way to a model promises: the same suite for the fast way, the library, the scripted model and a proxy."""
+"""What every way to a model promises: the same suite for the fast way, the library, a script, a proxy and XML."""
 
 import asyncio
 import itertools
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.engine.cancel import CancelSignal
-from app.engine.messages import AssistantMessage, Text, Thinking, ToolCall
+from app.engine.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
 from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
-from tests.engine.models.ways import OpenWay, fast, library, proxy, scripted
+from tests.engine.models.ways import OpenWay, fast, library, proxy, react, scripted
 from tests.support.model_server import Call, Reply
 from tests.support.replies import collect, final, request_for
 
@@ -18,26 +19,36 @@ from tests.support.replies import collect, final, request_for
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
 
-@pytest.fixture(params=[fast, library, scripted, proxy], ids=["openai_compatible", "litellm", "scripted", "proxy"])
+NATIVE = {"openai_compatible": fast, "litellm": library, "scripted": scripted, "proxy": proxy}
+ALL = NATIVE | {"react": react}
+
+
+@pytest.fixture(params=ALL.values(), ids=ALL)
 def open_way(request: pytest.FixtureRequest) -> OpenWay:
+    return request.param
+
+
+@pytest.fixture(params=NATIVE.values(), ids=NATIVE)
+def native_way(request: pytest.FixtureRequest) -> OpenWay:
+    """A way that can carry several calls in a reply, with their ids."""
     return request.param
 
 
 WHOLE = Reply(
     thinking="First the tests, then the fix.",
     text="I will run the tests now — één moment. 🙂",
-    calls=(Call("shell", {"command": "pytest -q"}), Call("shell", {"command": "ls"})),
+    calls=(Call("shell", {"command": "ls"}),),
 )
+TWO_CALLS = Reply(text="Both.", calls=(Call("shell", {"command": "pytest -q"}), Call("shell", {"command": "ls"})))
 
 
 async def test_a_reply_arrives_whole(open_way: OpenWay, tmp_path: Path) -> None:
     async with open_way([WHOLE], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
-    assert message.content == (
+    assert _numbered(message) == (
         Thinking("First the tests, then the fix."),
         Text("I will run the tests now — één moment. 🙂"),
-        ToolCall("call_0", "shell", {"command": "pytest -q"}),
-        ToolCall("call_1", "shell", {"command": "ls"}),
+        ToolCall("call 2", "shell", {"command": "ls"}),
     )
     assert (message.stop_reason, message.error, message.model) == ("tool_use", None, way.model_id)
     assert message.usage.input_tokens > 0
@@ -51,12 +62,24 @@ async def test_events_come_in_order_and_their_deltas_add_up(open_way: OpenWay, t
     assert isinstance(events[-1], ReplyEnd)
     assert [event for event in events if isinstance(event, ReplyStart | ReplyEnd)] == [events[0], events[-1]]
     starts = [(event.kind, event.content_index) for event in events if isinstance(event, BlockStart)]
-    assert starts == [("thinking", 0), ("text", 1), ("tool_call", 2), ("tool_call", 3)]
+    assert starts == [("thinking", 0), ("text", 1), ("tool_call", 2)]
     ends = [(event.kind, event.content_index) for event in events if isinstance(event, BlockEnd)]
     assert ends == starts
     assert _joined(events, 0) == WHOLE.thinking
     assert _joined(events, 1) == WHOLE.text
-    assert _joined(events, 3) == '{"command":"ls"}'
+    assert _joined(events, 2) == '{"command":"ls"}'
+
+
+async def test_two_calls_arrive_as_two_under_their_ids(native_way: OpenWay, tmp_path: Path) -> None:
+    async with native_way([TWO_CALLS], tmp_path) as way:
+        events = await collect(way.model, request_for(way.model_id))
+    assert isinstance(last := events[-1], ReplyEnd)
+    assert last.message.content == (
+        Text("Both."),
+        ToolCall("call_0", "shell", {"command": "pytest -q"}),
+        ToolCall("call_1", "shell", {"command": "ls"}),
+    )
+    assert (_joined(events, 1), _joined(events, 2)) == ('{"command":"pytest -q"}', '{"command":"ls"}')
 
 
 async def test_the_partial_message_grows_with_each_delta(open_way: OpenWay, tmp_path: Path) -> None:
@@ -145,6 +168,12 @@ async def test_twenty_streams_at_once_do_not_mix(open_way: OpenWay, tmp_path: Pa
         async with asyncio.timeout(20):
             replies = await asyncio.gather(*(final(way.model, request_for(way.model_id)) for _ in range(20)))
     assert {reply.text for reply in replies} == {"same for all"}
+
+
+def _numbered(message: AssistantMessage) -> tuple[AssistantContent, ...]:
+    """The content with its calls named by their place: not every way carries ids."""
+    blocks = enumerate(message.content)
+    return tuple(replace(block, id=f"call {at}") if isinstance(block, ToolCall) else block for at, block in blocks)
 
 
 def _joined(events: list[ModelEvent], index: int) -> str:

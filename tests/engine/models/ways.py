@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import yaml
 
 from app.engine.models.base import ChatModel
@@ -15,6 +16,7 @@ from app.engine.models.litellm import LiteLLM
 from app.engine.models.litellm_thread import LibraryThread
 from app.engine.models.openai_compatible import OpenAICompatible
 from app.engine.models.proxy import Proxy
+from app.engine.models.react.model import ReAct
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.scripted import ScriptedModel
 from app.protocol.json import JsonObject, JsonValue
@@ -90,6 +92,25 @@ async def proxy(
         yield Way(model, "proxy/ollama/test-model", server)
         await model.close()
         await connections.close()
+
+
+@asynccontextmanager
+async def react(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    """The XML form over the fast way: the server sends what such a model writes."""
+    async with fast([_written(reply) for reply in replies], folder, retry, timeouts) as way:
+        yield Way(ReAct(way.model), f"react/{way.model_id}", way.server)
+
+
+def _written(reply: Reply) -> Reply:
+    assert len(reply.calls) <= 1, "such a model makes one call at a time"
+    for call in reply.calls:
+        given = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
+        written = f"<name>{call.tool}</name>\n<parameters>\n{given}\n</parameters>"
+        text = f"{reply.text}\n\n<tool_code>\n{written}\n</tool_code>"
+        return msgspec.structs.replace(reply, text=text, calls=())
+    return reply
 
 
 def _entry(reply: Reply) -> JsonValue:
