@@ -19,8 +19,16 @@ from app.client.errors import CallError
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.asks import Ask, AskAnswerParams
-from app.protocol.tasks import Task, TaskIdParams, TaskMessageParams, TaskStartParams
-from app.protocol.wire import TASK_FOLLOW_UP, TASK_PAUSE, TASK_RESUME, TASK_START, TASK_STEER, TASK_STOP
+from app.protocol.tasks import DecidedMode, Task, TaskIdParams, TaskMessageParams, TaskSetModeParams, TaskStartParams
+from app.protocol.wire import (
+    TASK_FOLLOW_UP,
+    TASK_PAUSE,
+    TASK_RESUME,
+    TASK_SET_MODE,
+    TASK_START,
+    TASK_STEER,
+    TASK_STOP,
+)
 
 WELCOME = (
     "Type what to do; Enter sends. While a task works, Enter steers it and Alt+Enter queues a follow-up. "
@@ -140,12 +148,22 @@ class Chat:
                 await self._connection.call(TASK_PAUSE, TaskIdParams(task_id=self._task_id))
             case "resume" if self._task_id:
                 await self._connection.call(TASK_RESUME, TaskIdParams(task_id=self._task_id))
-            case "pause" | "resume":
+            case "as" if self._task_id and rest.strip() in ("task", "chat"):
+                await self._take_for(self._task_id, "task" if rest.strip() == "task" else "chat")
+            case "as" if self._task_id:
+                self._prompt.note("Say which: /as task or /as chat")
+            case "pause" | "resume" | "as":
                 self._prompt.note("This conversation has no task yet.")
             case "help":
                 self._prompt.line(HELP)
             case _:
                 await self._slash.run(name, rest.strip())
+
+    async def _take_for(self, task_id: str, mode: DecidedMode) -> None:
+        taken = (await self._connection.call(TASK_SET_MODE, TaskSetModeParams(task_id=task_id, mode=mode))).task
+        self._task_id = taken.id
+        if taken.id == task_id:
+            self._prompt.note(f"It is a {mode} from the end of this turn on.")
 
     def _working(self) -> Task | None:
         task = self._watch.tasks.get(self._task_id or "")

@@ -66,6 +66,8 @@ def _of_one_task(name: str | None) -> Command | None:
             from app.cli.attach import resume as command
         case "pause":
             from app.cli.attach import pause as command
+        case "mode":
+            from app.cli.mode import set_mode as command
         case "stop":
             from app.cli.tasks import stop_task as command
         case "record":

@@ -60,6 +60,7 @@ class Transcript:
         self._asks: dict[str, str] = {}
         self._previewed: set[str] = set()
         self._ended: set[str] = set()
+        self._taken: set[str] = set()
         self._last_text = ""
         self._errors: set[str] = set()
 
@@ -121,9 +122,16 @@ class Transcript:
     def _task(self, task: Task) -> str:
         self.task = task
         if task.ended_at is None or task.id in self._ended:
-            return ""
+            return self._taken_as(task)
         self._ended.add(task.id)
         return self._closed() + self._badge(task)
+
+    def _taken_as(self, task: Task) -> str:
+        """Once, when a task that was left to its first reply has begun to work; of a chat the end says it."""
+        if task.mode != "auto" or task.decided != "task" or task.id in self._taken:
+            return ""
+        self._taken.add(task.id)
+        return self._closed() + self.style.dim("taken as a task\n")
 
     def _node(self, node: Node) -> str:
         if node.id in self._nodes or node.status == "streaming":
@@ -250,7 +258,8 @@ _LIMITS: dict[TaskStopReason, str] = {
 def _ending(task: Task, style: Style) -> str:
     match task.stop_reason:
         case "completed":
-            return style.paint("1;32", f"{style.sign('tick')} task complete")
+            words = "answered as a chat" if task.decided == "chat" else "task complete"
+            return style.paint("1;32", f"{style.sign('tick')} {words}")
         case "manual_stop":
             return style.paint("1;33", f"{style.sign('warn')} task stopped")
         case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":

@@ -15,6 +15,7 @@ HELP = """\
 /stop         stop the task, as Ctrl+C does
 /pause        hold the task before its next step
 /resume       go on with it, also after the engine was killed
+/as MODE      take the task for a chat, or a chat that has answered for a task
 /tasks        the newest tasks, of all conversations
 /search TEXT  full-text search in all conversations
 /new          start a new conversation

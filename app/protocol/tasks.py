@@ -160,6 +160,18 @@ class TaskRetryParams(Wire, frozen=True, kw_only=True):
     model: str | None = None
 
 
+class TaskSetModeParams(Wire, frozen=True, kw_only=True):
+    """Take a task for something else than it took itself for.
+
+    While it is under way this holds from the end of its turn on. A chat at its end goes on as a task: a new one, right
+    after it, which is the one given back; its id, `new_task_id`, may be chosen by the client.
+    """
+
+    task_id: str
+    mode: DecidedMode
+    new_task_id: str | None = None
+
+
 class TaskStartResult(Wire, frozen=True, kw_only=True):
     task: Task
 

@@ -58,6 +58,9 @@ TASK_TRY_NOW = Method(
     True,
     "Ask the model at once, though a provider's limit is waited for.",
 )
+TASK_SET_MODE = Method(
+    "task/set_mode", tasks.TaskSetModeParams, tasks.TaskResult, True, "Take a task for a chat, or a chat for a task."
+)
 TASK_STEER = Method("task/steer", tasks.TaskMessageParams, tasks.TaskResult, True, "A word for the next turn.")
 TASK_FOLLOW_UP = Method(
     "task/follow_up", tasks.TaskMessageParams, tasks.TaskResult, True, "A word for when the work at hand is done."
@@ -189,6 +192,7 @@ METHODS = (
     TASK_PAUSE,
     TASK_RESUME,
     TASK_TRY_NOW,
+    TASK_SET_MODE,
     TASK_STEER,
     TASK_FOLLOW_UP,
     TASK_CHANGE_QUEUED,

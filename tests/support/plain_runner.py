@@ -17,6 +17,7 @@ from app.protocol.tasks import (
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
     TaskRetryParams,
+    TaskSetModeParams,
     TaskStartParams,
 )
 
@@ -83,6 +84,9 @@ class PlainRunner:
 
     async def resume(self, task_id: str) -> Task:
         return self._change(msgspec.structs.replace(self._task(task_id), status="running"))
+
+    async def set_mode(self, params: TaskSetModeParams, by: str) -> Task:
+        return self._change(msgspec.structs.replace(self._task(params.task_id), mode=params.mode))
 
     async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
         if kind == "follow_up":

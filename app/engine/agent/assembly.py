@@ -19,6 +19,7 @@ from app.engine.agent.hooks import Hooks
 from app.engine.agent.limit_wait import LimitWait
 from app.engine.agent.limits import Limits
 from app.engine.agent.live import LiveTask
+from app.engine.agent.mode import FirstReply
 from app.engine.agent.model_calls import ModelCalls
 from app.engine.agent.open_turn import OpenTurn
 from app.engine.agent.pictures import with_pictures
@@ -119,6 +120,7 @@ class Assembly:
             )
         )
         agent.subscribe(repeats.listen)
+        agent.subscribe(FirstReply(live).listen)
         queue.follow(agent)
         return TaskRun(live, branch, self.log, gate, recorder, course, completion, agent, queue, cancel)
 

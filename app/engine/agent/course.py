@@ -14,7 +14,7 @@ from app.engine.cancel import CancelSignal
 from app.engine.ids import new_id
 from app.engine.messages import Message, user_text
 from app.protocol.asks import Ask, ReachedLimit
-from app.protocol.tasks import Allowance, LimitKind, TaskLimitKind
+from app.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
 
 # Replies without a call that a task in `task` mode may give in a row before it counts as done.
 _MOST_NUDGES = 3
@@ -45,6 +45,7 @@ class Course:
         self._limits = limits if allowed is None else _limits_of(allowed, limits)
         self._nudges = 0
         self._nudge = False
+        self._word = ""
         self.over: Used[LimitKind] | None = None
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
@@ -63,10 +64,14 @@ class Course:
         return "continue" if self._nudge else None
 
     async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
-        if not self._nudge:
-            return None
+        word, self._word = "nudge" if self._nudge else self._word, ""
         self._nudge = False
-        return NextTurn(add=(user_text(text("nudge")),))
+        return NextTurn(add=(user_text(text(word)),)) if word else None
+
+    def take_for(self, mode: DecidedMode) -> None:
+        """What a person takes the task for holds from the end of this turn on; of a chat the agent is told."""
+        self._live.take_for(mode, mode)
+        self._word = "as_chat" if mode == "chat" else ""
 
     def _is_nudge_due(self, turn: FinishedTurn) -> bool:
         if self._live.task.mode != "task" or turn.message.tool_calls:

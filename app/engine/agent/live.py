@@ -9,7 +9,7 @@ from app.engine.agent.limits import Limits
 from app.engine.agent.task import moved
 from app.engine.broadcast import EventLog
 from app.protocol.events import TaskUpdate
-from app.protocol.tasks import Allowance, LimitKind, Task, TaskStatus
+from app.protocol.tasks import Allowance, DecidedMode, LimitKind, Task, TaskMode, TaskStatus
 from app.protocol.usage import Usage
 
 
@@ -68,6 +68,10 @@ class LiveTask:
             turns=limits.turns, minutes=limits.minutes, budget_usd=limits.budget_usd, tokens=limits.tokens
         )
         self.set(msgspec.structs.replace(self.task, allowance=allowance))
+
+    def take_for(self, mode: TaskMode, decided: DecidedMode) -> None:
+        """Show what the task is taken for; `mode` is `auto` where it has decided itself."""
+        self.set(msgspec.structs.replace(self.task, mode=mode, decided=decided))
 
     def approach(self, limits: Iterable[LimitKind]) -> None:
         """Show which limits are near."""

@@ -14,6 +14,7 @@ from app.engine.agent.assembly import Assembly
 from app.engine.agent.attachments import accept
 from app.engine.agent.beginnings import Beginning, Beginnings
 from app.engine.agent.claims import Claims
+from app.engine.agent.mode import as_task
 from app.engine.agent.opening import check
 from app.engine.agent.place import find_place
 from app.engine.agent.retrying import as_start
@@ -37,6 +38,7 @@ from app.protocol.tasks import (
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
     TaskRetryParams,
+    TaskSetModeParams,
     TaskStartParams,
 )
 
@@ -125,6 +127,25 @@ class AgentTaskRunner:
                 return await self._resume_interrupted(msgspec.structs.replace(task, retry_at=None))
         run.try_now()
         return run.task
+
+    async def set_mode(self, params: TaskSetModeParams, by: str) -> Task:
+        """Take a task for something else: one under way or interrupted itself, a chat at its end in a task after it."""
+        known = await self._known(params.new_task_id) if params.new_task_id is not None else None
+        if known is not None:
+            return known
+        async with self._one_of_a_task.one(params.task_id):
+            run = self._runs.get(params.task_id)
+            task = await self._stored(params.task_id) if run is None else run.task
+            if task.ended_at is not None:
+                return await self.start(await as_task(task, params, self._assembly.database), by)
+            if run is None:
+                task = msgspec.structs.replace(task, mode=params.mode, decided=params.mode)
+                self._assembly.log.publish(TaskUpdate(task=task))
+            else:
+                run.set_mode(params.mode)
+                task = run.task
+            await self._assembly.log.flush()
+        return task
 
     async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
         """Have a task under way read a text when its turn comes; returns once that is on record."""

@@ -25,7 +25,7 @@ from app.engine.errors import IllegalMove, StorageError
 from app.engine.messages import AssistantMessage, UserMessage
 from app.engine.tools.processes import end_task, names
 from app.protocol.blocks import NoticeKind
-from app.protocol.tasks import Queued, Task, TaskStatus, TaskStopReason
+from app.protocol.tasks import DecidedMode, Queued, Task, TaskStatus, TaskStopReason
 
 _logger = logging.getLogger(__name__)
 
@@ -156,6 +156,14 @@ class TaskRun:
         if not self._gate.limit.is_on:
             raise IllegalMove("The task does not wait for a limit.")
         self._gate.limit.end()
+
+    def set_mode(self, mode: DecidedMode) -> None:
+        """Take the task for something else, from the end of this turn on."""
+        self._check_open()
+        if mode == "task" and not any(tool.name == TaskComplete.name for tool in self._agent.state.tools):
+            raise IllegalMove("It was started as a chat. When it has answered, it can go on as a task.")
+        if mode != self.task.mode:
+            self._course.take_for(mode)
 
     def say(self, entry: Queued) -> None:
         """Have the agent read this when its turn comes."""

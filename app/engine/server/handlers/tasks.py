@@ -19,6 +19,7 @@ from app.protocol.tasks import (
     TaskRecordResult,
     TaskResult,
     TaskRetryParams,
+    TaskSetModeParams,
     TaskStartParams,
     TaskStartResult,
 )
@@ -33,6 +34,7 @@ from app.protocol.wire import (
     TASK_REMOVE_QUEUED,
     TASK_RESUME,
     TASK_RETRY,
+    TASK_SET_MODE,
     TASK_START,
     TASK_STEER,
     TASK_STOP,
@@ -62,6 +64,10 @@ async def resume(services: Services, session: Session, params: TaskIdParams) -> 
 
 async def try_now(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
     return TaskResult(task=await services.runner.try_now(params.task_id))
+
+
+async def set_mode(services: Services, session: Session, params: TaskSetModeParams) -> TaskResult:
+    return TaskResult(task=await services.runner.set_mode(params, session.client_name))
 
 
 async def steer(services: Services, session: Session, params: TaskMessageParams) -> TaskResult:
@@ -111,6 +117,10 @@ def _named_retry(params: TaskRetryParams, name: str) -> TaskRetryParams:
     return params if params.task_id is not None else msgspec.structs.replace(params, task_id=f"task_{name}")
 
 
+def _named_mode(params: TaskSetModeParams, name: str) -> TaskSetModeParams:
+    return params if params.new_task_id is not None else msgspec.structs.replace(params, new_task_id=f"task_{name}")
+
+
 def _named_words(params: TaskMessageParams, name: str) -> TaskMessageParams:
     return params if params.queued_id is not None else msgspec.structs.replace(params, queued_id=f"queued_{name}")
 
@@ -122,6 +132,7 @@ HANDLERS = (
     Route(TASK_PAUSE, pause),
     Route(TASK_RESUME, resume),
     Route(TASK_TRY_NOW, try_now),
+    Route(TASK_SET_MODE, set_mode, _named_mode),
     Route(TASK_STEER, steer, _named_words),
     Route(TASK_FOLLOW_UP, follow_up, _named_words),
     Route(TASK_CHANGE_QUEUED, change_queued),
