@@ -63,6 +63,7 @@ class AgentTaskRunner:
         self._one_of_a_task = Turnstile()
         self._resumes = False
         self._has_taken_over = False
+        self._at_work = 0  # tasks, and turns that are about to begin
         self._quiet = asyncio.Event()
         self._quiet.set()
         assembly.database.health.subscribe(self._on_health)
@@ -299,6 +300,7 @@ class AgentTaskRunner:
     def _launch(self, beginning: Beginning) -> None:
         run = beginning.run
         self._runs[run.task.id] = run
+        self._at_work += 1
         self._quiet.clear()
         self._stalls.start()
         self._group.create_task(self._run_to_end(beginning), name=f"task {run.task.id}")
@@ -314,11 +316,12 @@ class AgentTaskRunner:
                 self._assembly.desk.leave(run.task.id)
             self._stalls.stop()
             self._claims.release(run.task.agent_id)
+            del self._runs[run.task.id]
         try:
             await self._take_turn(run.task)
         finally:
-            del self._runs[run.task.id]
-            if not self._runs:
+            self._at_work -= 1
+            if not self._at_work:
                 self._quiet.set()
 
     async def _edit_queue(self, task_id: str, change: Callable[[Queue], Queue]) -> Task:
