@@ -135,14 +135,19 @@ class Connection:
         return unsubscribe
 
     async def follow(
-        self, scope: str = "all", detail: Detail = "summary", after: int | None = None, epoch: str | None = None
+        self,
+        scope: str = "all",
+        detail: Detail = "summary",
+        after: int | None = None,
+        epoch: str | None = None,
+        agent_id: str | None = None,
     ) -> SubscribeResult:
         """Have the events of a scope sent to the listeners, now and after each loss of the line.
 
         Who awaits this goes on before any event later than the answer is given to listeners: a snapshot is applied
         first. After a `Resync` message follow again.
         """
-        params = SubscribeParams(scope=scope, detail=detail, after=after, epoch=epoch)
+        params = SubscribeParams(scope=scope, detail=detail, after=after, epoch=epoch, agent_id=agent_id)
         result = await self.call(SUBSCRIBE, params)
         self._follows.add(scope, detail, result)
         return result

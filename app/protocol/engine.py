@@ -54,6 +54,8 @@ class SubscribeParams(Wire, frozen=True, kw_only=True):
     """Follow events. `scope` is `all` or a conversation's id.
 
     `summary` gives tasks, asks, conversations and agents; `full` gives a conversation's nodes and streamed text too.
+    `agent_id` names the agent of the conversation whose branch a snapshot has the nodes of; without, or where it is
+    gone, that is the first agent.
     With `after` and `epoch` the events since come before the answer; without, or where that is out of range, the
     answer holds a snapshot. What happens from then on follows the answer.
     """
@@ -62,6 +64,7 @@ class SubscribeParams(Wire, frozen=True, kw_only=True):
     detail: Literal["summary", "full"] = "summary"
     after: int | None = None
     epoch: str | None = None
+    agent_id: str | None = None
 
 
 class Snapshot(Wire, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from app.protocol.agents import Color
 from app.protocol.asks import Ask
 from app.protocol.blocks import FileBlock, ImageBlock, NoticeBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
@@ -143,11 +144,29 @@ class ForkRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Speaker:
+    """An agent as the transcript names it; `model` is empty unless it has one of its own."""
+
+    name: str
+    color: Color
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenEndRow:
     """The end of what is shown, where the conversation goes on elsewhere: `child_ids` are the beginnings of that."""
 
     key: str
     child_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerRow:
+    """Whose the replies below are, in a conversation of several agents."""
+
+    key: str
+    node: Node
+    speaker: Speaker
 
 
 Row: TypeAlias = (
@@ -163,4 +182,5 @@ Row: TypeAlias = (
     | EditRow
     | ForkRow
     | OpenEndRow
+    | SpeakerRow
 )

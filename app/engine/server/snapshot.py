@@ -3,7 +3,7 @@
 from app.engine.errors import NotFound
 from app.engine.server.subscription import ALL, Subscription
 from app.engine.storage.database import Database
-from app.protocol.agents import Agent
+from app.protocol.agents import Agent, first_agent
 from app.protocol.conversations import Node
 from app.protocol.engine import Snapshot
 from app.protocol.tasks import Task
@@ -38,7 +38,11 @@ async def _of_conversation(database: Database, subscription: Subscription) -> Sn
         raise NotFound(f"There is no conversation {subscription.scope!r}.")
     tasks = (await database.tasks.page(limit=_RECENT_TASKS, conversation_id=conversation.id)).tasks
     agents = await database.agents.list(conversation.id)
-    nodes, has_more = await _newest_nodes(database, agents) if subscription.detail == "full" else ((), False)
+    shown = next((agent for agent in agents if agent.id == subscription.agent_id), first_agent(agents))
+    if shown is not None and subscription.detail == "full":
+        nodes, has_more = await _newest_nodes(database, shown)
+    else:
+        nodes, has_more = (), False
     forks = await database.trees.forks(nodes)
     return Snapshot(
         sequence=subscription.since,
@@ -52,9 +56,8 @@ async def _of_conversation(database: Database, subscription: Subscription) -> Sn
     )
 
 
-async def _newest_nodes(database: Database, agents: tuple[Agent, ...]) -> tuple[tuple[Node, ...], bool]:
-    heads = [agent.head_id for agent in agents if agent.head_id is not None]
-    return await database.nodes.branch(heads[-1], limit=_NODES) if heads else ((), False)
+async def _newest_nodes(database: Database, agent: Agent) -> tuple[tuple[Node, ...], bool]:
+    return await database.nodes.branch(agent.head_id, limit=_NODES) if agent.head_id is not None else ((), False)
 
 
 def _joined(active: tuple[Task, ...], recent: tuple[Task, ...]) -> tuple[Task, ...]:

@@ -14,7 +14,7 @@ class Subscription:
     """`since` is the event after which everything covered was or will be delivered.
 
     Until it is `live`, events wait for the reply that carries the snapshot or follows the replay. `dropped` says
-    that the client could not keep up.
+    that the client could not keep up. `agent_id` says whose branch a snapshot has.
     """
 
     scope: str
@@ -22,6 +22,7 @@ class Subscription:
     since: int
     live: bool = False
     dropped: bool = False
+    agent_id: str | None = None
 
     def covers(self, event: Event) -> bool:
         if self.detail == "summary" and isinstance(event, TaskMessage | TaskPlan):

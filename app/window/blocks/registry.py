@@ -10,6 +10,7 @@ from app.window.blocks.image_block import ImageBlock
 from app.window.blocks.notice_block import NoticeBlock
 from app.window.blocks.open_end_block import OpenEndBlock
 from app.window.blocks.reply_block import ReplyBlock
+from app.window.blocks.speaker_block import SpeakerBlock
 from app.window.blocks.thinking_block import ThinkingBlock
 from app.window.blocks.tool_block import ToolBlock
 from app.window.blocks.user_block import UserBlock
@@ -23,6 +24,7 @@ from app.window.rows import (
     NoticeRow,
     OpenEndRow,
     Row,
+    SpeakerRow,
     TextRow,
     ThinkingRow,
     ToolRow,
@@ -42,6 +44,7 @@ BLOCKS: tuple[tuple[type[Row], BlockType], ...] = (
     (EditRow, EditBlock),
     (ForkRow, ForkBlock),
     (OpenEndRow, OpenEndBlock),
+    (SpeakerRow, SpeakerBlock),
 )
 
 _BY_ROW: dict[type[Row], BlockType] = dict(BLOCKS)

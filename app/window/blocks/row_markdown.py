@@ -18,6 +18,7 @@ from app.window.rows import (
     NoticeRow,
     OpenEndRow,
     Row,
+    SpeakerRow,
     TextRow,
     ThinkingRow,
     ToolRow,
@@ -28,10 +29,8 @@ from app.window.rows import (
 def row_markdown(row: Row, *, is_open: bool) -> str:
     """The whole row; of a card that is closed only its line."""
     match row:
-        case UserRow(text=text):
+        case UserRow(text=text) | TextRow(markdown=text):
             return text.strip("\n")
-        case TextRow(markdown=markdown):
-            return markdown.strip("\n")
         case ThinkingRow(text=text):
             return _thought(text, is_open)
         case ToolRow():
@@ -45,6 +44,8 @@ def row_markdown(row: Row, *, is_open: bool) -> str:
         case EndRow(task=task, remarks=remarks):
             said = task.summary or task.error
             return "\n\n".join(text for text in (ending_words(task), said, " ".join(remarks)) if text)
+        case SpeakerRow(speaker=speaker):
+            return f"**{plain(speaker.name)}**"
         case EditRow() | ForkRow() | OpenEndRow():
             return ""
         case _:

@@ -1,26 +1,26 @@
 """The loaded part of a conversation's branch: its nodes in order, and what of calls, asks and tasks belongs to each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 
-from app.protocol.agents import Agent
 from app.protocol.blocks import ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Fork, Node
 from app.protocol.events import TextDelta, ToolOutput
 from app.protocol.tasks import Task
-from app.window.rows import EditRow, ForkRow, NoticeRow, OpenEndRow, Row, UserRow
+from app.window.rows import EditRow, ForkRow, NoticeRow, OpenEndRow, Row, Speaker, SpeakerRow, UserRow
 from app.window.stores.ask_places import AskPlaces
 from app.window.stores.draft import Draft
 from app.window.stores.forks import Forks
 from app.window.stores.node_rows import Belongings, node_rows
-from app.window.stores.requests import is_interrupted, is_working
 from app.window.stores.task_end import TaskEnd, task_end
+from app.window.stores.tasks import is_interrupted
 
 # Of a running call's output the end is kept; the whole is in the result.
 _MOST_OUTPUT = 64 * 1024
 # A task's end is told by its last two nodes: a reply that broke off, and the engine's remark.
 _MOST_FOLDED = 2
+_REMOVED = Speaker("An agent that was removed", "")
 
 
 class Branch:
@@ -39,6 +39,8 @@ class Branch:
         self._forks = Forks()
         self.asks = AskPlaces(self._order, self._nodes)
         self._edited: str | None = None
+        self._is_locked = False
+        self._speakers: Mapping[str, Speaker] = {}
 
     @property
     def ids(self) -> Sequence[str]:
@@ -89,7 +91,7 @@ class Branch:
         self._forks.put(forks)
         later = [self._nodes[node_id] for node_id in self._order]
         unowned = [node.id for node in later if node.role == "tool_result" and not self._is_owned(node)]
-        ends = self._end_of(later[0]) if later else ()
+        ends = (*self._end_of(later[0]), *([later[0].id] if self._speakers else ())) if later else ()
         self.has_older = has_older
         self._order.clear()
         self._owners.clear()
@@ -99,13 +101,16 @@ class Branch:
         self.asks.place_all()
         return [*(node.id for node in page), *unowned, *(each for each in ends if each not in unowned)]
 
-    def put(self, node: Node) -> Sequence[str]:
-        """Add a node at the end, or finish a streaming one; nothing if it belongs to another branch."""
+    def put(self, node: Node, *, joins: bool = True) -> Sequence[str]:
+        """Add a node at the end, or finish a streaming one; nothing if it belongs to another branch.
+
+        One that does not join begins a branch of its own, also where it follows the end of this one.
+        """
         if node.id in self._nodes:
             self._take(node)
             self.asks.place_lost(node)
             return self._touched(node)
-        if self._order and node.parent_id != self._order[-1]:
+        if self._order and (node.parent_id != self._order[-1] or not joins):
             return self._beside(node)
         self._forks.add(node.parent_id, node.id, None)
         before = self._order[-1:]
@@ -115,21 +120,34 @@ class Branch:
         return [*dict.fromkeys((*ended, *before)), *self._touched(node)]
 
     def put_task(self, task: Task) -> Sequence[str]:
-        was_locked = self._is_locked
         before = self._tasks.get(task.id)
         self._tasks[task.id] = task
         touched = self._of_task.get(task.id, [])[-_MOST_FOLDED:] if task.ended_at is not None else []
         if is_interrupted(task) != is_interrupted(before):
             touched = [*dict.fromkeys((*self._last_reply(task.id), *touched))]
-        return touched if self._is_locked == was_locked else [*dict.fromkeys((*touched, *self._forked()))]
+        return touched
 
-    def is_back(self, head_id: str, before: Agent | None) -> bool:
+    def lock(self, is_locked: bool) -> Sequence[str]:
+        """While an agent writes here nothing can be switched or sent in another form."""
+        if is_locked == self._is_locked:
+            return ()
+        self._is_locked = is_locked
+        return self._forked()
+
+    def name(self, speakers: Mapping[str, Speaker]) -> Sequence[str]:
+        """Say above the replies whose they are, by the ids of agents; of no speakers nothing is said."""
+        if speakers == self._speakers:
+            return ()
+        self._speakers = speakers
+        return [node_id for node_id in self._order if self._nodes[node_id].role == "assistant"]
+
+    def is_back(self, head_id: str, before_id: str | None) -> bool:
         """True for a head on this branch that is not its end and did not come there by writing."""
         if head_id == self._order[-1]:
             return False
-        if before is None or before.head_id not in self._nodes:
+        if before_id not in self._nodes:
             return True
-        return self._order.index(head_id) < self._order.index(before.head_id)
+        return self._order.index(head_id) < self._order.index(before_id)
 
     def edit(self, node_id: str | None) -> Sequence[str]:
         """Show a person's message as a field to edit it in, no other one; None ends it."""
@@ -139,6 +157,11 @@ class Branch:
     def last_task(self) -> Task | None:
         """The task that wrote the end of the branch."""
         return self._tasks.get(self._nodes[self._order[-1]].task_id or "") if self._order else None
+
+    def spoken(self) -> int:
+        """How many tasks wrote since a person's last word."""
+        since = takewhile(lambda node: node.role != "user", (self._nodes[each] for each in reversed(self._order)))
+        return len({node.task_id for node in since if node.role == "assistant"})
 
     def last_message(self) -> str | None:
         """What a person said last, as far as it is loaded."""
@@ -163,7 +186,7 @@ class Branch:
         node = self._nodes[node_id]
         draft = self._drafts.get(node_id)
         if draft is not None:
-            return draft.rows()
+            return [*self._speaker(node), *draft.rows()]
         belongings = Belongings(
             self._results.get(node_id, {}),
             self._outputs.get(node_id, {}),
@@ -173,6 +196,7 @@ class Branch:
         rows = [self.asks.with_others(row) for row in node_rows(node, belongings)]
         if node_id == self._edited:
             rows = [self._edited_row(row) for row in rows]
+        rows = [*self._speaker(node), *rows] if rows else rows
         end = self._end(node)
         if end is not None and node_id in end.folded:
             rows = [row for row in rows if not isinstance(row, NoticeRow)]
@@ -181,9 +205,16 @@ class Branch:
             rows = [*rows, replace(end.row, fork_id=None if is_tip else node_id)]
         return [*self._with_fork(node, rows), *self._open_end(node)]
 
-    @property
-    def _is_locked(self) -> bool:
-        return any(is_working(task) for task in self._tasks.values())
+    def _speaker(self, node: Node) -> list[Row]:
+        """The name above the first reply of an agent in a row, where several could have written it."""
+        if not self._speakers or node.role != "assistant":
+            return []
+        above = self._nodes.get(node.parent_id or "")
+        while above is not None and above.role not in ("user", "assistant"):
+            above = self._nodes.get(above.parent_id or "")
+        if above is not None and above.author == node.author:
+            return []
+        return [SpeakerRow(f"{node.id}/speaker", node, self._speakers.get(node.author, _REMOVED))]
 
     def _last_reply(self, task_id: str) -> list[str]:
         """Whose calls may have no result yet."""
@@ -230,6 +261,9 @@ class Branch:
         """A node of another branch: where that leaves this one there is a fork now."""
         if node.parent_id is not None and node.parent_id not in self._nodes:
             return ()
+        if self._order and node.parent_id == self._order[-1]:
+            self._forks.add_below(self._order[-1], node.id)
+            return self._order[-1:]
         shown = next((each for each in self._order if self._nodes[each].parent_id == node.parent_id), None)
         return [shown] if shown is not None and self._forks.add(node.parent_id, node.id, shown) else []
 

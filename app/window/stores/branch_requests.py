@@ -5,18 +5,20 @@ from uuid import uuid4
 
 from PySide6.QtCore import QObject, Signal
 
-from app.protocol.agents import Agent, AgentSetHeadParams
+from app.protocol.agents import AgentSetHeadParams
 from app.protocol.tasks import TaskRetryParams, TaskStartParams
 from app.protocol.wire import AGENT_SET_HEAD, TASK_RETRY, TASK_START
-from app.window.stores.requests import Requests, is_working
+from app.window.stores.agents import AgentStore
+from app.window.stores.requests import Requests
 from app.window.stores.session import Session
+from app.window.stores.tasks import is_working
 
 _LOCKED = "The agent is at work here. Stop it or wait until it is done, then try again."
 
 
 class BranchRequests(QObject):
-    """`agent` is whose head is shown, None until the engine told. `resent` has the message that was sent anew,
-    `forked` says that what is written next begins a new branch, `lock_changed` that `locked` says otherwise.
+    """`resent` has the message that was sent anew, `forked` says that what is written next begins a new branch,
+    `lock_changed` that `locked` says otherwise.
 
     One thing at a time: while one is under way another one is not begun. A refusal is told by `requests.failed`.
     """
@@ -25,9 +27,9 @@ class BranchRequests(QObject):
     forked = Signal()
     lock_changed = Signal()
 
-    def __init__(self, session: Session, requests: Requests) -> None:
+    def __init__(self, session: Session, agents: AgentStore, requests: Requests) -> None:
         super().__init__()
-        self.agent: Agent | None = None
+        self._agents = agents
         self._session = session
         self._requests = requests
         self._is_busy = False
@@ -40,7 +42,7 @@ class BranchRequests(QObject):
         return _LOCKED if task is not None and is_working(task) else ""
 
     def look_at_task(self) -> None:
-        """The newest task is another one, or came further."""
+        """The task that is looked at is another one, or came further."""
         if self.locked != self._was_locked:
             self._was_locked = self.locked
             self.lock_changed.emit()
@@ -60,11 +62,12 @@ class BranchRequests(QObject):
     def resend(self, node_id: str, text: str, attachments: tuple[str, ...]) -> None:
         """Send a message in another form, beside the one that is there."""
         options = self._requests.options
-        params = options.start(text, self._requests.conversation_id, sibling_of=node_id, attachments=attachments)
+        agent_id, conversation_id = self._agents.chosen_id, self._requests.conversation_id
+        params = options.start(text, conversation_id, sibling_of=node_id, attachments=attachments, agent_id=agent_id)
         self._begin(self._resend(node_id, params))
 
     def _set_head(self, node_id: str, *, to_leaf: bool) -> None:
-        agent = self.agent
+        agent = self._agents.shown
         if agent is not None:
             params = AgentSetHeadParams(agent_id=agent.id, node_id=node_id, version=agent.version, to_leaf=to_leaf)
             self._begin(self._move(params))

@@ -4,12 +4,14 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QObject, Signal
 
+from app.protocol.agents import Agent
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, ConversationNodesResult, Node
 from app.protocol.engine import Snapshot
-from app.protocol.events import AgentUpdate, TextDelta, ToolOutput
+from app.protocol.events import TextDelta, ToolOutput
 from app.protocol.tasks import Task
 from app.window.rows import Row
+from app.window.stores.agents import AgentStore
 from app.window.stores.asks import AskStore
 from app.window.stores.branch import Branch
 from app.window.stores.branch_requests import BranchRequests
@@ -18,11 +20,11 @@ from app.window.stores.older import OlderPages
 from app.window.stores.pace import Pace
 from app.window.stores.past import Past
 from app.window.stores.queue import QueueStore
-from app.window.stores.requests import Requests, is_working
+from app.window.stores.requests import Requests
 from app.window.stores.row_list import RowList
 from app.window.stores.session import Session
 from app.window.stores.sought import Sought
-from app.window.stores.tasks import TaskStore
+from app.window.stores.tasks import TaskStore, is_working
 
 NEW_TITLE = "New conversation"
 
@@ -55,15 +57,16 @@ class ConversationStore(QObject):
 
     def __init__(self, session: Session, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
         super().__init__()
-        self.requests = Requests(session, tasks, asks, conversation_id)
-        self.branches = BranchRequests(session, self.requests)
+        self._branch = Branch()
+        self.agents = AgentStore(session)
+        self.requests = Requests(session, tasks, asks, self.agents, self._branch, conversation_id)
+        self.branches = BranchRequests(session, self.agents, self.requests)
         self.drafts = Drafts()
         self.queue = QueueStore(session, self.requests)
         self.conversation: Conversation | None = None
         self._session = session
         self._tasks = tasks
         self._asks = asks
-        self._branch = Branch()
         self._past = Past(session, self._branch)
         self._older = OlderPages(session, self._branch, self._past)
         self._pace = Pace(self._touch)
@@ -79,6 +82,10 @@ class ConversationStore(QObject):
         self.requests.failed.connect(self.failed)
         self.requests.failed.connect(self._on_refused)
         self.branches.resent.connect(self._on_resent)
+        self.branches.lock_changed.connect(self._on_lock_changed)
+        self.agents.changed.connect(self._on_agents_changed)
+        self.agents.turned.connect(self.load)
+        self.agents.failed.connect(self.failed)
 
     @property
     def conversation_id(self) -> str | None:
@@ -96,14 +103,24 @@ class ConversationStore(QObject):
 
     @property
     def task(self) -> Task | None:
-        """The one at work; else the last one of the branch that is shown."""
+        """The one at work that is looked at; else the last one of the branch that is shown."""
         newest = self.requests.task
-        return newest if newest is None or is_working(newest) else self._branch.last_task() or newest
+        return newest if newest is not None and is_working(newest) else self._branch.last_task() or newest
 
     @property
     def waiting(self) -> tuple[Ask, ...]:
         """The asks that wait here, oldest first."""
         return self.requests.waiting
+
+    @property
+    def spoken(self) -> int:
+        """How many replies there are since a person's last word, as far as it is loaded."""
+        return self._branch.spoken()
+
+    def bring(self, agent_id: str) -> None:
+        """Have an agent go on from the end of what is shown."""
+        if self._branch.ids:
+            self.agents.bring(agent_id, self._branch.ids[-1])
 
     @property
     def has_older(self) -> bool:
@@ -173,6 +190,7 @@ class ConversationStore(QObject):
     def put_conversation(self, conversation: Conversation) -> None:
         old = self.title
         self.conversation = conversation
+        self.agents.put_turns(conversation.turn_taking)
         if self.title != old:
             self.title_changed.emit()
 
@@ -182,7 +200,7 @@ class ConversationStore(QObject):
         self.taskUpdate.emit(task)
 
     def put_node(self, node: Node) -> None:
-        self._touch(self._branch.put(node))
+        self._touch(self._branch.put(node, joins=self._joins(node)))
         if self._is_written_elsewhere(node):
             self.load()
         self.taskMessage.emit(node)
@@ -196,15 +214,13 @@ class ConversationStore(QObject):
             others = tuple(other for other in self._asks.equal_to(ask) if other.id != ask.id)
             self._touch(self._branch.asks.put_others(ask.id, others))
 
-    def put_agent(self, update: AgentUpdate) -> None:
+    def put_agent(self, agent: Agent) -> None:
         """A head that moved to a node that is not here, or back, shows another branch."""
-        agent, before = update.agent, self.branches.agent
-        if before is not None and (agent.created_at, agent.id) < (before.created_at, before.id):
-            return  # the newest agent is the one that is shown
-        self.branches.agent = agent
-        if agent.head_id is None or not self._is_loaded:
+        known = self.agents.get(agent.id)
+        if not self.agents.put(agent) or agent != self.agents.shown or not self._is_loaded:
             return
-        if not self._branch.holds(agent.head_id) or self._branch.is_back(agent.head_id, before):
+        head_id, before_id = agent.head_id, known.head_id if known is not None else None
+        if head_id is not None and (not self._branch.holds(head_id) or self._branch.is_back(head_id, before_id)):
             self.load()
 
     def put_delta(self, delta: TextDelta | ToolOutput) -> None:
@@ -212,11 +228,25 @@ class ConversationStore(QObject):
         self._pace.add(self._branch.add_text(delta) if isinstance(delta, TextDelta) else self._branch.add_output(delta))
 
     def _is_written_elsewhere(self, node: Node) -> bool:
-        """The agent that is followed writes in another branch: a reply that is retried, or a lost race."""
-        task, agent = self.requests.task, self.branches.agent
-        is_ours = task is not None and task.id == node.task_id and agent is not None and task.agent_id == agent.id
+        """The agent that is looked at writes in another branch: a reply that is retried, or a lost race."""
+        task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
         is_shown = self._branch.holds(node.id) or not self._is_loaded or self._is_held
+        is_ours = task is not None and agent is not None and task.agent_id == agent.id
         return is_ours and task is not None and is_working(task) and not is_shown
+
+    def _joins(self, node: Node) -> bool:
+        """Whether what is written at the end goes on with this branch: agents in turn do, one beside another not."""
+        task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
+        if task is None or agent is None or task.agent_id == agent.id:
+            return True
+        writer, own = self.agents.get(task.agent_id), self._tasks.of_agent(agent.id)
+        return writer is not None and writer.beside is None and (own is None or not is_working(own))
+
+    def _on_lock_changed(self) -> None:
+        self._touch(self._branch.lock(bool(self.branches.locked)))
+
+    def _on_agents_changed(self) -> None:
+        self._touch(self._branch.name(self.agents.speakers))
 
     def _on_stored(self) -> None:
         self.load()
@@ -265,7 +295,7 @@ class ConversationStore(QObject):
         self.failed.emit(why)
 
     async def _load(self, conversation_id: str) -> None:
-        result = await self._session.follow(conversation_id)
+        result = await self._session.follow(conversation_id, self.agents.chosen_id)
         snapshot = result.snapshot
         assert snapshot is not None, "following without a place to go on from gives a snapshot"
         self._take_snapshot(snapshot)
@@ -283,10 +313,10 @@ class ConversationStore(QObject):
         for task in snapshot.tasks:
             self._tasks.put(task)
             self._branch.put_task(task)
-        self.branches.look_at_task()
         for ask in snapshot.asks:
             self._branch.asks.put(ask)
-        self.branches.agent = snapshot.agents[-1] if snapshot.agents else None
+        self.agents.take(snapshot.agents)
+        self.branches.look_at_task()
         self._branch.show(snapshot.nodes, snapshot.has_more_nodes, snapshot.forks)
 
     def _show(self) -> None:

@@ -35,6 +35,12 @@ class Forks:
         self._children[parent_id] = (*known, child_id)
         return True
 
+    def add_below(self, parent_id: str, child_id: str) -> None:
+        """Take a node that was added below the end of what is seen, and is not seen."""
+        known = self._children.get(parent_id, ())
+        if child_id not in known:
+            self._children[parent_id] = (*known, child_id)
+
     def below(self, node_id: str) -> tuple[str, ...]:
         """What follows a node, as far as it is known; all of it for the end of a branch."""
         return self._children.get(node_id, ())

@@ -8,10 +8,12 @@ from PySide6.QtCore import QObject, Signal
 from app.protocol.asks import Ask, AskAnswerParams, Remember
 from app.protocol.tasks import Task, TaskIdParams, TaskMessageParams, TaskStartParams
 from app.protocol.wire import TASK_FOLLOW_UP, TASK_START, TASK_STEER, TASK_STOP
+from app.window.stores.agents import AgentStore
 from app.window.stores.asks import AskStore
+from app.window.stores.branch import Branch
 from app.window.stores.session import Session
 from app.window.stores.task_options import TaskOptions
-from app.window.stores.tasks import TaskStore
+from app.window.stores.tasks import TaskStore, is_working
 
 # The engine takes a frame of 1 MB as JSON; what is beside the text in it has the rest.
 _MOST_BYTES = 1000 * 1024
@@ -31,19 +33,43 @@ class Requests(QObject):
     unsent = Signal(str, object)
     failed = Signal(str)
 
-    def __init__(self, session: Session, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        tasks: TaskStore,
+        asks: AskStore,
+        agents: AgentStore,
+        branch: Branch,
+        conversation_id: str | None,
+    ) -> None:
         super().__init__()
         self.conversation_id = conversation_id
         self.options = TaskOptions()
         self._session = session
         self._tasks = tasks
         self._asks = asks
+        self._agents = agents
+        self._branch = branch
         self._is_starting = False
 
     @property
     def task(self) -> Task | None:
-        """The newest task."""
-        return self._tasks.of_conversation(self.conversation_id) if self.conversation_id is not None else None
+        """The task that is looked at: the newest of the agent that is, or one at work at the end of its branch."""
+        shown = self._agents.shown
+        if shown is None:
+            return self._tasks.of_conversation(self.conversation_id) if self.conversation_id is not None else None
+        own = self._tasks.of_agent(shown.id)
+        if own is not None and is_working(own):
+            return own
+        last = self._branch.last_task()
+        return last if last is not None and is_working(last) else own
+
+    @property
+    def question(self) -> Ask | None:
+        """What the task that is looked at asks a person."""
+        task = self.task
+        own = self._asks.of_task(task.id) if task is not None else ()
+        return next((ask for ask in own if ask.kind == "question"), None)
 
     @property
     def waiting(self) -> tuple[Ask, ...]:
@@ -51,7 +77,7 @@ class Requests(QObject):
         return self._asks.of_conversation(self.conversation_id) if self.conversation_id is not None else ()
 
     def send(self, text: str, attachments: tuple[str, ...] = ()) -> None:
-        """Answer the question that waits; else steer the task at work; else start one.
+        """Answer the question that waits; else steer the task at work; else start one, as for who is named with @.
 
         An answer is words alone: what is attached to it is read right after it.
         """
@@ -59,14 +85,14 @@ class Requests(QObject):
         if _is_too_long(text):
             give_back(_TOO_LONG)
             return
-        question = next((ask for ask in self.waiting if ask.kind == "question"), None)
-        task = self.task
+        question, task = self.question, self.task
         if question is not None:
             self._session.spawn(self._answer(question, text, attachments), give_back)
-        elif task is not None and is_working(task):
+        elif task is not None and is_working(task) and not self._is_for_another(text, task):
             self._session.spawn(self._steer(_message(task, text, attachments)), give_back)
         else:
-            self._begin(self.options.start(text, self.conversation_id, attachments=attachments))
+            agent_id = self._addressed(text)
+            self._begin(self.options.start(text, self.conversation_id, attachments=attachments, agent_id=agent_id))
 
     def follow_up(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Have it read when the work at hand is done; starts a task where none is at work."""
@@ -80,10 +106,16 @@ class Requests(QObject):
             self._session.spawn(self._follow_up(_message(task, text, attachments)), give_back)
 
     def stop(self) -> None:
-        """Stop the newest task and all that it started."""
+        """Stop the task that is looked at and all that it started."""
         task = self.task
         if task is not None and task.ended_at is None and not task.stopping:
             self._session.spawn(self._stop(task), self.failed.emit)
+
+    def stop_all(self) -> None:
+        """Stop every task of this conversation."""
+        for task in self._tasks.at_work(self.conversation_id or ""):
+            if not task.stopping:
+                self._session.spawn(self._stop(task), self.failed.emit)
 
     def answer(
         self,
@@ -95,6 +127,15 @@ class Requests(QObject):
         amount: float | None = None,
     ) -> None:
         self._asks.answer(ask_id, text=text, allow=allow, remember=remember, amount=amount)
+
+    def _is_for_another(self, text: str, task: Task) -> bool:
+        """Whether a text names agents, and not the one at work."""
+        named = self._agents.named_in(text)
+        return bool(named) and task.agent_id not in named
+
+    def _addressed(self, text: str) -> str | None:
+        """Whom a message goes to; None leaves it to the engine, which looks for names in it and at the turns."""
+        return None if self._agents.named_in(text) or self._agents.is_in_round else self._agents.chosen_id
 
     def _begin(self, params: TaskStartParams) -> None:
         give_back = self.give_back(params.prompt, params.attachments)
@@ -155,12 +196,3 @@ def _is_too_long(text: str) -> bool:
 
 def _message(task: Task, text: str, attachments: tuple[str, ...]) -> TaskMessageParams:
     return TaskMessageParams(task_id=task.id, text=text, attachments=attachments)
-
-
-def is_working(task: Task) -> bool:
-    """True while a task takes words: it has not ended and was not interrupted."""
-    return task.ended_at is None and task.status != "interrupted"
-
-
-def is_interrupted(task: Task | None) -> bool:
-    return task is not None and task.status == "interrupted"

@@ -16,6 +16,7 @@ from app.window.rows import (
     NoticeRow,
     OpenEndRow,
     Row,
+    SpeakerRow,
     TextRow,
     ThinkingRow,
     ToolRow,
@@ -43,7 +44,7 @@ def row_text(row: Row) -> str:
             return "\n".join(text for text in (said, " ".join(remarks)) if text)
         case AskRow(ask=ask):
             return plain(ask.text)
-        case ImageRow() | FileRow() | EditRow() | ForkRow() | OpenEndRow():
+        case ImageRow() | FileRow() | EditRow() | ForkRow() | OpenEndRow() | SpeakerRow():
             return ""
         case _:
             assert_never(row)

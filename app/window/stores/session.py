@@ -117,9 +117,12 @@ class Session(QObject):
         """The engine's answer: an acknowledgement, state comes as events. Raises CALL_ERRORS."""
         return await self._line().call(method, params)
 
-    async def follow(self, conversation_id: str) -> SubscribeResult:
-        """Have all of a conversation sent. What follows the answer is signalled after it. Raises CALL_ERRORS."""
-        return await self._line().follow(conversation_id, "full")
+    async def follow(self, conversation_id: str, agent_id: str | None) -> SubscribeResult:
+        """Have all of a conversation sent, the branch of this agent first, or for None of the first one.
+
+        What follows the answer is signalled after it. Raises CALL_ERRORS.
+        """
+        return await self._line().follow(conversation_id, "full", agent_id=agent_id)
 
     async def unfollow(self, conversation_id: str) -> None:
         if self._connection is not None:

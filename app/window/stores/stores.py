@@ -77,7 +77,7 @@ class Stores:
                 self._put_ask(ask)
             case TaskMessage(node=node):
                 self._put_node(node)
-            case AgentUpdate():
+            case AgentUpdate() | AgentDeleted():
                 self._put_agent(event)
             case ConversationDeleted(conversation_id=conversation_id):
                 self.conversations.drop(conversation_id)
@@ -86,8 +86,8 @@ class Stores:
                 self.personalities.apply(event)
             case GrantUpdate():
                 self.grants.apply(event)
-            case TaskPlan() | AgentDeleted():
-                pass  # nothing shows them yet
+            case TaskPlan():
+                pass  # the transcript shows what comes of it
             case _:
                 assert_never(event)
 
@@ -115,9 +115,14 @@ class Stores:
         for store in self._of(conversation.id):
             store.put_conversation(conversation)
 
-    def _put_agent(self, event: AgentUpdate) -> None:
-        for store in self._of(event.agent.conversation_id):
-            store.put_agent(event)
+    def _put_agent(self, event: AgentUpdate | AgentDeleted) -> None:
+        match event:
+            case AgentUpdate(agent=agent):
+                for store in self._of(agent.conversation_id):
+                    store.put_agent(agent)
+            case AgentDeleted(agent_id=agent_id, conversation_id=conversation_id):
+                for store in self._of(conversation_id):
+                    store.agents.drop(agent_id)
 
     def _put_task(self, task: Task) -> None:
         self.tasks.put(task)

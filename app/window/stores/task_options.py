@@ -31,12 +31,14 @@ class TaskOptions:
         conversation_id: str | None,
         sibling_of: str | None = None,
         attachments: tuple[str, ...] = (),
+        agent_id: str | None = None,
     ) -> TaskStartParams:
         """`sibling_of` is the message that this one stands beside: see `TaskStartParams`."""
         return TaskStartParams(
             prompt=prompt,
             task_id=f"task_{uuid4().hex}",
             conversation_id=conversation_id,
+            agent_id=agent_id,
             sibling_of=sibling_of,
             attachments=attachments,
             model=self.model,

@@ -170,7 +170,7 @@ class TreeStore(QObject):
 
     def _on_arrival(self) -> None:
         """The transcript shows the branch that was asked for: bring the message into view."""
-        agent = self._store.branches.agent
+        agent = self._store.agents.shown
         if self._wanted and agent is not None and self._store.node_ids[-1:] == (agent.head_id,):
             wanted, self._wanted = self._wanted, ""
             self._store.seek(wanted)

@@ -12,6 +12,7 @@ from app.window.rows import (
     NoticeRow,
     OpenEndRow,
     Row,
+    SpeakerRow,
     TextRow,
     ThinkingRow,
     ToolRow,
@@ -33,9 +34,11 @@ def gap(above: Row | None, row: Row, tokens: Tokens) -> int:
             return tokens.space_close
         case (UserRow() | EditRow(), ForkRow()):
             return tokens.space_tight
-        case (ForkRow(is_user=False), _):
+        case (ForkRow(is_user=False) | SpeakerRow(), _):
             return tokens.space_tight
-        case (UserRow() | EditRow() | ForkRow(), _) | (_, UserRow() | EditRow() | EndRow() | AskRow() | OpenEndRow()):
+        case (UserRow() | EditRow() | ForkRow(), _) | (_, UserRow() | EditRow() | EndRow() | AskRow()):
+            return tokens.space_far
+        case _, OpenEndRow() | SpeakerRow():
             return tokens.space_far
         case (ToolRow() | ThinkingRow(), ToolRow() | ThinkingRow()):
             return tokens.space_tight
@@ -54,7 +57,7 @@ def estimate(row: Row, width: int, tokens: Tokens) -> int:
             return tokens.space_normal + _text(row.markdown, width, tokens)
         case ToolRow() | ThinkingRow() | NoticeRow() | FileRow():
             return tokens.space_far + tokens.space_normal
-        case ForkRow():
+        case ForkRow() | SpeakerRow():
             return tokens.space_far + tokens.space_normal
         case OpenEndRow():
             return 4 * tokens.space_far

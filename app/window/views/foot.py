@@ -1,17 +1,22 @@
 """What stands under the transcript: what the agent does, what waits for it, and where a person writes."""
 
+from functools import partial
+
 from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.protocol.agents import Agent
+from app.protocol.tasks import Task
 from app.window.models import ModelStore
 from app.window.pasted import PastedFiles
 from app.window.rows import UserRow
 from app.window.stores.context import ContextStore
 from app.window.stores.conversation import ConversationStore
-from app.window.stores.requests import is_working
 from app.window.stores.stores import Stores
 from app.window.stores.task_options import TaskOptions
+from app.window.stores.tasks import is_working
 from app.window.theme.theme import Theme
+from app.window.views.agents_row import AgentsRow
 from app.window.views.brought import brought
 from app.window.views.composer import ComposerView, Situation
 from app.window.views.context_bar import ContextBar
@@ -20,6 +25,8 @@ from app.window.views.prompt_history import PromptHistory
 from app.window.views.queue_view import QueueView
 from app.window.views.start_choices import StartChoices
 from app.window.views.status_line import StatusLine
+
+_NOBODY_YET = "Send a first message. Then others can take part in the conversation."
 
 
 class FootView(QWidget):
@@ -43,6 +50,7 @@ class FootView(QWidget):
         pasted: PastedFiles,
     ) -> None:
         super().__init__()
+        self._theme = theme
         self._pasted = pasted
         self._store = store
         self._stores = stores
@@ -51,6 +59,7 @@ class FootView(QWidget):
         self._history = PromptHistory()
         self._context = ContextStore(stores.session)
         self.context = ContextBar(self._context, theme)
+        self.agents = AgentsRow(store, stores.tasks, theme)
         self.status = StatusLine(theme, self.context)
         self.queue = QueueView(store.queue, theme)
         self.choices = StartChoices(theme)
@@ -60,7 +69,7 @@ class FootView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_wide)
         column.setSpacing(tokens.space_close)
-        for part in (self.status, self.queue, self.composer):
+        for part in (self.agents, self.status, self.queue, self.composer):
             column.addWidget(part)
         self._connect()
         self.show_task()
@@ -79,7 +88,8 @@ class FootView(QWidget):
     def show_task(self) -> None:
         """Show the newest task as it is now."""
         task = self._store.task
-        self.status.show_task(task)
+        self.agents.show_agents()
+        self.status.show_task(task, self._worker(task))
         self._context.look_at(task)
         self.status.setVisible(task is not None)
         self.queue.show_entries()
@@ -87,7 +97,7 @@ class FootView(QWidget):
         if task is not None:
             self.choices.follow(task)
             self._use_choices()
-        question = next((ask.text for ask in self._store.waiting if ask.kind == "question"), "")
+        question = asked.text if (asked := self._store.requests.question) is not None else ""
         active = task is not None and is_working(task)
         stopping = task is not None and task.stopping
         connected = self._stores.session.state == "ready"
@@ -124,10 +134,45 @@ class FootView(QWidget):
         composer.attachments.folder_brought.connect(self._on_folder_brought)
         composer.stop_asked.connect(store.requests.stop)
         self.queue.left.connect(composer.setFocus)
+        self.agents.add_asked.connect(self.add_agent)
+        self.agents.turns_asked.connect(self.set_turns)
+        self.agents.remove_asked.connect(self._on_remove_asked)
         self.choices.changed.connect(self._on_choices_changed)
 
+    def add_agent(self) -> None:
+        """Ask who else is to take part."""
+        from app.window.views.add_agent_dialog import AddAgentDialog  # most conversations have one agent
+
+        if self._store.conversation_id is None:
+            self._store.failed.emit(_NOBODY_YET)
+            return
+        dialog = AddAgentDialog(self._theme, self._stores.personalities.all, self._models.ready, self)
+        dialog.chosen.connect(partial(self._store.agents.add, self._store.conversation_id))
+        dialog.open()
+
+    def set_turns(self) -> None:
+        """Ask how they take turns."""
+        from app.window.views.turns_dialog import TurnsDialog
+
+        agents = tuple(agent for agent in self._store.agents.all if agent.beside is None)
+        dialog = TurnsDialog(self._theme, self._store.agents.turns, agents, self)
+        dialog.chosen.connect(partial(self._store.agents.take_turns, self._store.conversation_id or ""))
+        dialog.open()
+
+    def _on_remove_asked(self, agent: Agent) -> None:
+        from app.window.views.remove_agent_dialog import RemoveAgentDialog
+
+        dialog = RemoveAgentDialog(agent.name, self)
+        dialog.accepted.connect(partial(self._store.agents.remove, agent.id))
+        dialog.open()
+
+    def _worker(self, task: Task | None) -> str:
+        """Whose task it is, where several could have it."""
+        agent = self._store.agents.get(task.agent_id) if task is not None and self._store.agents.is_several else None
+        return agent.name if agent is not None else ""
+
     def _show_offer(self) -> None:
-        agent = self._store.branches.agent
+        agent = self._store.agents.shown
         personality = agent.personality_id if agent is not None else ""
         known = self._stores.personalities.all
         self.choices.offer(Offer(self._models.ready, self._models.default, known, personality))

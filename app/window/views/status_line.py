@@ -53,7 +53,8 @@ class StatusLine(QWidget):
         parts = (self._activity.whole_text, self._near.text(), self._figures.whole_text)
         return " · ".join(part for part in parts if part)
 
-    def show_task(self, task: Task | None) -> None:
+    def show_task(self, task: Task | None, who: str = "") -> None:
+        """`who` works on it, where several could."""
         self._task = task
         if task is None:
             self._activity.set_text("")
@@ -62,7 +63,7 @@ class StatusLine(QWidget):
             self._figures.set_text("")
             self._clock.stop()
             return
-        self._activity.set_text(activity_of(task))
+        self._activity.set_text(f"{who}: {activity_of(task)}" if who else activity_of(task))
         # Where there is no room for all, the figures give way first.
         self._activity.setMinimumWidth(min(self._activity.sizeHint().width(), self._most_activity))
         self._activity.set_tone(_TONES[state_of(task)])

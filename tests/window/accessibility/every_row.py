@@ -3,7 +3,7 @@
 from typing import get_args
 
 from app.protocol.blocks import FileBlock
-from app.window.rows import AskRow, EditRow, FileRow, ForkRow, OpenEndRow, Row
+from app.window.rows import AskRow, EditRow, FileRow, ForkRow, OpenEndRow, Row, Speaker, SpeakerRow
 from tests.support.asks import APPROVAL, LIMIT, QUESTION
 from tests.support.rows import end, image, node, notice, reply, thinking, tool, user
 
@@ -16,6 +16,7 @@ def every_row() -> list[Row]:
         user("What is wrong with `the discount`?", "u1"),
         ForkRow("f1", 2, 3, "n1", "n3", is_user=True, locked=False),
         thinking("I should look at the tests first.", "th1"),
+        SpeakerRow("sp1", node("n0"), Speaker("Coder", "violet", "one/model")),
         reply("An answer with [a link](https://example.org), **bold** and `code`.\n\n> a quote", "r1", step=1),
         reply("```python\ndef total(prices):  # all of them\n    return sum(prices, 0.5)\n```", "r2"),
         reply(_TABLE, "r3"),

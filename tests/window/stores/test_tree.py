@@ -92,11 +92,11 @@ async def test_going_to_another_branch_shows_it_there_and_to_the_same_one_only_s
         await until(lambda: reached == [0])
         assert texts(mirror) == ["first", "One.", "second", "Two."]
         await until(lambda: said(tree) == ["first", "second <", "other"])
-        agent = store.branches.agent
+        agent = store.agents.shown
         tree.go(tree.lines[1].node_id)
         await until(lambda: len(reached) == 2)
         assert store.place_of(reached[1])[0] == tree.lines[1].node_id
-        assert store.branches.agent == agent
+        assert store.agents.shown == agent
 
 
 async def test_while_the_agent_works_no_other_branch_is_gone_to_and_that_is_told(tmp_path: Path) -> None:

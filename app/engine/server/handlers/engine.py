@@ -95,7 +95,7 @@ async def _with_snapshot(
 
     It stands still while the snapshot is read, some milliseconds, so that the snapshot is of one moment.
     """
-    subscription = Subscription(params.scope, params.detail, since=services.log.head)
+    subscription = Subscription(params.scope, params.detail, since=services.log.head, agent_id=params.agent_id)
     session.follow(subscription)
 
     async def read(_: AsyncConnection) -> Snapshot:
