@@ -23,12 +23,12 @@ NATIVE = {"openai_compatible": fast, "litellm": library, "scripted": scripted, "
 ALL = NATIVE | {"react": react}
 
 
-@pytest.fixture(params=ALL.values(), ids=ALL)
+@pytest.fixture(params=[*ALL.values()], ids=[*ALL])
 def open_way(request: pytest.FixtureRequest) -> OpenWay:
     return request.param
 
 
-@pytest.fixture(params=NATIVE.values(), ids=NATIVE)
+@pytest.fixture(params=[*NATIVE.values()], ids=[*NATIVE])
 def native_way(request: pytest.FixtureRequest) -> OpenWay:
     """A way that can carry several calls in a reply, with their ids."""
     return request.param

@@ -1,0 +1,186 @@
+"""Tools over plain text: what the model is sent, one call a turn, a final answer, and when this way is taken."""
+
+from pathlib import Path
+
+import pytest
+
+from app.engine.errors import ConfigurationError
+from app.engine.messages import AssistantMessage, Text, ToolCall, ToolResultMessage
+from app.engine.models.base import ChatModel, ModelRequest, Remark, ReplyStart, ToolDefinition
+from app.engine.models.catalog import find
+from app.engine.models.react.model import ReAct
+from app.engine.models.refusals import refusal
+from app.engine.models.retry import RetryPolicy
+from app.engine.models.router import ModelRouter
+from app.engine.secrets import KeyStore
+from tests.engine.models.ways import react
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.replies import SHELL, collect, final, request_for
+
+LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command": "ls"}\n</parameters>\n</tool_code>'
+DONE = ToolDefinition("task_complete", "End the task.", {"type": "object", "required": ["summary"]})
+NAME = "openai_compatible/plain"
+REFUSED = Reply(status=400, error="registry.ollama.ai/library/gemma:2b does not support tools")
+
+
+def router(folder: Path) -> ModelRouter:
+    return ModelRouter(KeyStore(folder / "keys", {}, lambda: None), folder, RetryPolicy(attempts=1))
+
+
+def calls_of(message: AssistantMessage) -> list[tuple[str, object]]:
+    return [(call.name, call.invalid or call.arguments) for call in message.tool_calls]
+
+
+async def test_the_model_is_told_of_tools_in_its_prompt_and_sent_none(tmp_path: Path) -> None:
+    async with react([Reply(text=f"I look.\n{LIST}"), Reply(text="There is a.")], tmp_path) as way:
+        assert way.server is not None
+        request = request_for(way.model_id)
+        first = await final(way.model, request)
+        result = ToolResultMessage(first.tool_calls[0].id, "shell", (Text("a"),))
+        await final(way.model, ModelRequest(way.model_id, "", (*request.messages, first, result), (SHELL,)))
+    body = way.server.requests[0].body
+    assert "tools" not in body
+    assert body["model"] == "test-model"
+    prompt = str(way.server.requests[0].messages[0]["content"])
+    assert prompt.startswith("You are helpful.\n\n")
+    assert "<name>shell</name>\n<description>Run a command.</description>" in prompt
+    assert [entry["role"] for entry in way.server.requests[1].messages] == ["system", "user", "assistant", "user"]
+    assert way.server.requests[1].messages[-1]["content"] == "<observation>\na\n</observation>"
+
+
+async def test_only_the_first_call_is_one_and_the_rest_stays_to_be_seen(tmp_path: Path) -> None:
+    async with react([Reply(text=f"{LIST}\n{LIST}", piece_length=3)], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert calls_of(message) == [("shell", {"command": "ls"})]
+    assert message.text == LIST
+    assert message.stop_reason == "tool_use"
+
+
+async def test_what_is_no_json_is_a_call_that_can_be_mended(tmp_path: Path) -> None:
+    text = "<tool_code><name>shell</name><parameters>{command: ls}</parameters></tool_code>"
+    async with react([Reply(text=text)], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert calls_of(message) == [("shell", "{command: ls}")]
+
+
+async def test_a_reply_that_was_cut_keeps_its_text_and_its_half_call(tmp_path: Path) -> None:
+    async with react([Reply(text=f"I look.\n{LIST}", cut_after=8)], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert message.stop_reason == "error"
+    assert "broke off" in (message.error or "")
+    assert message.text == "I look."
+
+
+async def test_a_limit_of_tokens_within_a_call_is_told_as_such(tmp_path: Path) -> None:
+    async with react([Reply(text=LIST.partition('"ls')[0], finish="length")], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert (message.stop_reason, len(message.tool_calls)) == ("length", 1)
+
+
+async def test_a_final_answer_completes_a_task_that_can_be_completed(tmp_path: Path) -> None:
+    answer = Reply(text="<final_answer>All 3 pass.</final_answer>")
+    async with react([answer, answer, Reply(text=f"{LIST}<final_answer>x</final_answer>")], tmp_path) as way:
+        plain = request_for(way.model_id)
+        with_end = ModelRequest(way.model_id, "", plain.messages, (SHELL, DONE))
+        talk = await final(way.model, plain)
+        task = await final(way.model, with_end)
+        early = await final(way.model, with_end)
+    assert (talk.text, talk.tool_calls, talk.stop_reason) == ("All 3 pass.", (), "stop")
+    assert (task.text, calls_of(task)) == ("All 3 pass.", [("task_complete", {"summary": "All 3 pass."})])
+    assert calls_of(early) == [("shell", {"command": "ls"})]
+
+
+async def test_without_tools_the_text_is_left_as_it_is(tmp_path: Path) -> None:
+    async with react([Reply(text=f"So: {LIST}")], tmp_path) as way:
+        message = await final(way.model, ModelRequest(way.model_id, "", request_for("m").messages))
+    assert message.content == (Text(f"So: {LIST}"),)
+
+
+async def test_a_call_that_the_server_reads_itself_is_taken(tmp_path: Path) -> None:
+    async with ModelServer([Reply(text="Hm.", calls=(Call("shell", {"command": "ls"}),))]) as server:
+        models = router(tmp_path)
+        native = models.open(NAME, server.url)
+        message = await final(ReAct(native), request_for(NAME))
+        await models.close()
+    assert message.content == (Text("Hm."), ToolCall("call_0", "shell", {"command": "ls"}))
+
+
+async def test_a_model_that_refuses_tools_is_asked_in_text_and_that_is_said_once(tmp_path: Path) -> None:
+    def answer(request: ReceivedRequest) -> Reply:
+        return REFUSED if "tools" in request.body else Reply(text=LIST)
+
+    async with ModelServer(answer=answer) as server:
+        models = router(tmp_path)
+        model = models.open(NAME, server.url)
+        first = await collect(model, request_for(NAME))
+        second = await collect(models.open(NAME, server.url, "own-key"), request_for(NAME))
+        await models.close()
+    assert [type(event) for event in first[:2]] == [Remark, ReplyStart]
+    assert isinstance(remark := first[0], Remark)
+    assert remark.text.startswith("openai_compatible/plain does not call tools by itself.")
+    assert [isinstance(event, Remark) for event in second].count(True) == 0
+    assert ["tools" in request.body for request in server.requests] == [True, False, False]
+
+
+async def test_what_is_refused_without_tools_is_a_failure(tmp_path: Path) -> None:
+    async with ModelServer([REFUSED, REFUSED]) as server:
+        models = router(tmp_path)
+        message = await final(models.open(NAME, server.url), request_for(NAME))
+        await models.close()
+    assert "does not call tools" in (message.error or "")
+    assert len(server.requests) == 2
+
+
+async def test_the_catalogue_and_the_id_can_say_so_before(tmp_path: Path) -> None:
+    async with ModelServer([Reply(text=LIST)] * 2) as server:
+        models = router(tmp_path)
+        for model_id in ("deepseek/deepseek-reasoner", f"react/{NAME}"):
+            message = await final(models.open(model_id, server.url, "a-key"), request_for(model_id))
+            assert (calls_of(message), message.model) == ([("shell", {"command": "ls"})], model_id)
+        await models.close()
+    assert ["tools" in request.body for request in server.requests] == [False, False]
+    assert models.has_price("react/deepseek/deepseek-chat")
+    assert models.context_tokens("react/deepseek/deepseek-chat") == models.context_tokens("deepseek/deepseek-chat")
+
+
+def test_an_id_of_nothing_says_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="provider/model"):
+        router(tmp_path).open("react/gemma")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
+        (404, "No endpoints found that support tool use. To learn more about provider routing, visit: https://x"),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+        (500, "tools param requires --jinja flag"),
+        (400, "`tool calling` is not supported with this model"),
+        (400, "deepseek-reasoner does not support Function Calling"),
+        (400, "Function calling is not enabled for models/gemma-3-27b-it"),
+        (400, "tools is not supported in this model. For a list of supported models, see the documentation"),
+        (400, "Unsupported parameter: 'tools' is not supported with this model."),
+    ],
+)
+def test_the_words_in_which_servers_refuse_tools(status: int, said: str) -> None:
+    assert refusal("Test", status, {}, said.encode()).lacks_tools
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions.",
+        "tool_choice is not supported",
+        "Invalid schema for function 'shell'",
+        "This model does not support image input",
+    ],
+)
+def test_other_refusals_are_not_about_tools(said: str) -> None:
+    assert not refusal("Test", 400, {}, said.encode()).lacks_tools
+
+
+def test_every_provider_can_be_asked_in_text(tmp_path: Path) -> None:
+    models = router(tmp_path)
+    opened: list[ChatModel] = [models.open(f"react/{name}/x", "http://127.0.0.1:9") for name in ("ollama", "gemini")]
+    assert all(isinstance(model, ReAct) for model in opened)
+    assert find("react") is None
