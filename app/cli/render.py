@@ -8,6 +8,7 @@ from app.cli.figures import account
 from app.cli.plain import cut, one_line, plain, wrapped
 from app.cli.prose import Prose
 from app.cli.style import Style
+from app.client.figures import time_left
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
     Block,
@@ -111,7 +112,7 @@ class Transcript:
 
     def _doing(self, task: Task) -> str:
         if task.activity and (task.stopping or not self._running):
-            return one_line(task.activity, self.width - 12)
+            return one_line(" · ".join(filter(None, (task.activity, time_left(task)))), self.width - 12)
         if task.stopping:
             return "stopping…"
         if self._running and task.status == "tool_executing":

@@ -64,6 +64,8 @@ def task_row(task: Task, width: int, style: Style) -> str:
 
 
 def status_words(task: Task) -> str:
+    if task.retry_at is not None and task.ended_at is None:
+        return f"until {task.retry_at.astimezone():%H:%M}"
     limits = {
         "iteration_limit": "turn limit",
         "time_limit": "time limit",

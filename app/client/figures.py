@@ -52,6 +52,16 @@ def elapsed(task: Task) -> float:
     return ((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds()
 
 
+def time_left(task: Task) -> str:
+    """Until a limit of the provider has passed that holds the task; empty where none does."""
+    if task.retry_at is None or task.ended_at is not None:
+        return ""
+    seconds = round((task.retry_at - datetime.now(UTC)).total_seconds())
+    if seconds < 60:
+        return f"goes on in {seconds} s" if seconds > 0 else "goes on now"
+    return f"goes on in {duration(seconds)}"
+
+
 def account(task: Task) -> tuple[str, ...]:
     """Turns, tokens, money and time of a task; what is not known is left out."""
     parts = (count(task.step_count, "turn"), tokens(task.usage), money(task.usage), duration(max(0.0, elapsed(task))))

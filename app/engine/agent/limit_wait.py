@@ -19,8 +19,6 @@ from app.engine.messages import AssistantMessage
 from app.engine.models.base import ReplyEnd, Retry
 from app.protocol.tasks import Task
 
-# The clock may be set meanwhile: it is looked at again after so long.
-_LOOK_AGAIN_S = 60.0
 _SAME = timedelta(seconds=1)
 
 
@@ -32,13 +30,15 @@ def _now() -> datetime:
 class LimitWaits:
     """How long limits are waited for in a row: so many times, and in all no longer than `longest`.
 
-    Where a provider did not say when to come again, the waits double from `first_s` to `longest_guess_s`.
+    Where a provider did not say when to come again, the waits double from `first_s` to `longest_guess_s`. The clock
+    may be set meanwhile: it is looked at again every `look_again_s`.
     """
 
     most: int = 100
     longest: timedelta = timedelta(days=1)
     first_s: float = 60.0
     longest_guess_s: float = 900.0
+    look_again_s: float = 60.0
 
 
 _WAITS = LimitWaits()
@@ -89,14 +89,14 @@ class LimitWait:
         at = self._live.task.retry_at
         if at is None:
             return
-        left_s = self._left_s(at)
+        left_s = self._first_left_s(at)
         ends_at = time.monotonic() + left_s
         unsubscribe = cancel.subscribe(self._ends.set)
         try:
             while left_s > 0 and not self._ends.is_set():
                 self._show(self._now() + timedelta(seconds=left_s))
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(min(left_s, _LOOK_AGAIN_S)):
+                    async with asyncio.timeout(min(left_s, self._waits.look_again_s)):
                         await self._ends.wait()
                 # A clock that is put forward ends the wait, one that is put back does not make it longer.
                 left_s = min(ends_at - time.monotonic(), self._left_s(self._live.task.retry_at or at))
@@ -134,12 +134,14 @@ class LimitWait:
         return msgspec.structs.replace(moved(task, "paused"), retry_at=at, current_tool=None, activity=activity)
 
     def _left_s(self, at: datetime) -> float:
+        return (at - self._now()) / timedelta(seconds=1)
+
+    def _first_left_s(self, at: datetime) -> float:
         """Never longer than a task waits: on record is what another clock may have said."""
-        now = self._now()
-        since = self._live.task.limited_at or now
-        if since > now:
+        since = self._live.task.limited_at
+        if since is not None and since > self._now():
             return 0.0
-        return min(at - now, self._waits.longest) / timedelta(seconds=1)
+        return min(self._left_s(at), self._waits.longest / timedelta(seconds=1))
 
     def _guess_s(self) -> float:
         return min(self._waits.first_s * 2**self._count, self._waits.longest_guess_s)

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.protocol.asks import Ask, AskAnswerParams, Remember
 from app.protocol.tasks import Task, TaskIdParams, TaskMessageParams, TaskStartParams
-from app.protocol.wire import TASK_FOLLOW_UP, TASK_START, TASK_STEER, TASK_STOP
+from app.protocol.wire import TASK_FOLLOW_UP, TASK_START, TASK_STEER, TASK_STOP, TASK_TRY_NOW
 from app.window.stores.agents import AgentStore
 from app.window.stores.asks import AskStore
 from app.window.stores.branch import Branch
@@ -117,6 +117,12 @@ class Requests(QObject):
             if not task.stopping:
                 self._session.spawn(self._stop(task), self.failed.emit)
 
+    def try_now(self) -> None:
+        """Have the newest task ask its model at once, though a limit of the provider is waited for."""
+        task = self.task
+        if task is not None and task.retry_at is not None:
+            self._session.spawn(self._try_now(task), self.failed.emit)
+
     def answer(
         self,
         ask_id: str,
@@ -175,6 +181,9 @@ class Requests(QObject):
 
     async def _stop(self, task: Task) -> None:
         await self._session.call(TASK_STOP, TaskIdParams(task_id=task.id))
+
+    async def _try_now(self, task: Task) -> None:
+        await self._session.call(TASK_TRY_NOW, TaskIdParams(task_id=task.id))
 
 
 class _Refusal:

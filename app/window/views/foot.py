@@ -133,6 +133,7 @@ class FootView(QWidget):
         composer.attachments.refused.connect(store.requests.failed)
         composer.attachments.folder_brought.connect(self._on_folder_brought)
         composer.stop_asked.connect(store.requests.stop)
+        self.status.try_now_asked.connect(store.requests.try_now)
         self.queue.left.connect(composer.setFocus)
         self.agents.add_asked.connect(self.add_agent)
         self.agents.turns_asked.connect(self.set_turns)

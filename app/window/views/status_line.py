@@ -1,12 +1,13 @@
 """The line under the transcript: what the agent does now, its turn, time, tokens and money."""
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from app.client.figures import duration, elapsed, money, tokens
+from app.client.figures import duration, elapsed, money, time_left, tokens
 from app.client.limits import limit_name
 from app.protocol.tasks import Task
-from app.window.theme.look import Tone
+from app.window.theme.look import Tone, push_button
 from app.window.theme.theme import Theme
 from app.window.views.activity import activity_of
 from app.window.views.context_bar import ContextBar
@@ -20,6 +21,7 @@ _TONES: dict[State, Tone] = {
     "paused": "waiting",
     "working": "muted",
     "waiting": "waiting",
+    "held": "waiting",
     "done": "done",
     "failed": "failed",
     "stopped": "muted",
@@ -27,7 +29,9 @@ _TONES: dict[State, Tone] = {
 
 
 class StatusLine(QWidget):
-    """Its clock runs only while a task does."""
+    """Its clock runs only while a task does, and it can be seen."""
+
+    try_now_asked = Signal()
 
     def __init__(self, theme: Theme, context: ContextBar) -> None:
         super().__init__()
@@ -37,9 +41,14 @@ class StatusLine(QWidget):
         self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._near = TextLabel(theme, size=theme.tokens.size_small, tone="waiting")
         self._near.hide()
+        self._try_now = push_button("Try now", "quiet")
+        self._try_now.setToolTip("Ask the model at once instead of waiting for its limit to pass")
+        self._try_now.clicked.connect(self.try_now_asked)
+        self._try_now.hide()
         row = QHBoxLayout(self)
         row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
         row.addWidget(self._activity, 1)
+        row.addWidget(self._try_now)
         row.addWidget(self._near)
         row.addWidget(self._figures)
         row.addWidget(context)
@@ -60,8 +69,9 @@ class StatusLine(QWidget):
             self._activity.set_text("")
             self._near.hide()
             self._near.clear()
+            self._try_now.hide()
             self._figures.set_text("")
-            self._clock.stop()
+            self._run_clock()
             return
         self._activity.set_text(f"{who}: {activity_of(task)}" if who else activity_of(task))
         # Where there is no room for all, the figures give way first.
@@ -69,10 +79,23 @@ class StatusLine(QWidget):
         self._activity.set_tone(_TONES[state_of(task)])
         self._near.setText(_near(task))
         self._near.setVisible(bool(_near(task)))
+        self._try_now.setVisible(bool(time_left(task)) and not task.stopping)
         self._figures.set_text(_figures(task))
-        self._run_clock(task.ended_at is None and task.status != "interrupted")
+        self._run_clock()
 
-    def _run_clock(self, running: bool) -> None:
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._on_tick()
+        self._run_clock()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._run_clock()
+
+    def _run_clock(self) -> None:
+        task = self._task
+        runs = task is not None and task.ended_at is None and (task.status != "interrupted" or bool(task.retry_at))
+        running = runs and self.isVisible()
         if running == self._clock.isActive():
             return
         if running:
@@ -95,4 +118,5 @@ def _figures(task: Task) -> str:
     turn = f"turn {task.step_count}" if task.step_count else ""
     is_timed = task.status != "interrupted" or task.worked_s > 0
     time = duration(max(0.0, elapsed(task))) if is_timed else ""
-    return " · ".join(part for part in (turn, time, tokens(task.usage), money(task.usage)) if part)
+    parts = (time_left(task), turn, time, tokens(task.usage), money(task.usage))
+    return " · ".join(part for part in parts if part)

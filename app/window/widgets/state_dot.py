@@ -1,9 +1,9 @@
-"""The state of a task as a dot: working pulses, waiting is a ring, done and failed are filled. Always with a word."""
+"""The state of a task as a dot: working pulses, waiting is a ring, held a clock, an end filled. Always with a word."""
 
 from collections.abc import Callable
 from typing import Literal
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -11,12 +11,13 @@ from app.protocol.tasks import Task
 from app.window.theme.theme import Theme
 from app.window.widgets.pulse import Pulse
 
-State = Literal["idle", "working", "waiting", "paused", "done", "stopped", "failed"]
+State = Literal["idle", "working", "waiting", "held", "paused", "done", "stopped", "failed"]
 
 WORDS: dict[State, str] = {
     "idle": "Idle",
     "working": "Working",
     "waiting": "Waiting for you",
+    "held": "Waiting for a limit to pass",
     "paused": "Paused",
     "done": "Done",
     "stopped": "Stopped",
@@ -26,12 +27,15 @@ _COLOURS: dict[State, str] = {
     "idle": "outline",
     "working": "accent",
     "waiting": "waiting_mark",
+    "held": "waiting_mark",
     "paused": "muted",
     "done": "done_mark",
     "stopped": "muted",
     "failed": "failed_mark",
 }
-_RINGS: frozenset[State] = frozenset({"waiting", "paused", "stopped"})
+_RINGS: frozenset[State] = frozenset({"waiting", "held", "paused", "stopped"})
+# From the middle to the end of each hand, in pixels.
+_HANDS = (QPointF(0, -2.5), QPointF(2, 0))
 _SIDE = 14
 
 
@@ -39,6 +43,8 @@ def state_of(task: Task | None) -> State:
     """What the newest task of a conversation makes its dot show."""
     if task is None:
         return "idle"
+    if task.retry_at is not None and task.ended_at is None:
+        return "held"
     match task.status:
         case "running" | "thinking" | "tool_executing":
             return "working"
@@ -112,11 +118,14 @@ def paint_state(painter: QPainter, square: QRectF, state: State, theme: Theme, s
         colour.setAlphaF(strength)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     if state in _RINGS:
-        painter.setPen(QPen(colour, 2))
+        painter.setPen(QPen(colour, 1.5 if state == "held" else 2))
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        radius = 3.5
+        radius = 5.0 if state == "held" else 3.5
     else:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colour)
         radius = 4.0
-    painter.drawEllipse(square.center(), radius, radius)
+    middle = square.center()
+    painter.drawEllipse(middle, radius, radius)
+    if state == "held":
+        painter.drawPolyline([middle + _HANDS[0], middle, middle + _HANDS[1]])

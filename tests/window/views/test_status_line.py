@@ -1,9 +1,10 @@
 """The line under the transcript says which limits are near."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.protocol.usage import Usage
@@ -44,3 +45,30 @@ async def test_what_the_agent_does_is_read_whole_where_there_is_little_room(
         shown = [label.text() for label in line.findChildren(QLabel) if label.isVisible()]
         assert shown[0] == line.text.split(" · ")[0]
         assert shown[1].endswith("…")
+
+
+async def test_a_wait_for_a_limit_counts_down_while_it_is_seen_and_can_be_ended(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        line = StatusLine(theme, ContextBar(ContextStore(engine.stores.session), theme))
+        qtbot.addWidget(line)
+        line.resize(900, line.sizeHint().height())
+        held = msgspec.structs.replace(
+            records.task(),
+            status="paused",
+            activity="usage limit until 14:05",
+            retry_at=datetime.now(UTC) + timedelta(seconds=50),
+        )
+        line.show_task(held)
+        line.show()
+        before = line.text
+        assert before.startswith("Usage limit until 14:05 · goes on in ")
+        qtbot.waitUntil(lambda: line.text != before, timeout=2500)
+        button = line.findChild(QPushButton)
+        assert isinstance(button, QPushButton)
+        with qtbot.waitSignal(line.try_now_asked):
+            button.click()
+        line.show_task(msgspec.structs.replace(held, retry_at=None, status="thinking", activity=""))
+        assert not button.isVisible()
+        assert "goes on" not in line.text
