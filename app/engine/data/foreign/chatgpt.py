@@ -48,7 +48,7 @@ class _Message(msgspec.Struct):
 
 class _Place(msgspec.Struct):
     id: str
-    message: msgspec.Raw | None = None
+    message: msgspec.Raw = msgspec.Raw(b"null")
     parent: str | None = None
 
 
@@ -64,10 +64,8 @@ class _Conversation(msgspec.Struct):
 
 def read(documents: Documents, intake: Intake) -> Iterator[ForeignConversation]:
     for data in documents:
-        try:
-            found = msgspec.json.decode(data, type=_Conversation)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            intake.skip("conversations that cannot be read")
+        found = intake.record(data, _Conversation, "conversations")
+        if found is None:
             continue
         source_id = found.conversation_id or found.id or next(iter(found.mapping), "")
         conversation = ForeignConversation(
@@ -85,12 +83,10 @@ def read(documents: Documents, intake: Intake) -> Iterator[ForeignConversation]:
 def _node(place_id: str, place: _Place, intake: Intake) -> ForeignNode:
     """Without blocks where it is none: the root, what ChatGPT told its model, what cannot be read."""
     nothing = ForeignNode(place_id, place.parent, "system", [])
-    if place.message is None or bytes(place.message) == b"null":
+    if bytes(place.message) == b"null":
         return nothing
-    try:
-        message = msgspec.json.decode(place.message, type=_Message)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        intake.skip("messages that cannot be read")
+    message = intake.record(place.message, _Message, "messages")
+    if message is None:
         return nothing
     about = message.metadata or _Metadata()
     if message.author.role == "system" or about.is_visually_hidden_from_conversation:

@@ -39,10 +39,8 @@ class _Conversation(msgspec.Struct):
 
 def read(documents: Documents, intake: Intake) -> Iterator[ForeignConversation]:
     for data in documents:
-        try:
-            found = msgspec.json.decode(data, type=_Conversation)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            intake.skip("conversations that cannot be read")
+        found = intake.record(data, _Conversation, "conversations")
+        if found is None:
             continue
         conversation = ForeignConversation(
             found.uuid,
@@ -58,10 +56,8 @@ def read(documents: Documents, intake: Intake) -> Iterator[ForeignConversation]:
 def _add(conversation: ForeignConversation, found: _Conversation, intake: Intake) -> None:
     before: str | None = None
     for data in found.chat_messages:
-        try:
-            message = msgspec.json.decode(data, type=_Message)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            intake.skip("messages that cannot be read")
+        message = intake.record(data, _Message, "messages")
+        if message is None:
             continue
         # Older exports name no parents: there each message follows the one before it.
         chain = Chain(conversation, message.uuid, message.parent_message_uuid or before)

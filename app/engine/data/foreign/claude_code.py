@@ -37,10 +37,9 @@ class _Line(msgspec.Struct, rename="camel"):
 def read(documents: Documents, intake: Intake) -> Iterator[ForeignConversation]:
     session = _Session(intake)
     for data in documents:
-        try:
-            session.take(msgspec.json.decode(data, type=_Line))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            intake.skip("records that cannot be read")
+        line = intake.record(data, _Line, "records")
+        if line is not None:
+            session.take(line)
     yield session.conversation
 
 

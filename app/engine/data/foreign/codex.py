@@ -22,7 +22,7 @@ class _Part(msgspec.Struct):
 
 
 class _Item(msgspec.Struct):
-    """A `response_item`, the head of the session or the model of a turn: which fields count, the types say."""
+    """What was said, called or given back: which fields count, the type says."""
 
     type: str = ""
     id: str | None = None
@@ -35,28 +35,32 @@ class _Item(msgspec.Struct):
     action: JsonObject | None = None
     output: JsonValue = None
     call_id: str | None = None
+
+
+class _Facts(msgspec.Struct):
+    """Of the session, or of a turn."""
+
+    id: str | None = None
     cwd: str | None = None
     model: str | None = None
-    message: str | None = None
 
 
 class _Line(msgspec.Struct):
+    """The first versions wrote the payloads themselves: the head of the session without a type, then the items."""
+
     type: str = ""
+    id: str | None = None
     timestamp: str | None = None
-    payload: msgspec.Raw | None = None
+    payload: msgspec.Raw = msgspec.Raw(b"null")
 
 
 def read(documents: Documents, intake: Intake) -> Iterator[ForeignConversation]:
     session = _Session(intake)
     for data in documents:
         try:
-            line = msgspec.json.decode(data, type=_Line)
-            # The first versions wrote the items themselves, without an envelope.
-            item = msgspec.json.decode(line.payload if line.payload is not None else data, type=_Item)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            session.take(msgspec.json.decode(data, type=_Line), data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             intake.skip("records that cannot be read")
-            continue
-        session.take("response_item" if line.payload is None else line.type, line.timestamp, item)
     yield session.conversation
 
 
@@ -68,21 +72,31 @@ class _Session:
         self._model = ""
         self._tools: dict[str, str] = {}
 
-    def take(self, kind: str, timestamp: str | None, item: _Item) -> None:
+    def take(self, line: _Line, data: bytes) -> None:
+        is_bare = bytes(line.payload) == b"null"
+        payload = data if is_bare else line.payload
+        match line.type:
+            case "session_meta":
+                self._begin(msgspec.json.decode(payload, type=_Facts), line.timestamp)
+            case "" if line.id is not None:
+                self._begin(_Facts(id=line.id), line.timestamp)
+            case "turn_context":
+                self._model = msgspec.json.decode(payload, type=_Facts).model or self._model
+            case "compacted":
+                self._intake.skip("summaries for the model")
+            case "event_msg":
+                pass  # what these tell stands in the items too
+            case _ if line.type == "response_item" or is_bare:
+                self._add(msgspec.json.decode(payload, type=_Item), line.timestamp)
+            case other:
+                self._intake.skip(f"records of the kind “{other[:40]}”")
+
+    def _begin(self, facts: _Facts, timestamp: str | None) -> None:
+        """A session that was forked has the heads of those it comes from too: its own is the first."""
         conversation = self.conversation
-        if kind == "session_meta" or (kind == "response_item" and not item.type and item.id):
-            # A forked session begins with the heads of those that it comes from: its own is the first.
-            conversation.source_id = conversation.source_id or item.id or ""
-            conversation.folder = conversation.folder or item.cwd or ""
-            conversation.created_at = conversation.created_at or moment(timestamp)
-        elif kind == "turn_context":
-            self._model = item.model or self._model
-        elif kind == "compacted":
-            self._intake.skip("summaries for the model")
-        elif kind == "response_item":
-            self._add(item, timestamp)
-        elif kind != "event_msg":  # what those tell stands in the items too
-            self._intake.skip(f"records of the kind “{kind[:40]}”")
+        conversation.source_id = conversation.source_id or facts.id or ""
+        conversation.folder = conversation.folder or facts.cwd or ""
+        conversation.created_at = conversation.created_at or moment(timestamp)
 
     def _add(self, item: _Item, timestamp: str | None) -> None:
         at = moment(timestamp)

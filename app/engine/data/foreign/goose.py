@@ -67,10 +67,8 @@ class _Session:
         self._tools: dict[str, str] = {}
 
     def take(self, data: bytes | msgspec.Raw) -> None:
-        try:
-            record = msgspec.json.decode(data, type=_Record)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            self._intake.skip("messages that cannot be read")
+        record = self._intake.record(data, _Record, "messages")
+        if record is None:
             return
         if record.role is not None:
             self._say(record)

@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+
+import msgspec
 
 from app.engine.agent.attached import media_type
 from app.engine.data.stored_picture import keep
@@ -14,6 +16,8 @@ from app.protocol.blocks import ImageBlock
 
 _LARGEST_PICTURE = 10 * 1024 * 1024
 _DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,", re.IGNORECASE)
+
+T = TypeVar("T")
 
 # The bytes of a file that came with the conversations, by the beginning of its name.
 Asset: TypeAlias = Callable[[str], bytes | None]
@@ -29,6 +33,14 @@ class Intake:
 
     def skip(self, kind: str, count: int = 1) -> None:
         self._left[kind] += count
+
+    def record(self, data: bytes | msgspec.Raw, shape: type[T], kind: str) -> T | None:
+        """None for one that cannot be read, which is counted as a `kind` "that cannot be read"."""
+        try:
+            return msgspec.json.decode(data, type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self.skip(f"{kind} that cannot be read")
+            return None
 
     def picture(self, data: str, name: str = "") -> tuple[ImageBlock, ...]:
         """Of base64, or of a `data:` URL: kept as attached pictures are. Nothing for what is no picture."""

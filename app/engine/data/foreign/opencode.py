@@ -59,10 +59,8 @@ class _Session(msgspec.Struct):
 
 def read(documents: Documents, intake: Intake) -> Iterator[ForeignConversation]:
     for data in documents:
-        try:
-            session = msgspec.json.decode(data, type=_Session)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            intake.skip("sessions that cannot be read")
+        session = intake.record(data, _Session, "sessions")
+        if session is None:
             continue
         info = session.info
         conversation = ForeignConversation(
@@ -79,10 +77,8 @@ def read(documents: Documents, intake: Intake) -> Iterator[ForeignConversation]:
 
 
 def _take(chain: Chain, data: msgspec.Raw, intake: Intake) -> None:
-    try:
-        message = msgspec.json.decode(data, type=_Message)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        intake.skip("messages that cannot be read")
+    message = intake.record(data, _Message, "messages")
+    if message is None:
         return
     at = moment(message.info.time.created)
     if message.info.role == "user":

@@ -50,10 +50,8 @@ def read(documents: Documents, intake: Intake) -> Iterator[ForeignConversation]:
     conversation = ForeignConversation("")
     before: str | None = None
     for number, data in enumerate(documents, 1):
-        try:
-            entry = msgspec.json.decode(data, type=_Entry)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            intake.skip("entries that cannot be read")
+        entry = intake.record(data, _Entry, "entries")
+        if entry is None:
             continue
         if entry.type == "session":
             conversation.source_id, conversation.folder = entry.id or "", entry.cwd or ""
