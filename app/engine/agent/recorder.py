@@ -61,6 +61,7 @@ class Recorder:
         self._leaves = False
         self._withholds = False
         self._remarks: list[str] = []
+        self._remarked_before: set[str] = set()
 
     async def listen(self, event: AgentEvent) -> None:
         match event:
@@ -71,7 +72,7 @@ class Recorder:
                 if self._in_call:
                     self._live.say(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
             case MessageUpdate(event=Remark(text=text)):
-                self._remarks.append(text)
+                self._remarked(text)
             case MessageEnd(message=message):
                 self._message(message)
             case ToolExecutionUpdate():
@@ -107,20 +108,26 @@ class Recorder:
     def summarised(self, message: AssistantMessage, block: SummaryBlock | None) -> None:
         """The end of a call for a summary, with the node that keeps it if there is one."""
         usage = self._counted(message, "failed" if block is None else "complete")
-        if block is not None:
-            task = self._live.task
-            model = message.model or task.model
-            self._branch.append(
-                self._branch.draft(
-                    "system", "engine", (block,), task_id=task.id, turn=task.step_count, model=model, usage=usage
-                )
-            )
+        if block is None:
+            return
+        self._live.summarised()
+        task = self._live.task
+        model = message.model or task.model
+        node = self._branch.draft(
+            "system", "engine", (block,), task_id=task.id, turn=task.step_count, model=model, usage=usage
+        )
+        self._branch.append(node, tasks.save(task))
+        self._live.publish_again()
 
     def notice(self, kind: NoticeKind, text: str) -> None:
         """Append a system node: a remark of the engine itself."""
         block = NoticeBlock(kind=kind, text=text)
         task_id = self._live.task.id
         self._branch.append(self._branch.draft("system", "engine", (block,), task_id=task_id))
+
+    def remark(self, *texts: str) -> None:
+        """Said after the next reply."""
+        self._remarks += texts
 
     def leave(self) -> None:
         """The engine ends: calls that did not run stay open, for the engine that resumes the task."""
@@ -130,6 +137,14 @@ class Recorder:
         """Cut the reply of a model call that was given up without an end, or is not made again any more."""
         if self._in_call or self._reply.is_shown:
             self._assistant(AssistantMessage(self._reply.content, "aborted", model=self._live.task.model))
+
+    def _remarked(self, text: str) -> None:
+        """Once for the task, though each turn may be made the same way; what was said of waits before it is over."""
+        if text not in self._remarked_before:
+            self._remarked_before.add(text)
+            self._remarks.append(text)
+        if self._in_call and self._live.task.activity:
+            self._live.say("")
 
     def _say_remarks(self) -> None:
         """After the reply they are about: before it they would stand between it and its siblings."""
@@ -208,6 +223,8 @@ class Recorder:
             self._live.count(usage)
             task = self._live.task
             self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
+            if message.model not in ("", task.model):
+                self._journal.put(turns.answered_by(task.id, task.step_count, message.model))
         return usage
 
     def _usage(self, message: AssistantMessage) -> Usage:
@@ -217,7 +234,7 @@ class Recorder:
             output_tokens=used.output_tokens,
             cache_read_tokens=used.cache_read_tokens,
             cache_write_tokens=used.cache_write_tokens,
-            cost_usd=used.cost_usd if self._has_price(self._live.task.model) else None,
+            cost_usd=used.cost_usd if self._has_price(message.model or self._live.task.model) else None,
             seconds=time.monotonic() - self._call_started,
         )
 

@@ -107,13 +107,14 @@ class ReplyEnd:
     """The last event. A failed or aborted reply is a message too: stop reason error or aborted, `error` set.
 
     `later` says that the same request may be made again, in a time longer than a model waits for; `is_too_long` that
-    a shorter one may be.
+    a shorter one may be; `passes_elsewhere` that another provider may take it as it is.
     """
 
     message: AssistantMessage
     later: Later | None = None
     is_too_long: bool = False
     lacks_tools: bool = False
+    passes_elsewhere: bool = False
 
 
 ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | Remark | ReplyEnd

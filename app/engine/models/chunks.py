@@ -124,7 +124,7 @@ class ChunkReader:
         reason = self.finish_reason
         if reason == "content_filter":
             text = f"{self._title} held back the reply (content filter). Word the request differently."
-            raise Refused(Failure(text, "content filter", may_pass=False))
+            raise Refused(Failure(text, "content filter", may_pass=False, passes_elsewhere=False))
         if reason in ("error", "malformed_function_call"):
             raise Refused(
                 Failure(f"{self._title} could not finish the reply ({reason}).", "reply failed", may_pass=True)

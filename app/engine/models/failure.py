@@ -13,7 +13,7 @@ class Failure:
 
     `may_pass` says that another attempt may help; `retry_after_s` is the wait the provider asked for. A limit
     (`is_limit`) passes with time alone. `is_too_long` is about what was sent: the model cannot read as much.
-    `lacks_tools`: it cannot call tools.
+    `lacks_tools`: it cannot call tools. `passes_elsewhere`: another provider may take the same request.
     """
 
     text: str
@@ -23,6 +23,7 @@ class Failure:
     is_limit: bool = False
     is_too_long: bool = False
     lacks_tools: bool = False
+    passes_elsewhere: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ class _Row(msgspec.Struct):
     output_cost_per_token_above_200k_tokens: float | str | None = None
     supports_function_calling: bool | str | None = None
     supports_reasoning: bool | str | None = None
+    supports_vision: bool | str | None = None
     supports_none_reasoning_effort: bool | str | None = None
     supports_minimal_reasoning_effort: bool | str | None = None
     supports_xhigh_reasoning_effort: bool | str | None = None
@@ -46,6 +47,7 @@ class ModelFacts:
     large_input_price: float | None
     large_output_price: float | None
     calls_tools: bool | None
+    sees: bool | None
     reasons: bool
     efforts: frozenset[str]
 
@@ -133,6 +135,7 @@ def _facts(row: _Row) -> ModelFacts:
         _number(row.input_cost_per_token_above_200k_tokens),
         _number(row.output_cost_per_token_above_200k_tokens),
         _flag(row.supports_function_calling),
+        _flag(row.supports_vision),
         row.supports_reasoning is True,
         frozenset(level for level, has in levels.items() if has is True),
     )

@@ -173,6 +173,7 @@ class Ended(Wire, frozen=True, tag="end"):
     usage: SentUsage = SentUsage()
     later: SentLater | None = None
     is_too_long: bool = False
+    passes_elsewhere: bool = False
     content: tuple[SentAssistantContent, ...] | None = None
 
 

@@ -138,7 +138,7 @@ class Rebuilt:
         )
         later = Later(event.later.reason, event.later.at) if event.later is not None else None
         message = AssistantMessage(content, event.stop_reason, event.error, event.model, usage)
-        return ReplyEnd(message, later, event.is_too_long)
+        return ReplyEnd(message, later, event.is_too_long, passes_elsewhere=event.passes_elsewhere)
 
 
 def _call(call_id: str, name: str, raw: str) -> ToolCall:

@@ -65,7 +65,7 @@ def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, ke
         text = f"{title} had an error of its own ({status}){quoted} Try again later."
         return Failure(text, f"server error {status}", status in _RETRIED, wait)
     text = f"{title} refused the request ({status}){quoted}"
-    return Failure(text, f"refused ({status})", status in _RETRIED, wait)
+    return Failure(text, f"refused ({status})", status in _RETRIED, wait, passes_elsewhere=status in _RETRIED)
 
 
 def _of_request(title: str, status: int, said: str, quoted: str) -> Failure | None:
@@ -75,7 +75,7 @@ def _of_request(title: str, status: int, said: str, quoted: str) -> Failure | No
             f"The conversation is longer than this model can read{quoted} "
             "Start a new conversation, or choose a model with a larger context window."
         )
-        return Failure(text, "conversation too long", may_pass=False, is_too_long=True)
+        return Failure(text, "conversation too long", may_pass=False, is_too_long=True, passes_elsewhere=False)
     if status < 600 and _NO_TOOLS.search(said):
         text = f"This model of {title} does not call tools{quoted} Choose a model that does."
         return Failure(text, "no tool calls", may_pass=False, lacks_tools=True)

@@ -70,7 +70,9 @@ async def with_retries(
         if delay is None:
             failure = failed.failure
             message = _failed_message(failed, number)
-            yield ReplyEnd(message, policy.later(failure), failure.is_too_long, failure.lacks_tools)
+            yield ReplyEnd(
+                message, policy.later(failure), failure.is_too_long, failure.lacks_tools, failure.passes_elsewhere
+            )
             return
         yield Retry(number, policy.attempts, delay, failed.failure.short, failed.partial)
         if await _is_set_within(stop, delay):

@@ -20,6 +20,7 @@ from app.protocol import models as wire
 
 if TYPE_CHECKING:
     from app.engine.models.discover import LocalServer
+    from app.engine.models.fallback import Fallback
 
 _RETRY = RetryPolicy()
 _SCRIPT_NAME = re.compile(r"\w[\w.-]*")
@@ -39,6 +40,7 @@ class ModelRouter:
         self._factory = ModelFactory(keys, scripts, retry, settings)
         self._settings = settings
         self._shared: dict[tuple[str, str], ChatModel] = {}
+        self._with_fallback: dict[ChatModel, Fallback] = {}
         self._without_tools: dict[tuple[str, str], set[str]] = {}
         self._with_own_key: weakref.WeakSet[ChatModel] = weakref.WeakSet()
         self._servers: tuple[LocalServer, ...] | None = None
@@ -47,12 +49,31 @@ class ModelRouter:
     def open(self, model_id: str, api_base: str | None = None, api_key: str | None = None) -> ChatModel:
         """The model behind an id `provider/model`; retries, key look-up for each call and cost are part of it.
 
-        Raises `ConfigurationError` that says what to set. `api_key` stays in memory with the model returned.
+        Where its provider fails, those of the setting `fallback_models` are asked. Raises `ConfigurationError` that
+        says what to set. `api_key` stays in memory with the model returned.
         """
+        from app.engine.models.fallback import Fallback
+
         if model_id.startswith(REACT):
             from app.engine.models.react.model import ReAct
 
             return ReAct(self.open(model_id.removeprefix(REACT), api_base, api_key))
+        alone = self._open_alone(model_id, api_base, api_key)
+        if alone in self._with_fallback:
+            return self._with_fallback[alone]
+        routed = Fallback(alone, self._fallbacks, self._open_fallback)
+        if alone in self._shared.values():
+            self._with_fallback[alone] = routed
+        return routed
+
+    def _fallbacks(self) -> tuple[str, ...]:
+        return tuple(name.strip() for name in self._settings().fallback_models.split(",") if name.strip())
+
+    def _open_fallback(self, model_id: str) -> ChatModel:
+        has_no_address = model_id.startswith("openai_compatible/")
+        return self._open_alone(model_id, self._settings().default_api_base or None if has_no_address else None, None)
+
+    def _open_alone(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
         provider = _provider_of(model_id)
         place = (provider.name, api_base or self._factory.base_url(provider))
         if api_key:

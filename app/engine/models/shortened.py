@@ -80,6 +80,7 @@ class Shortened:
             ),
             later=None if event.later is None else SentLater(reason=event.later.reason, at=event.later.at),
             is_too_long=event.is_too_long,
+            passes_elsewhere=event.passes_elsewhere,
             content=None if same else content_to_wire(message.content),
         )
 

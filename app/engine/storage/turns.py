@@ -39,6 +39,11 @@ _FINISH = (
         }
     )
 )
+_ANSWERED_BY = (
+    turns.update()
+    .where(turns.c.task_id == bindparam("of_task"), turns.c.turn == bindparam("of_turn"))
+    .values({"model": bindparam("by_model")})
+)
 _PLAN = Upsert(turns, ["task_id", "turn"], ["plan"])
 _PLANS = (
     select(turns.c.plan)
@@ -115,6 +120,11 @@ def started(
             "context": to_json(context),
         },
     )
+
+
+def answered_by(task_id: str, turn: int, model: str) -> Write:
+    """Another model answered than was asked: what the turn took is counted as its."""
+    return Write(_ANSWERED_BY, {"of_task": task_id, "of_turn": turn, "by_model": model})
 
 
 def finished(task_id: str, turn: int, status: TurnStatus, usage: Usage, at: datetime) -> Write:

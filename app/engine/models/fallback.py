@@ -1,0 +1,145 @@
+"""Another model where one's provider fails: the next of a list is asked, as long as nothing of a reply was shown."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+
+from app.engine.cancel import CancelSignal
+from app.engine.errors import ConfigurationError
+from app.engine.messages import AssistantMessage, Image, Usage, text_of
+from app.engine.models import prices
+from app.engine.models.base import (
+    BlockDelta,
+    BlockEnd,
+    BlockStart,
+    ChatModel,
+    ModelEvent,
+    ModelRequest,
+    Remark,
+    ReplyEnd,
+    Retry,
+)
+
+_CHARACTERS_A_TOKEN = 4
+
+
+class Fallback:
+    """A `ChatModel` around `first`. `others` gives the ids to ask after it, `open_other` the model of an id.
+
+    The reply names the model that gave it; a `Remark` says why. Its usage counts what the failed ones took too.
+    """
+
+    def __init__(
+        self, first: ChatModel, others: Callable[[], tuple[str, ...]], open_other: Callable[[str], ChatModel]
+    ) -> None:
+        self._first = first
+        self._others = others
+        self._open_other = open_other
+
+    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        attempt = _Attempt(self._first, request, cancel)
+        async with aclosing(attempt.events()) as events:
+            async for event in events:
+                yield event
+        failures = [attempt.failure] if attempt.failure is not None else []
+        for model_id in self._next_ones(request) if failures else ():
+            yield Remark(_why(failures[-1], model_id), AssistantMessage(model=model_id))
+            try:
+                other = self._open_other(model_id)
+            except ConfigurationError as error:
+                failures.append(ReplyEnd(AssistantMessage((), "error", str(error), model_id)))
+                continue
+            attempt = _Attempt(other, _asked_of(model_id, request), cancel, _spent(failures))
+            async with aclosing(attempt.events()) as events:
+                async for event in events:
+                    yield event
+            if attempt.failure is None:
+                return
+            failures.append(attempt.failure)
+        if failures:
+            yield _all_failed(failures)
+
+    async def close(self) -> None:
+        await self._first.close()
+
+    def _next_ones(self, request: ModelRequest) -> tuple[str, ...]:
+        others = dict.fromkeys(self._others())
+        return tuple(model for model in others if model != request.model and _can_take(model, request))
+
+
+class _Attempt:
+    """One model's reply. `failure` is its end, held back, where another model may be asked instead."""
+
+    def __init__(
+        self, model: ChatModel, request: ModelRequest, cancel: CancelSignal, spent: Usage | None = None
+    ) -> None:
+        self.failure: ReplyEnd | None = None
+        self._model = model
+        self._request = request
+        self._cancel = cancel
+        self._spent = spent or Usage()
+
+    async def events(self) -> AsyncGenerator[ModelEvent, None]:
+        shown = False
+        async with aclosing(self._model.stream(self._request, self._cancel)) as events:
+            async for event in events:
+                match event:
+                    case BlockStart() | BlockDelta() | BlockEnd():
+                        shown = True
+                    case Retry():
+                        shown = False
+                    case ReplyEnd(passes_elsewhere=True) if not shown and not self._cancel.is_set:
+                        self.failure = event
+                        return
+                    case ReplyEnd():
+                        usage = _sum(self._spent, event.message.usage)
+                        event = replace(event, message=replace(event.message, usage=usage))
+                    case _:
+                        pass
+                yield event
+
+
+def _asked_of(model_id: str, request: ModelRequest) -> ModelRequest:
+    """The key that was given for one model goes to no other."""
+    return replace(request, model=model_id, options=replace(request.options, api_key=None))
+
+
+def _can_take(model_id: str, request: ModelRequest) -> bool:
+    """False for one that is known not to see the pictures of this request, or not to read so much."""
+    known = prices.facts(model_id)
+    if known is None:
+        return True
+    has_pictures = any(isinstance(block, Image) for message in request.messages for block in message.content)
+    if has_pictures and known.sees is False:
+        return False
+    characters = len(request.system_prompt) + sum(len(text_of(message)) for message in request.messages)
+    return known.context_tokens is None or characters // _CHARACTERS_A_TOKEN < known.context_tokens
+
+
+def _why(failure: ReplyEnd, model_id: str) -> str:
+    return f"{failure.message.model} did not answer, so {model_id} was asked. {failure.message.error}"
+
+
+def _all_failed(failures: list[ReplyEnd]) -> ReplyEnd:
+    """The first one's end, since that model was asked for, and what became of the others."""
+    first, *others = failures
+    told = "".join(f" {end.message.model} was asked instead: {end.message.error}" for end in others)
+    message = replace(first.message, error=f"{first.message.error}{told}", usage=_spent(failures))
+    return replace(first, message=message)
+
+
+def _spent(failures: list[ReplyEnd]) -> Usage:
+    total = Usage()
+    for failure in failures:
+        total = _sum(total, failure.message.usage)
+    return total
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cache_read_tokens + other.cache_read_tokens,
+        one.cache_write_tokens + other.cache_write_tokens,
+        one.cost_usd + other.cost_usd,
+    )

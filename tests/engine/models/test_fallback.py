@@ -1,0 +1,131 @@
+"""Models asked in the place of one whose provider fails."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.engine.messages import Image, Text, UserMessage
+from app.engine.models.base import ModelEvent, Remark, ReplyEnd
+from app.engine.models.retry import RetryPolicy
+from app.engine.models.router import ModelRouter
+from app.engine.secrets import KeyStore
+from app.engine.settings import SettingValues
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.replies import collect, request_for
+
+DOWN = Reply(status=503, error="we are down")
+FIRST = "openai_compatible/first"
+
+
+def router(folder: Path, local: str, others: str) -> ModelRouter:
+    """Ollama at `local`; `others` are asked in turn."""
+    keys = KeyStore(folder, {"OLLAMA_HOST": local.removesuffix("/v1")}, lambda: None)
+    policy = RetryPolicy(attempts=2, first_delay_s=0.001)
+    return ModelRouter(keys, folder, policy, lambda: SettingValues(fallback_models=others))
+
+
+async def asked(models: ModelRouter, base: str) -> tuple[ReplyEnd, list[str]]:
+    """The end of the reply, and the remarks before it."""
+    model = models.open(FIRST, base, "key-of-this-run-0123")
+    events = await collect(model, request_for(FIRST))
+    end = events[-1]
+    assert isinstance(end, ReplyEnd)
+    return end, remarks(events)
+
+
+def remarks(events: list[ModelEvent]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Remark)]
+
+
+async def test_the_next_model_answers_for_one_that_fails_and_is_named(tmp_path: Path) -> None:
+    async with ModelServer([DOWN, DOWN]) as first, ModelServer([Reply(text="Here.")]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, told = await asked(models, first.url)
+        await models.close()
+        assert len(first.requests) == 2
+        assert second.requests[0].body["model"] == "second"
+        assert "Authorization" not in second.requests[0].headers
+    assert (end.message.text, end.message.error, end.message.model) == ("Here.", None, "ollama/second")
+    (why,) = told
+    assert why.startswith("openai_compatible/first did not answer, so ollama/second was asked.")
+    assert "we are down" in why
+
+
+async def test_what_a_failed_reply_took_is_counted_too(tmp_path: Path) -> None:
+    empty = Reply(text="")
+    async with ModelServer([empty, empty]) as first, ModelServer([Reply(text="Here.")]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, _ = await asked(models, first.url)
+        await models.close()
+    assert end.message.text == "Here."
+    assert (end.message.usage.input_tokens, end.message.usage.output_tokens) == (200, 40)
+
+
+async def test_no_other_is_asked_once_something_was_shown(tmp_path: Path) -> None:
+    cut = Reply(text="One two three four", cut_after=3)
+    async with ModelServer([cut, cut]) as first, ModelServer([Reply(text="never")]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, told = await asked(models, first.url)
+        await models.close()
+        assert second.requests == []
+    assert (end.message.stop_reason, told) == ("error", [])
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Reply(status=400, error="the tool schema is wrong"),
+        Reply(status=400, error="maximum context length is 8192 tokens"),
+        Reply(text="", finish="content_filter"),
+    ],
+    ids=["request at fault", "too long", "content filter"],
+)
+async def test_a_request_at_fault_is_sent_to_no_other(tmp_path: Path, refusal: Reply) -> None:
+    async with ModelServer([refusal] * 2) as first, ModelServer([Reply(text="never")]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, told = await asked(models, first.url)
+        await models.close()
+        assert second.requests == []
+    assert (end.message.stop_reason, told) == ("error", [])
+
+
+async def test_when_all_fail_the_end_says_so_of_each(tmp_path: Path) -> None:
+    async with ModelServer([DOWN] * 2) as first, ModelServer([Reply(status=401)]) as second:
+        models = router(tmp_path, second.url, "ollama/second, nowhere/x, openai_compatible/first")
+        end, told = await asked(models, first.url)
+        await models.close()
+    assert end.message.model == FIRST
+    error = end.message.error or ""
+    assert "we are down" in error
+    assert "ollama/second was asked instead: Ollama refused the key (401)" in error
+    assert "nowhere/x was asked instead: There is no provider named 'nowhere'" in error
+    assert len(told) == 2
+
+
+async def test_a_limit_of_all_of_them_is_waited_for_at_the_first(tmp_path: Path) -> None:
+    limit = Reply(status=429, error="slow down", headers={"Retry-After": "300"})
+    async with ModelServer([limit]) as first, ModelServer([limit]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, _ = await asked(models, first.url)
+        await models.close()
+    assert end.later is not None
+
+
+async def test_a_model_that_is_known_not_to_see_is_not_asked_about_pictures(tmp_path: Path) -> None:
+    picture = UserMessage((Text("what is it?"), Image("image/png", "AAAA")))
+    async with ModelServer([DOWN] * 2) as first, ModelServer([Reply(text="A cat.")]) as second:
+        models = router(tmp_path, second.url, "openai/gpt-3.5-blind,ollama/second")
+        request = replace(request_for(FIRST), messages=(picture,))
+        events = await collect(models.open(FIRST, first.url), request)
+        await models.close()
+    assert isinstance(events[-1], ReplyEnd)
+
+
+async def test_tool_calls_of_the_other_model_arrive_whole(tmp_path: Path) -> None:
+    reply = Reply(calls=(Call("shell", {"command": "ls"}),))
+    async with ModelServer([DOWN] * 2) as first, ModelServer([reply]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, _ = await asked(models, first.url)
+        await models.close()
+    assert [call.arguments for call in end.message.tool_calls] == [{"command": "ls"}]
