@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from app.client.dial import DIAL_ERRORS, call_error, dial
-from app.client.errors import CallError, ConnectionLost, NoEngine, SocketFailed
+from app.client.errors import CallError, ConnectionLost, EngineDied, NoEngine, SocketFailed
 from app.client.follows import Detail, Follows
 from app.client.messages import Listener, Lost, Message, Restored
 from app.protocol.endpoint import Endpoint
@@ -36,6 +36,8 @@ R = TypeVar("R", bound=Wire)
 _FIRST_DELAY_S = 0.05
 _LONGEST_DELAY_S = 2.0
 _PATIENCE_S = 15.0
+# For an engine whose process is known to be gone: another client may be starting a new one.
+_PATIENCE_FOR_THE_DEAD_S = 2.0
 _MOST_BYTES = 1024 * 1024
 _NO_KEYS: Mapping[str, str] = {}
 
@@ -265,13 +267,14 @@ class Connection:
 
     async def _dial_again(self) -> "Socket":
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + self._patience_s
+        began = loop.time()
         delay = _FIRST_DELAY_S
         while True:
             try:
                 socket = await self._dial()
             except (NoEngine, CallError, *DIAL_ERRORS) as error:
-                if loop.time() >= give_up_at and not self._down:
+                patience_s = _PATIENCE_FOR_THE_DEAD_S if isinstance(error, EngineDied) else self._patience_s
+                if loop.time() - began >= min(patience_s, self._patience_s) and not self._down:
                     self._give_up(f"The engine does not answer: {error}")
                     self._tell(Lost(str(error), gave_up=True))
                 await asyncio.sleep(delay)

@@ -21,5 +21,9 @@ class NoEngine(LaunchError):
     """No engine runs on this data directory."""
 
 
+class EngineDied(NoEngine):
+    """The engine that ran is gone without having said so: nobody has to wait for it."""
+
+
 class SocketFailed(Exception):
     """The socket could not be opened, or is closed; the text says which and why."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import sys
 import time
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 import app
 from app.client.connection import Connection
 from app.client.dial import DIAL_ERRORS
-from app.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
+from app.client.errors import CallError, ConnectionLost, EngineDied, LaunchError, NoEngine
 from app.client.keys import keys_in
 from app.client.process import EngineProcess
 from app.file_lock import FileLock
@@ -44,7 +45,7 @@ async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Conn
 
 
 def read_endpoint(paths: Paths) -> Endpoint:
-    """What the running engine wrote; `NoEngine` when there is no file of a process that lives."""
+    """What the running engine wrote; `NoEngine` when there is no file, `EngineDied` when its process is gone."""
     try:
         endpoint = msgspec.json.decode(paths.endpoint.read_bytes(), type=Endpoint)
     except OSError as error:  # none there, or no folder it could be in
@@ -52,7 +53,7 @@ def read_endpoint(paths: Paths) -> Endpoint:
     except msgspec.DecodeError as error:
         raise NoEngine(f"The endpoint file {paths.endpoint} cannot be read: {error}.") from error
     if not _is_alive(endpoint.pid):
-        raise NoEngine(f"The engine that ran on {paths.home} has ended without a word.")
+        raise EngineDied(f"The engine that ran on {paths.home} has ended without a word.")
     return endpoint
 
 
@@ -140,9 +141,19 @@ def _has_engine(paths: Paths) -> bool:
     return False
 
 
+def _is_left_child(pid: int) -> bool:
+    """A process that this client started, and that has ended: it answers to signals until somebody waits for it."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return False
+
+
 def _is_alive(pid: int) -> bool:
     if os.name == "nt":
         return True  # there is no harmless signal; the dial tells
+    if sys.platform == "linux" and _is_left_child(pid):
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
