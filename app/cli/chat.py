@@ -9,7 +9,7 @@ from app.cli.asks import Problem, hint, read_reply, short_hint
 from app.cli.live_prompt import How, LivePrompt
 from app.cli.options import Options
 from app.cli.plain import wrapped
-from app.cli.run import UsageError, start_params
+from app.cli.run import UsageError, start_params, to_agent
 from app.cli.screen import PeopleScreen
 from app.cli.slash import HELP, SlashCommands
 from app.cli.terminal import Terminal
@@ -83,6 +83,9 @@ class Chat:
 
     async def run(self) -> None:
         """Read lines until the person leaves."""
+        if self._conversation is not None:
+            self._screen.add(self._conversation)
+            await self._watch.follow(self._conversation)
         with self._prompt.opened():
             try:
                 async with asyncio.TaskGroup() as group:
@@ -166,8 +169,13 @@ class Chat:
             self._prompt.note(f"It is a {mode} from the end of this turn on.")
 
     def _working(self) -> Task | None:
-        task = self._watch.tasks.get(self._task_id or "")
-        return task if task is not None and task.ended_at is None and task.status != "interrupted" else None
+        """The task that was begun here, or after it the one of the agent whose turn it is."""
+        every = [self._watch.tasks.get(self._task_id or ""), *reversed(self._watch.tasks.values())]
+        return next((task for task in every if task is not None and self._is_working(task)), None)
+
+    def _is_working(self, task: Task) -> bool:
+        is_here = task.conversation_id == self._conversation
+        return is_here and task.ended_at is None and task.status != "interrupted"
 
     async def _interrupt(self) -> None:
         task = self._working()
@@ -195,11 +203,13 @@ async def chat(options: Options, paths: Paths, terminal: Terminal) -> int:
     try:
         terminal.line(terminal.style.dim(wrapped(WELCOME, terminal.width)))
         prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history")
-        await Chat(connection, prompt, start_params(options, "", someone=True)).run()
+        first = await to_agent(connection, start_params(options, "", someone=True), options.agent)
+        await Chat(connection, prompt, first).run()
     finally:
         await connection.close()
     return 0
 
 
 def _with(first: TaskStartParams, prompt: str, conversation: str | None, model: str | None) -> TaskStartParams:
-    return msgspec.structs.replace(first, prompt=prompt, conversation_id=conversation, model=model)
+    agent = first.agent_id if conversation == first.conversation_id else None
+    return msgspec.structs.replace(first, prompt=prompt, conversation_id=conversation, agent_id=agent, model=model)

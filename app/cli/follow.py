@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from app.cli.answers import Answers, NobodyAnswers, OthersAnswer, PersonAnswers
+from app.cli.event_screen import EventScreen
 from app.cli.figures import short_id
 from app.cli.interrupts import Interrupts
 from app.cli.outcome import EXIT_STOPPED, exit_code, result_line
@@ -14,22 +15,32 @@ from app.cli.screen import JsonScreen, PeopleScreen, Screen
 from app.cli.stopping import Stopper
 from app.cli.terminal import Terminal
 from app.cli.watch import Watch
+from app.client.agent_view import AgentView
 from app.client.connection import Connection
+from app.client.thought_view import ThoughtView
 from app.protocol.tasks import Task
 
 
 class Follower:
     """Shows tasks of one connection, for people or with `as_json` for programs.
 
+    With `events` they are shown as another interface has them: `agent` or `react`.
     With `answer_to` the answer of a task that has a schema goes there, and what is shown elsewhere.
     """
 
     def __init__(
-        self, connection: Connection, terminal: Terminal, *, as_json: bool, answer_to: Terminal | None = None
+        self,
+        connection: Connection,
+        terminal: Terminal,
+        *,
+        as_json: bool,
+        events: str | None = None,
+        answer_to: Terminal | None = None,
     ) -> None:
         self._connection = connection
         self._terminal = terminal
         self._as_json = as_json
+        self._events = events
         self._answer_to = answer_to
 
     async def to_its_end(self, begin: Callable[[], Awaitable[Task]], *, is_new: bool) -> int:
@@ -65,7 +76,7 @@ class Follower:
         return self._finish(task)
 
     def _person(self, interrupts: Interrupts) -> PersonAnswers | None:
-        if self._as_json or not self._terminal.interactive:
+        if self._as_json or self._events is not None or not self._terminal.interactive:
             return None
         return PersonAnswers(self._terminal, interrupts)
 
@@ -84,6 +95,8 @@ class Follower:
         return watch.tasks[task.id]
 
     def _screen(self, task: Task) -> Screen:
+        if self._events is not None:
+            return EventScreen(self._terminal, AgentView() if self._events == "agent" else ThoughtView(task.id))
         if self._as_json:
             return JsonScreen(self._terminal)
         screen = PeopleScreen(self._terminal)

@@ -102,6 +102,8 @@ def _of_conversations(name: str | None) -> Command | None:
             from app.cli.data import prune as command
         case "delete":
             from app.cli.data import delete as command
+        case "agents":
+            from app.cli.agents import agents as command
         case _:
             return None
     return command

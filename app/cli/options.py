@@ -29,6 +29,16 @@ class Options(argparse.Namespace):
     budget: float | None = None
     mode: str = "auto"
     conversation: str | None = None
+    agent: str | None = None
+    events: str | None = None
+    words: list[str] | None = None
+    name: str | None = None
+    personality: str | None = None
+    color: str | None = None
+    node: str | None = None
+    rule: str | None = None
+    moderator: str | None = None
+    most: int | None = None
     attach: list[str] | None = None
     thinking: str | None = None
     answer_schema: str | None = None
@@ -71,7 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _declare_run(commands.add_parser("run", help="hand over one task and follow it to its end", epilog=EXIT_CODES))
     chat = commands.add_parser("chat", help="a conversation in the terminal", description="A conversation here.")
+    _add_place_options(chat)
     _add_task_options(chat)
+    _declare_agents(commands.add_parser("agents", help="who takes part in conversations, and who speaks after whom"))
     tasks = commands.add_parser("tasks", help="list tasks, newest first")
     tasks.add_argument("--json", action="store_true", help="one JSON object a line")
     tasks.add_argument("--active", action="store_true", help="leave out the ended ones")
@@ -144,7 +156,12 @@ def _parser() -> argparse.ArgumentParser:
 def _declare_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("prompt", metavar="PROMPT", help="what to do; - reads it from standard input")
     run.add_argument("--json", action="store_true", help="events as one JSON object a line, then a result line")
-    run.add_argument("--conversation", metavar="ID", help="go on in this conversation")
+    run.add_argument(
+        "--events",
+        choices=("agent", "react"),
+        help="one JSON object a line: agents, heads and chats, or thoughts, tool calls and the final response",
+    )
+    _add_place_options(run)
     run.add_argument(
         "--answer-schema",
         metavar="FILE",
@@ -154,6 +171,24 @@ def _declare_run(run: argparse.ArgumentParser) -> None:
         "--attach", metavar="FILE", action="append", help="a picture to show, or a file to name; may be given again"
     )
     _add_task_options(run)
+
+
+def _declare_agents(agents: argparse.ArgumentParser) -> None:
+    agents.add_argument(
+        "words",
+        metavar="WORD",
+        nargs="*",
+        help="a conversation to list, or: add [CONVERSATION], remove AGENT, turns CONVERSATION",
+    )
+    agents.add_argument("--json", action="store_true", help="the list as one JSON object a line")
+    agents.add_argument("--name", help="with add: how it is addressed (default: its personality's name)")
+    agents.add_argument("--personality", metavar="ID", help="with add: what it is (default: assistant)")
+    agents.add_argument("--model", metavar="M", help="with add: a model of its own")
+    agents.add_argument("--color", help="with add: blue, teal, green, amber, orange, red, pink, violet or gray")
+    agents.add_argument("--node", metavar="ID", help="with add: where it stands (default: with the first one)")
+    agents.add_argument("--rule", choices=("addressed", "round_robin", "moderator"), help="with turns: who is next")
+    agents.add_argument("--moderator", metavar="AGENT", help="with turns: who speaks first and after each")
+    agents.add_argument("--most", type=_whole, metavar="N", help="with turns: replies in a row without a person")
 
 
 def _declare_export(export: argparse.ArgumentParser) -> None:
@@ -180,6 +215,11 @@ def _declare_orphans(orphans: argparse.ArgumentParser) -> None:
 def _declare_prune(prune: argparse.ArgumentParser) -> None:
     prune.add_argument("--days", type=_whole, required=True, metavar="N", help="not changed for so many days")
     prune.add_argument("--yes", action="store_true", help="delete them; without it they are only counted")
+
+
+def _add_place_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--conversation", metavar="ID", help="go on in this conversation")
+    parser.add_argument("--agent", metavar="NAME", help="the one of its agents that is to answer")
 
 
 def _add_task_options(parser: argparse.ArgumentParser) -> None:

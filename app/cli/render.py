@@ -62,6 +62,9 @@ class Transcript:
         self._previewed: set[str] = set()
         self._ended: set[str] = set()
         self._taken: set[str] = set()
+        self._names: dict[str, str] = {}
+        self._agents: dict[str, str] = {}  # of each task
+        self._speaker = ""
         self._last_text = ""
         self._errors: set[str] = set()
 
@@ -74,10 +77,12 @@ class Transcript:
                 return self._node(event.node)
             case AskUpdate():
                 return self._ask(event.ask)
+            case AgentUpdate(agent=agent):
+                self._names[agent.id] = agent.name
+                return ""
             case (
                 ConversationUpdate()
                 | ConversationDeleted()
-                | AgentUpdate()
                 | AgentDeleted()
                 | TaskPlan()
                 | GrantUpdate()
@@ -101,7 +106,7 @@ class Transcript:
             return ""  # a piece was missed: the finished node brings the rest
         # Escape sequences may be cut in two by deltas; `plain` then leaves harmless letters, never the escape itself.
         self._streamed[key] = before + delta.text
-        return self._said(delta.text)
+        return self._named(self._agents.get(delta.task_id, "")) + self._said(delta.text)
 
     def status(self) -> str:
         """What the task does now, for a line that is rewritten in place; empty when it has ended."""
@@ -122,6 +127,7 @@ class Transcript:
 
     def _task(self, task: Task) -> str:
         self.task = task
+        self._agents[task.id] = task.agent_id
         if task.ended_at is None or task.id in self._ended:
             return self._taken_as(task)
         self._ended.add(task.id)
@@ -138,7 +144,8 @@ class Transcript:
         if node.id in self._nodes or node.status == "streaming":
             return ""
         self._nodes.add(node.id)
-        text = "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
+        head = self._named(node.author) if node.role == "assistant" else ""
+        text = head + "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
         if node.status in ("failed", "cut"):
             word = "failed" if node.status == "failed" else "cut off"
             reason = f": {one_line(node.error, 500)}" if node.error else ""
@@ -227,6 +234,13 @@ class Transcript:
         """A text of the agent that is there as a whole."""
         prose = Prose(self.style, self.width)
         return self._wrapped((prose.feed(plain(text).strip()) + prose.end()).rstrip("\n"))
+
+    def _named(self, agent_id: str) -> str:
+        """Who speaks from here on, where several may."""
+        if len(self._names) < 2 or agent_id == self._speaker or agent_id not in self._names:
+            return ""
+        self._speaker = agent_id
+        return self._closed() + self.style.bold(f"{plain(self._names[agent_id])}:") + "\n"
 
     def _said(self, text: str) -> str:
         """The next piece of a streaming text, as far as it can be shown already."""

@@ -12,10 +12,10 @@ from app.cli.terminal import Terminal
 from app.client.connection import Connection
 from app.client.launch import connect
 from app.paths import Paths
-from app.protocol.agents import ThinkingLevel
+from app.protocol.agents import Agent, AgentListParams, ThinkingLevel
 from app.protocol.json import JsonObject
 from app.protocol.tasks import ApproveMode, Task, TaskMode, TaskStartParams
-from app.protocol.wire import TASK_START
+from app.protocol.wire import AGENT_LIST, TASK_START
 
 _LONGEST_PROMPT = 1_000_000  # a message to the engine has 1 MiB
 
@@ -26,15 +26,16 @@ class UsageError(Exception):
 
 async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
     """Start the task, show it, settle what it asks; the exit code says how it ended."""
-    someone = terminal.interactive and not options.json
+    someone = terminal.interactive and not options.json and options.events is None
     params = start_params(options, read_prompt(options.prompt), someone)
     if options.approve == "ask" and not someone:
         terminal.note("errand: nobody is there to ask, so what needs approval is refused (--approve all allows it)")
     connection = await connect(paths, "errand run")
     try:
+        addressed = await to_agent(connection, params, options.agent)
 
         async def begin() -> Task:
-            return (await connection.call(TASK_START, params)).task
+            return (await connection.call(TASK_START, addressed)).task
 
         return await _follower(connection, terminal, options).to_its_end(begin, is_new=True)
     finally:
@@ -43,9 +44,29 @@ async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 def _follower(connection: Connection, terminal: Terminal, options: Options) -> Follower:
     """With a schema the answer alone is the output: what happens meanwhile goes to standard error."""
-    if options.answer_schema is None or options.json:
-        return Follower(connection, terminal, as_json=options.json)
+    if options.answer_schema is None or options.json or options.events is not None:
+        return Follower(connection, terminal, as_json=options.json, events=options.events)
     return Follower(connection, terminal.aside(), as_json=False, answer_to=terminal)
+
+
+async def to_agent(connection: Connection, params: TaskStartParams, wanted: str | None) -> TaskStartParams:
+    """For the agent of the conversation with this name or id, where one is wanted; raises `UsageError`."""
+    if wanted is None:
+        return params
+    if params.conversation_id is None:
+        raise UsageError("--agent names one of a conversation's agents: say which with --conversation.")
+    found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=params.conversation_id))).agents
+    return msgspec.structs.replace(params, agent_id=chosen(found, wanted).id)
+
+
+def chosen(agents: tuple[Agent, ...], wanted: str) -> Agent:
+    """The one with this name or id; raises `UsageError`, which names them."""
+    name = wanted.removeprefix("@").casefold()
+    for agent in agents:
+        if wanted == agent.id or name == agent.name.casefold():
+            return agent
+    names = ", ".join(agent.name for agent in agents)
+    raise UsageError(f"There is no agent {wanted!r} in this conversation. There are: {names or 'none'}.")
 
 
 def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParams:

@@ -10,7 +10,7 @@ from app.client.errors import ConnectionLost
 from app.client.messages import Lost, Message, Restored
 from app.protocol.asks import Ask
 from app.protocol.engine import Snapshot
-from app.protocol.events import AskUpdate, EventRecord, Resync, TaskMessage, TaskUpdate
+from app.protocol.events import AgentUpdate, AskUpdate, EventRecord, Resync, TaskMessage, TaskUpdate
 from app.protocol.health import Condition, HealthUpdate
 from app.protocol.tasks import Task
 from app.protocol.wire import ASK_ANSWER
@@ -154,6 +154,7 @@ def _records(snapshot: Snapshot, epoch: str, task_id: str | None) -> Iterator[Ev
     """A snapshot as the events that would have led to it, nodes before the tasks that they belong to have ended."""
     tasks = [task for task in snapshot.tasks if task_id in (None, task.id)]
     events = (
+        *(AgentUpdate(agent=agent) for agent in snapshot.agents),
         *(TaskUpdate(task=task) for task in tasks if task.ended_at is None),
         *(TaskMessage(node=node) for node in snapshot.nodes if task_id in (None, node.task_id)),
         *(AskUpdate(ask=ask) for ask in snapshot.asks if task_id in (None, ask.task_id)),

@@ -11,7 +11,7 @@ from app.engine.agent.assembly import Assembly
 from app.engine.agent.attached import said
 from app.engine.agent.attachments import accept
 from app.engine.agent.branch import Branch
-from app.engine.agent.company import Company
+from app.engine.agent.company import Company, company_of
 from app.engine.agent.context import message_of, user_message
 from app.engine.agent.open_turn import OpenTurn, last_reply, past_of
 from app.engine.agent.opening import new_task, publish_message, publish_task
@@ -25,7 +25,7 @@ from app.engine.messages import AssistantMessage, ModelMessage, UserMessage, use
 from app.engine.models.base import ChatModel
 from app.engine.models.router import ModelRouter
 from app.protocol.agents import Agent
-from app.protocol.conversations import Conversation, Node
+from app.protocol.conversations import Node
 from app.protocol.tasks import Task, TaskStartParams
 
 
@@ -50,7 +50,7 @@ class Beginnings:
         model = self._models.open(task.model, task.api_base, params.api_key)
         attachments = await accept(params.attachments, self._assembly.paths.attachments)
         message = said(task.prompt, attachments)
-        company = await self._company(place.agent, place.conversation)
+        company = await company_of(place.agent, self._assembly.database)
         history = read(await self._path(after), place.conversation.kept, company.heard)
         branch = publish_task(task, place, self._assembly.log)
         branch.position = branch.position.advance(after)
@@ -81,8 +81,17 @@ class Beginnings:
         model = self._models.open(task.model, task.api_base, params.api_key)
         return await self._without_message(task, place, model, agent.head_id)
 
+    async def summary(self, params: TaskStartParams, place: Place, agent: Agent) -> Beginning:
+        """Where the agent stands: it is to summarise what it has read."""
+        assert agent.head_id is not None, "there is something to summarise"
+        place = replace(place, agent=agent)
+        task = await new_task(params, place, self._assembly.settings.values, self._models)
+        model = self._models.open(task.model, task.api_base, params.api_key)
+        task = msgspec.structs.replace(task, summarises=True)
+        return await self._without_message(task, place, model, agent.head_id)
+
     async def _without_message(self, task: Task, place: Place, model: ChatModel, after: str) -> Beginning:
-        company = await self._company(place.agent, place.conversation)
+        company = await company_of(place.agent, self._assembly.database)
         history = read(await self._path(after), place.conversation.kept, company.heard)
         branch = publish_task(task, place, self._assembly.log)
         branch.set_head(after, branch.agent.version)
@@ -97,7 +106,7 @@ class Beginnings:
         model = self._models.open(task.model, task.api_base, None)
         conversation = await self._assembly.database.conversations.get(task.conversation_id)
         assert conversation is not None, "it holds the task"
-        company = await self._company(agent, conversation)
+        company = await company_of(agent, self._assembly.database)
         path, kept = await self._path(agent.head_id), conversation.kept
         personality = company.briefed(personality)
         await self._check_branch(task, path)
@@ -128,10 +137,6 @@ class Beginnings:
         asks = await database.asks.page(task_ids=(task.id,))
         self._assembly.desk.resume(task.id, (ask for ask in asks if ask.created_at >= path[at].created_at))
         return OpenTurn(reply, history, past, stored=1 + len(results))
-
-    async def _company(self, agent: Agent, conversation: Conversation) -> Company:
-        agents = await self._assembly.database.agents.list(agent.conversation_id)
-        return Company(agent, agents, conversation.former)
 
     async def _path(self, leaf_id: str | None) -> tuple[Node, ...]:
         return await self._assembly.database.nodes.path(leaf_id) if leaf_id is not None else ()

@@ -6,6 +6,7 @@ from itertools import islice, takewhile
 import msgspec
 
 from app.engine.agent.prompting import text
+from app.engine.storage.database import Database
 from app.protocol.agents import Agent, Personality
 from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import FormerAgent, Node
@@ -32,7 +33,10 @@ class Company:
         return msgspec.structs.replace(personality, system_prompt=f"{own}\n\n{told}")
 
     def heard(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        """The same nodes give the same again, however far the branch went on: a provider's cache holds."""
+        """As many nodes as there are, some of them empty.
+
+        The same nodes give the same again, however far the branch went on: a provider's cache holds.
+        """
         return tuple(self._heard(nodes)) if self._names else tuple(nodes)
 
     def _heard(self, nodes: Sequence[Node]) -> Iterator[Node]:
@@ -43,7 +47,16 @@ class Company:
             if speaker is None or node.role not in ("assistant", "tool_result"):
                 yield node
             elif node.role == "assistant":
-                yield from _said(node, speaker, _results(nodes, index))
+                yield _said(node, speaker, _results(nodes, index))
+            else:
+                yield msgspec.structs.replace(node, blocks=())  # it is told of with its call
+
+
+async def company_of(agent: Agent, database: Database) -> Company:
+    """As it is now."""
+    conversation = await database.conversations.get(agent.conversation_id)
+    agents = await database.agents.list(agent.conversation_id)
+    return Company(agent, agents, conversation.former if conversation is not None else ())
 
 
 def _results(nodes: Sequence[Node], reply: int) -> dict[str, ToolResultBlock]:
@@ -52,19 +65,18 @@ def _results(nodes: Sequence[Node], reply: int) -> dict[str, ToolResultBlock]:
     return {block.call_id: block for node in after for block in node.blocks if isinstance(block, ToolResultBlock)}
 
 
-def _said(reply: Node, name: str, results: dict[str, ToolResultBlock]) -> Iterator[Node]:
+def _said(reply: Node, name: str, results: dict[str, ToolResultBlock]) -> Node:
     """Another's reply as a message: its words, and a line for each call. Its thoughts are its own."""
-    if reply.status == "failed":
-        return
     lines: list[str] = []
-    for block in reply.blocks:
+    for block in reply.blocks if reply.status != "failed" else ():
         if isinstance(block, TextBlock) and block.text.strip():
             lines.append(block.text.strip())
         elif isinstance(block, ToolCallBlock):
             lines.append(_call(block, results.get(block.call_id)))
-    if lines:
-        words = TextBlock(text=f"[{name}]: " + "\n".join(lines))
-        yield msgspec.structs.replace(reply, role="user", blocks=(words,), status="complete")
+    if not lines:
+        return msgspec.structs.replace(reply, blocks=())
+    words = TextBlock(text=f"[{name}]: " + "\n".join(lines))
+    return msgspec.structs.replace(reply, role="user", blocks=(words,), status="complete")
 
 
 def _call(call: ToolCallBlock, result: ToolResultBlock | None) -> str:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from app.engine.agent.company import company_of
 from app.engine.agent.place import personality_of
 from app.engine.errors import NotFound
 from app.engine.record.lines import VERSION, TaskLine, TaskRecord
@@ -27,7 +28,7 @@ async def make_record(
     if task is None:
         raise NotFound(f"There is no task {task_id!r}.")
     nodes = await _nodes(database, task)
-    history = await database.nodes.path(nodes[0].parent_id) if nodes and nodes[0].parent_id else ()
+    history = await _history(database, task, nodes[0].parent_id if nodes else None)
     history, nodes = tuple(map(_without_pictures, history)), tuple(map(_without_pictures, nodes))
     head = TaskLine(
         record_version=VERSION,
@@ -37,6 +38,7 @@ async def make_record(
         personality=await _personality(database, task),
         max_minutes=max_minutes,
         max_tokens=max_tokens,
+        prompt=await database.prompts.of_task(task_id),
     )
     return TaskRecord(head, history, requests_of(history, nodes), nodes, await _asks(database, task_id))
 
@@ -50,6 +52,13 @@ async def _nodes(database: Database, task: Task) -> tuple[Node, ...]:
             if node.task_id == task.id:
                 found.append(node)
     return tuple(found)
+
+
+async def _history(database: Database, task: Task, leaf_id: str | None) -> tuple[Node, ...]:
+    """What came before a task as its agent read it: of several agents each reads the others under their names."""
+    path: tuple[Node, ...] = await database.nodes.path(leaf_id) if leaf_id is not None else ()
+    agent = await database.agents.get(task.agent_id)
+    return (await company_of(agent, database)).heard(path) if agent is not None else path
 
 
 async def _asks(database: Database, task_id: str) -> tuple[Ask, ...]:
