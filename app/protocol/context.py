@@ -1,17 +1,19 @@
-"""What a turn was sent, by part and size."""
+"""What a turn was sent, by part and size, and summaries of what no longer fits."""
 
 from typing import Literal
 
+from app.protocol.conversations import Node
 from app.protocol.struct import Wire
 
 ContextPart = Literal["system", "tools", "summary", "kept", "history", "results", "memory"]
 
 
 class ContextExplainParams(Wire, frozen=True, kw_only=True):
-    """Turn `turn` of a task, or the newest one whose input was counted."""
+    """Turn `turn` of a task, or the newest one whose input was counted; of its entries the `largest`, at most 100."""
 
     task_id: str
     turn: int | None = None
+    largest: int = 0
 
 
 class ContextShare(Wire, frozen=True, kw_only=True):
@@ -25,11 +27,21 @@ class ContextShare(Wire, frozen=True, kw_only=True):
     items: int
 
 
+class ContextItem(Wire, frozen=True, kw_only=True):
+    """One entry of a turn's context: `text` is its beginning in one line, `tokens` its share by length."""
+
+    node_id: str
+    part: ContextPart
+    tokens: int
+    text: str
+
+
 class ContextExplainResult(Wire, frozen=True, kw_only=True):
     """`used_tokens` is what the provider counted for the turn, 0 before the first reply.
 
     `window_tokens` is null where the model's window is not known. Parts that are empty are left out; there are none for
-    turns of versions that did not note them.
+    turns of versions that did not note them. `largest` comes largest first; none where the agent is on another branch
+    now.
     """
 
     task_id: str
@@ -38,3 +50,27 @@ class ContextExplainResult(Wire, frozen=True, kw_only=True):
     used_tokens: int
     window_tokens: int | None
     shares: tuple[ContextShare, ...]
+    largest: tuple[ContextItem, ...] = ()
+
+
+class ConversationSummariseParams(Wire, frozen=True, kw_only=True):
+    """Have the older part of an agent's branch summarised, by a task of its own that can be stopped.
+
+    The agent is the conversation's first one where none is named; it must be idle. `task_id` may be chosen by the
+    client; the same one again gives the task that is there.
+    """
+
+    conversation_id: str
+    agent_id: str | None = None
+    task_id: str | None = None
+
+
+class SummaryEditParams(Wire, frozen=True, kw_only=True):
+    """Another text for a summary: a new node at the head of the agent on whose branch it is. The old one stays."""
+
+    node_id: str
+    text: str
+
+
+class SummaryEditResult(Wire, frozen=True, kw_only=True):
+    node: Node

@@ -231,13 +231,19 @@ class ConversationSearchResult(Wire, frozen=True, kw_only=True):
 
 
 class ConversationChangeParams(Wire, frozen=True, kw_only=True):
-    """Only the fields given are changed."""
+    """Only the fields given are changed.
+
+    A node that is kept stays in the model's context whatever is summarised, with the results or the call it goes with,
+    until it is released.
+    """
 
     conversation_id: str
     title: str | None = None
     archived: bool | None = None
     pinned: bool | None = None
     turn_taking: TurnTaking | None = None
+    keep_node_id: str | None = None
+    release_node_id: str | None = None
 
 
 class ConversationChangeResult(Wire, frozen=True, kw_only=True):

@@ -62,7 +62,8 @@ class Task(Wire, frozen=True, kw_only=True):
     interrupted by an update, the next engine goes on with it. `decided` is what a task in `auto` mode took itself for,
     or a person has. `retry_at`: a provider's limit holds it until then, and has since `limited_at`; it goes on by
     itself, after a restart too, unless it runs with an `own_key`, which was given for it and is not stored. `answer`
-    follows `answer_schema`, a JSON Schema, where one was given.
+    follows `answer_schema`, a JSON Schema, where one was given. `summarises`: it is to make a summary of its
+    conversation before anything else, and goes on only with what is said meanwhile.
     """
 
     id: str
@@ -99,6 +100,7 @@ class Task(Wire, frozen=True, kw_only=True):
     own_key: bool = False
     answer_schema: JsonObject | None = None
     answer: JsonValue = None
+    summarises: bool = False
     owner: str = "local"
     ended_at: Moment | None = None
 

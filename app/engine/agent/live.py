@@ -62,6 +62,10 @@ class LiveTask:
         """Add a turn's usage. It is published with the change that follows: one event less a step."""
         self.task = msgspec.structs.replace(self.task, usage=added(self.task.usage, usage))
 
+    def summarised(self) -> None:
+        """The summary it was to make is there. Saved with the node of that, so that it is not made twice."""
+        self.task = msgspec.structs.replace(self.task, summarises=False)
+
     def allow(self, limits: Limits) -> None:
         """Keep what a person allowed, for an engine that resumes the task."""
         allowance = Allowance(

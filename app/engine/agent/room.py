@@ -16,7 +16,7 @@ from app.engine.agent.sent import sizes_of
 from app.engine.agent.summaries import Failed, Summaries
 from app.engine.agent.summary import length_of, older_of
 from app.engine.cancel import CancelSignal
-from app.engine.errors import EngineError, IllegalMove
+from app.engine.errors import EngineError
 from app.engine.messages import ModelMessage
 from app.engine.models.base import ModelRequest, ReplyEnd
 from app.engine.storage.database import Database
@@ -63,6 +63,7 @@ class Room:
         self._measure: Measure | None = None
         self._learnt: int | None = None
         self._is_refused = False
+        self._is_stale = False
         self._before = 0
         self._tries = True
         self._left_out: frozenset[str] = frozenset()
@@ -75,6 +76,9 @@ class Room:
             self._measure = await self._counted(whole.model)
             self._before = self._measure.tokens
         self._is_refused = False
+        if self._is_stale:
+            self._is_stale = False
+            await self._take(await self._reach(), whole)
         request, window = self._current(whole), self._window(whole.model)
         if window is None:
             return request
@@ -112,16 +116,16 @@ class Room:
         self._learnt = round(_LEARNT * min(self._tokens(refused), window or self._tokens(refused)))
         return self._learnt
 
-    async def summarise(self, request: ModelRequest, cancel: CancelSignal) -> None:
-        """By hand. `IllegalMove` where there is nothing to summarise, `EngineError` where none could be made."""
-        measure = await self._counted(request.model)
+    async def summarise(self, model: str, cancel: CancelSignal) -> str | None:
+        """Though there is room, because a person wants it; why there is no summary, if there is none."""
         reach = await self._reach()
         older = older_of(reach, round(_NEWEST * length_of(reach.rest)))
         if not older.nodes:
-            raise IllegalMove("There is nothing to summarise yet.")
-        made = await self._summaries.make(older, request, self._window(request.model), measure, cancel)
-        if isinstance(made, Failed) and not cancel.is_set:
-            raise EngineError(f"No summary was made. {made.why}")
+            return "There is nothing to summarise yet."
+        self._measure = await self._counted(model)
+        made = await self._summaries.make(older, model, self._window(model), self._measure, cancel)
+        self._is_stale = True
+        return f"No summary was made: {made.why}" if isinstance(made, Failed) else None
 
     async def _smaller(self, whole: ModelRequest, window: int, cancel: CancelSignal) -> ModelRequest:
         reach = await self._reach()
@@ -147,7 +151,7 @@ class Room:
         older = older_of(reach, room)
         if not older.nodes or length_of(older.nodes) < self._measure.characters_of(_WORTH * window):
             return False
-        made = await self._summaries.make(older, whole, window, self._measure, cancel)
+        made = await self._summaries.make(older, whole.model, window, self._measure, cancel)
         if not isinstance(made, Failed):
             return True
         self._tries = made.passes

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from app.engine.agent import summarising
 from app.engine.agent.assembly import Assembly
 from app.engine.agent.attachments import accept
 from app.engine.agent.beginnings import Beginning, Beginnings
@@ -29,6 +30,7 @@ from app.engine.models.router import ModelRouter
 from app.engine.stall import StallMeter
 from app.protocol.agents import Agent
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
+from app.protocol.context import ConversationSummariseParams
 from app.protocol.events import TaskUpdate
 from app.protocol.tasks import (
     Queued,
@@ -91,6 +93,12 @@ class AgentTaskRunner:
         async with self._one_of_a_task.one(params.task_id):
             known = await self._known(params.task_id)
             return known if known is not None else await self._retry(params)
+
+    async def summarise(self, params: ConversationSummariseParams) -> Task:
+        """Have the older part of a branch summarised; the same `task_id` again gives the task that is there."""
+        async with self._one_of_a_task.one(params.task_id or new_id("task")):
+            known = await self._known(params.task_id) if params.task_id is not None else None
+            return known if known is not None else await self._summarise(params)
 
     async def stop(self, task_id: str, by: str) -> Task:
         """Begin to stop a task. An interrupted one is cancelled; one at its end is refused."""
@@ -262,6 +270,11 @@ class AgentTaskRunner:
         check(start)
         place = await find_place(start, self._assembly.database, self._assembly.paths)
         return await self._begin(place.agent, lambda agent: self._beginnings.another_try(start, reply, place, agent))
+
+    async def _summarise(self, params: ConversationSummariseParams) -> Task:
+        start = await summarising.as_start(params, self._assembly.database)
+        place = await find_place(start, self._assembly.database, self._assembly.paths)
+        return await self._begin(place.agent, lambda agent: self._beginnings.summary(start, place, agent))
 
     async def _cancel_interrupted(self, task: Task) -> Task:
         if task.status != "interrupted":

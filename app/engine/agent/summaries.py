@@ -12,7 +12,7 @@ from app.engine.agent.recorder import Recorder
 from app.engine.agent.summary import Older, request_for
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage
-from app.engine.models.base import ChatModel, ModelOptions, ModelRequest, ReplyEnd
+from app.engine.models.base import ChatModel, ModelRequest, ReplyEnd
 from app.protocol.blocks import SummaryBlock
 
 _TRIES = 2
@@ -43,21 +43,17 @@ class Summaries:
         self._heard = heard
 
     async def make(
-        self, older: Older, request: ModelRequest, window: int | None, measure: Measure, cancel: CancelSignal
+        self, older: Older, model: str, window: int | None, measure: Measure, cancel: CancelSignal
     ) -> SummaryBlock | Failed:
-        """The summary, committed as a node, or what is wrong with the last of two tries.
-
-        `request` is the one that has to become shorter: model and key are taken from it.
-        """
+        """The summary, committed as a node, or what is wrong with the last of two tries."""
         room = _MOST_CHARACTERS if window is None else measure.characters_of(window * _SHARE)
         words = min(_MOST_WORDS, max(_FEWEST_WORDS, (window or 1_000_000) // 40))
-        options = ModelOptions(api_key=request.options.api_key)
         earlier = older.earlier.text if older.earlier is not None else ""
         nodes = self._heard(older.nodes)
         tries = _TRIES
         while True:
             tries -= 1
-            asked = await asyncio.to_thread(request_for, request.model, options, earlier, nodes, room, words)
+            asked = await asyncio.to_thread(request_for, model, earlier, nodes, room, words)
             end = await self._ask(asked, cancel)
             failed = _wrong(end, older.characters)
             if failed is None:

@@ -16,7 +16,7 @@ from app.engine.agent.prompting import text
 from app.engine.agent.reach import Reach, steps_of
 from app.engine.agent.sent import characters_of
 from app.engine.messages import Image, ModelMessage, Text, Thinking, ToolCall, ToolResultMessage, user_text
-from app.engine.models.base import ModelOptions, ModelRequest
+from app.engine.models.base import ModelRequest
 from app.protocol.blocks import SummaryBlock
 from app.protocol.conversations import Node
 
@@ -53,12 +53,10 @@ def length_of(nodes: Iterable[Node]) -> int:
     return sum(characters_of(message) for message in messages if message is not None)
 
 
-def request_for(
-    model: str, options: ModelOptions, earlier: str, nodes: Sequence[Node], room: int, words: int
-) -> ModelRequest:
+def request_for(model: str, earlier: str, nodes: Sequence[Node], room: int, words: int) -> ModelRequest:
     """`room` are the characters that the record may have: its texts are shortened, then the oldest left out."""
     system = Template(text("summarise")).substitute(words=words)
-    return ModelRequest(model, system, (user_text(record_of(earlier, nodes, room)),), (), options)
+    return ModelRequest(model, system, (user_text(record_of(earlier, nodes, room)),))
 
 
 def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:

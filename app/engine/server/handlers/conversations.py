@@ -38,6 +38,7 @@ from app.protocol.wire import (
 )
 
 _LONGEST_TITLE = 500
+_MOST_KEPT = 100
 _MOST_REPLIES = 100
 
 
@@ -94,6 +95,9 @@ async def change(services: Services, session: Session, params: ConversationChang
     old = await _find(services, params.conversation_id)
     if params.title is not None and not 1 <= len(params.title.strip()) <= _LONGEST_TITLE:
         raise InvalidParams(f"title: a text of 1 to {_LONGEST_TITLE} characters.")
+    for node_id in (params.keep_node_id, params.release_node_id):
+        if node_id is not None:
+            await _check_node(services, old.id, node_id)
     if params.turn_taking is not None:
         await _check_turns(services, old.id, params.turn_taking)
     archived = old.archived if params.archived is None else params.archived
@@ -105,10 +109,20 @@ async def change(services: Services, session: Session, params: ConversationChang
         archived=archived,
         pinned=old.pinned if params.pinned is None else params.pinned,
         turn_taking=old.turn_taking if params.turn_taking is None else params.turn_taking,
+        kept=_kept(old.kept, params),
     )
     if new != old:
         services.log.publish(ConversationUpdate(conversation=new))
     return ConversationChangeResult(conversation=new)
+
+
+def _kept(old: tuple[str, ...], params: ConversationChangeParams) -> tuple[str, ...]:
+    kept = tuple(node_id for node_id in old if node_id != params.release_node_id)
+    if params.keep_node_id is None or params.keep_node_id in kept:
+        return kept
+    if len(kept) >= _MOST_KEPT:
+        raise InvalidParams(f"keepNodeId: {_MOST_KEPT} messages of this conversation are kept; release one first.")
+    return (*kept, params.keep_node_id)
 
 
 async def _find(services: Services, conversation_id: str) -> Conversation:

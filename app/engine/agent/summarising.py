@@ -1,0 +1,83 @@
+"""Summaries by hand: what a task that makes one starts with, and another text for one that is there."""
+
+import msgspec
+
+from app.engine.agent.branch import Branch
+from app.engine.agent.claims import Claims
+from app.engine.agent.reach import summary_of
+from app.engine.broadcast import EventLog
+from app.engine.errors import IllegalMove, InvalidParams, NotFound
+from app.engine.storage.database import Database
+from app.protocol.agents import Agent, first_agent
+from app.protocol.context import ConversationSummariseParams, SummaryEditParams
+from app.protocol.conversations import Node
+from app.protocol.tasks import TaskStartParams
+
+_PROMPT = "Summarise the conversation so far"
+_LONGEST = 100_000
+# Among so many of a conversation's newest tasks the agent's last one is looked for.
+_LAST_TASKS = 50
+
+
+async def as_start(params: ConversationSummariseParams, database: Database) -> TaskStartParams:
+    """With the model that the agent worked with last. `IllegalMove` while a task of it can be resumed."""
+    if params.agent_id is not None:
+        agent = await database.agents.get(params.agent_id)
+    else:
+        agent = first_agent(await database.agents.list(params.conversation_id))
+    if agent is None or agent.conversation_id != params.conversation_id:
+        raise NotFound("There is no such agent in this conversation.")
+    if agent.head_id is None:
+        raise IllegalMove("There is nothing to summarise yet.")
+    await _check_idle(agent, database)
+    page = await database.tasks.page(_LAST_TASKS, params.conversation_id)
+    last = next((task for task in page.tasks if task.agent_id == agent.id), None)
+    return TaskStartParams(
+        prompt=_PROMPT,
+        task_id=params.task_id,
+        conversation_id=params.conversation_id,
+        agent_id=agent.id,
+        model=last.model if last is not None else None,
+        api_base=last.api_base if last is not None else None,
+        approve=last.approve if last is not None else "ask",
+    )
+
+
+async def edit(params: SummaryEditParams, log: EventLog, database: Database, claims: Claims) -> Node:
+    """The node that takes the place of a summary; refused while its agent works."""
+    if not params.text.strip() or len(params.text) > _LONGEST:
+        raise InvalidParams(f"text: 1 to {_LONGEST:,} characters.")
+    node = await database.nodes.get(params.node_id)
+    block = summary_of(node) if node is not None else None
+    if node is None or block is None:
+        raise NotFound(f"There is no summary {params.node_id!r}.")
+    agent = await _agent_on(node, database)
+    await claims.claim(agent)
+    try:
+        branch = Branch(await claims.newest(agent), log)
+        share = len(params.text) / max(1, len(block.text))
+        changed = msgspec.structs.replace(
+            block, text=params.text.strip(), tokens_after=round(block.tokens_after * share)
+        )
+        made = branch.draft("system", "user", (changed,))
+        branch.append(made)
+        branch.announce_head()
+        await branch.save()
+    finally:
+        claims.release(agent.id)
+    return made
+
+
+async def _agent_on(summary: Node, database: Database) -> Agent:
+    """The idle agent that reads by this summary."""
+    for agent in await database.agents.list(summary.conversation_id):
+        path = await database.nodes.path(agent.head_id) if agent.head_id is not None else ()
+        if any(node.id == summary.id for node in path):
+            await _check_idle(agent, database)
+            return agent
+    raise IllegalMove("No agent is on the branch of this summary. Go to that branch, then change it.")
+
+
+async def _check_idle(agent: Agent, database: Database) -> None:
+    if any(task.agent_id == agent.id and task.status == "interrupted" for task in await database.tasks.active()):
+        raise IllegalMove("A task of this agent was interrupted. Resume it or stop it first.")
