@@ -70,6 +70,8 @@ def _of_one_task(name: str | None) -> Command | None:
             from app.cli.mode import set_mode as command
         case "stop":
             from app.cli.tasks import stop_task as command
+        case "context":
+            from app.cli.context import context as command
         case "record":
             from app.cli.record import record as command
         case _:

@@ -105,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     record = commands.add_parser("record", help="write all that a task did into a file, to be played again")
     record.add_argument("task_id", metavar="ID", help=_ID_HELP)
     record.add_argument("--to", metavar="FILE", required=True, help="a file that is not there yet")
+    context = commands.add_parser("context", help="what the newest turn of a task sent to its model, by part and size")
+    context.add_argument("task_id", metavar="ID", help=_ID_HELP)
+    context.add_argument("--json", action="store_true", help="all of it as one JSON object")
     replay = commands.add_parser(
         "replay", help="play a record offline, and see what the agent loop does differently today"
     )

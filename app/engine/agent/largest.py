@@ -26,17 +26,25 @@ def largest_of(
     path: Sequence[Node], kept: Collection[str], count: int, tokens_a_character: float
 ) -> tuple[ContextItem, ...]:
     reach = reach_of(path, kept)
-    parts: list[tuple[ContextPart, Node]] = [("kept", node) for node in reach.kept]
-    for node in reach.rest:
-        part: ContextPart = "results" if node.role == "tool_result" else "history"
-        parts.append((part, node))
-    sized = ((length_of((node,)), part, node) for part, node in parts)
+    kept_ids = {node.id for node in reach.kept}
+    sized = ((length_of((node,)), node) for node in (*reach.kept, *reach.rest))
     largest = heapq.nlargest(count, sized, key=lambda one: one[0])
     return tuple(
-        ContextItem(node_id=node.id, part=part, tokens=round(size * tokens_a_character), text=_beginning(node))
-        for size, part, node in largest
+        ContextItem(
+            node_id=node.id,
+            part=_part(node, kept_ids),
+            tokens=round(size * tokens_a_character),
+            text=_beginning(node),
+        )
+        for size, node in largest
         if size
     )
+
+
+def _part(node: Node, kept: Collection[str]) -> ContextPart:
+    if node.id in kept:
+        return "kept"
+    return "results" if node.role == "tool_result" else "history"
 
 
 def _beginning(node: Node) -> str:

@@ -4,6 +4,7 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from app.client.context_words import PARTS
 from app.client.figures import count
 from app.protocol.context import ContextExplainResult, ContextPart, ContextShare
 from app.window.theme.look import set_look
@@ -13,14 +14,14 @@ from app.window.widgets.text_label import TextLabel
 _WIDTH, _BAR, _SWATCH = 340, 10, 10
 _HOW = "The provider counted the whole. The parts are divided by their length."
 _HOW_OLD = "The provider counted the whole. What it was made of was not noted."
-_NAMES: dict[ContextPart, tuple[str, str, str]] = {
-    "system": ("Instructions", "", "muted"),
-    "tools": ("Tools", "tool", "syntax_keyword"),
-    "summary": ("Summary", "", "focus"),
-    "kept": ("Kept messages", "message", "link"),
-    "history": ("Messages", "message", "accent"),
-    "results": ("Results of tools", "result", "done_mark"),
-    "memory": ("Memory", "text", "waiting_mark"),
+_COLOURS: dict[ContextPart, str] = {
+    "system": "muted",
+    "tools": "syntax_keyword",
+    "summary": "person_violet",
+    "kept": "person_pink",
+    "history": "accent",
+    "results": "done_mark",
+    "memory": "waiting_mark",
 }
 
 
@@ -75,7 +76,7 @@ class ContextPopover(QFrame):
         grid.setVerticalSpacing(self._theme.tokens.space_tight)
         grid.setColumnStretch(1, 1)
         for place, share in enumerate(found.shares):
-            name, noun, colour = _NAMES[share.part]
+            (name, noun), colour = PARTS[share.part], _COLOURS[share.part]
             items = count(share.items, noun) if noun else ""
             grid.addWidget(_Swatch(self._theme, colour), place, 0)
             grid.addWidget(TextLabel(self._theme, name), place, 1)
@@ -129,5 +130,5 @@ class _SharesBar(QWidget):
         left = 0.0
         for share in self._shares:
             wide = self.width() * share.tokens / self._whole
-            painter.fillRect(QRectF(left, 0, wide, _BAR), QColor(self._theme.colour(_NAMES[share.part][2])))
+            painter.fillRect(QRectF(left, 0, wide, _BAR), QColor(self._theme.colour(_COLOURS[share.part])))
             left += wide

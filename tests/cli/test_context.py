@@ -1,0 +1,38 @@
+"""What a turn sent, as lines."""
+
+from app.cli.context import context_lines
+from app.cli.style import PLAIN
+from app.protocol.context import ContextExplainResult, ContextItem, ContextShare
+
+
+def explained(*items: ContextItem, used: int = 50_000, window: int | None = 200_000) -> ContextExplainResult:
+    shares = (
+        ContextShare(part="system", tokens=1_000, items=1),
+        ContextShare(part="summary", tokens=9_000, items=1),
+        ContextShare(part="history", tokens=40_000, items=12),
+    )
+    return ContextExplainResult(
+        task_id="t", turn=3, model="a/b", used_tokens=used, window_tokens=window, shares=shares, largest=items
+    )
+
+
+def test_parts_and_largest_entries_are_aligned_and_fit_the_terminal() -> None:
+    items = (
+        ContextItem(node_id="n", part="history", tokens=20_000, text="A long message " * 6),
+        ContextItem(node_id="m", part="kept", tokens=900, text="Short"),
+    )
+    lines = context_lines(explained(*items), PLAIN, 60)
+    assert lines[:4] == [
+        "Turn 3: 50,000 tokens of 200,000 that a/b can read, 25 %",
+        "   1,000  Instructions",
+        "   9,000  Summary",
+        "  40,000  Messages (12 messages)",
+    ]
+    assert lines[4:6] == ["", "The largest entries"]
+    assert lines[6].startswith("  20,000  Messages: A long message") and len(lines[6]) <= 60
+    assert lines[7] == "     900  Kept messages: Short"
+
+
+def test_without_a_known_window_or_a_reply_it_says_what_there_is() -> None:
+    assert context_lines(explained(window=None), PLAIN, 80)[0] == "Turn 3: 50,000 tokens"
+    assert context_lines(explained(used=0), PLAIN, 80) == ["No reply of this task was counted yet."]
