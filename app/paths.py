@@ -4,6 +4,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+# Below a person's home directory: what they teach their agents, for all workspaces.
+OWN_SKILLS = (".config/errand/skills", ".agents/skills")
+
 
 @dataclass(frozen=True, slots=True)
 class Paths:

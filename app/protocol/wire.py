@@ -14,6 +14,7 @@ from app.protocol import (
     engine,
     grants,
     models,
+    prompts,
     settings,
     tasks,
     usage,
@@ -168,6 +169,8 @@ CONTEXT_EXPLAIN = Method(
     "context/explain", context.ContextExplainParams, context.ContextExplainResult, False, "What a turn was sent."
 )
 
+PROMPT_GET = Method("prompt/get", prompts.PromptGetParams, prompts.PromptGetResult, False, "A system prompt.")
+
 DATA_SUMMARY = Method("data/summary", engine.EmptyParams, data.DataSummaryResult, False, "Folder, parts and sizes.")
 DATA_EXPORT = Method("data/export", data.DataExportParams, data.DataExportResult, True, "Write conversations out.")
 DATA_IMPORT = Method("data/import", data.DataImportParams, data.DataImportResult, True, "Take conversations in.")
@@ -225,6 +228,7 @@ METHODS = (
     MODEL_TEST,
     USAGE_REPORT,
     CONTEXT_EXPLAIN,
+    PROMPT_GET,
     DATA_SUMMARY,
     DATA_EXPORT,
     DATA_IMPORT,

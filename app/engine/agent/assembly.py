@@ -23,7 +23,7 @@ from app.engine.agent.mode import FirstReply
 from app.engine.agent.model_calls import ModelCalls
 from app.engine.agent.open_turn import OpenTurn
 from app.engine.agent.pictures import with_pictures
-from app.engine.agent.prompting import system_prompt
+from app.engine.agent.prompt.briefing import Briefing
 from app.engine.agent.questions import Questions
 from app.engine.agent.reach import Hearing
 from app.engine.agent.recorder import Recorder
@@ -104,7 +104,6 @@ class Assembly:
             AgentOptions(
                 stream=steps.stream,
                 model=task.model,
-                system_prompt=system_prompt(personality.system_prompt, task.workspace, task.mode),
                 tools=tools,
                 messages=history,
                 thinking_level=task.thinking_level,
@@ -122,7 +121,8 @@ class Assembly:
         agent.subscribe(repeats.listen)
         agent.subscribe(FirstReply(live).listen)
         queue.follow(agent)
-        return TaskRun(live, branch, self.log, gate, recorder, course, completion, agent, queue, cancel)
+        briefing = Briefing(task, personality.system_prompt, self.database)
+        return TaskRun(live, branch, self.log, gate, recorder, course, completion, agent, queue, cancel, briefing)
 
     def _tools(
         self, task: Task, personality: Personality, live: LiveTask, completion: TaskComplete

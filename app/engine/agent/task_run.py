@@ -16,6 +16,8 @@ from app.engine.agent.course import Course
 from app.engine.agent.gate import Gate
 from app.engine.agent.live import LiveTask
 from app.engine.agent.open_turn import OpenTurn
+from app.engine.agent.prompt.briefing import Briefing
+from app.engine.agent.prompt.parts import joined
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.task import ended, is_working, moved, words
 from app.engine.agent.task_queue import Queue, TaskQueue
@@ -63,6 +65,7 @@ class TaskRun:
         agent: Agent,
         queue: TaskQueue,
         cancel: CancelSignal,
+        briefing: Briefing,
     ) -> None:
         self.branch = branch
         self._live = live
@@ -74,6 +77,7 @@ class TaskRun:
         self._agent = agent
         self._queue = queue
         self._cancel = cancel
+        self._briefing = briefing
         self._engine_ends = asyncio.Event()
         self._takes_words = True
         self._resumes = False
@@ -194,6 +198,7 @@ class TaskRun:
 
     async def _prompt(self, opening: UserMessage | OpenTurn | None) -> None:
         try:
+            await self._brief()
             if isinstance(opening, UserMessage):
                 await self._agent.prompt(opening, self._cancel)
             else:
@@ -203,6 +208,13 @@ class TaskRun:
                 await self._agent.continue_(self._cancel)
         finally:
             self._takes_words = False
+
+    async def _brief(self) -> None:
+        """People are told what was left out of it once in a conversation."""
+        parts = await self._briefing.parts()
+        self._agent.set_system_prompt(joined(parts))
+        if not self._agent.state.messages:
+            self._recorder.remark(*(remark for part in parts for remark in part.remarks))
 
     def _is_read_on(self) -> bool:
         """True for words that came while the last turn ended: they are read though it ended the task."""

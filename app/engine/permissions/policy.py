@@ -13,6 +13,7 @@ from typing import Literal
 
 from app.engine.permissions.danger import floor, high_risk
 from app.engine.tools.base import Access
+from app.paths import OWN_SKILLS
 from app.protocol.asks import Risk
 from app.protocol.tasks import ApproveMode
 
@@ -48,8 +49,10 @@ def decide(
         return Decision("deny", refusal, "high")
     if access.tier == "free":
         return Decision("allow", "touches nothing outside the task")
-    if access.tier == "read" and _stays_inside(access, workspace, _blocked(private, home)):
+    if access.tier == "read" and _stays_inside(access, (workspace,), _blocked(private, home)):
         return Decision("allow", "reading inside the workspace")
+    if access.tier == "read" and _stays_inside(access, _skills(home), _blocked(private, home)):
+        return Decision("allow", "reading a skill of yours")
     risk, rule = _judged(access, workspace)
     text = _text_to_remember(access, workspace, risk)
     if text is not None and text in remembered:
@@ -81,12 +84,17 @@ def _blocked(private: Path, home: Path) -> tuple[Path, ...]:
     return tuple(_real(path) for path in (*system, home / ".ssh", home / ".gnupg", home / ".aws", private))
 
 
-def _stays_inside(access: Access, workspace: Path, blocked: tuple[Path, ...]) -> bool:
+@cache
+def _skills(home: Path) -> tuple[Path, ...]:
+    return tuple(_real(home / place) for place in OWN_SKILLS)
+
+
+def _stays_inside(access: Access, folders: tuple[Path, ...], blocked: tuple[Path, ...]) -> bool:
     if not access.reads:
         return False
     # A workspace such as the home directory holds closed folders: a list or search of all of it is no plain read.
     holds_blocked = any(_is_inside(folder, path) for folder in blocked for path in access.reads)
-    return not holds_blocked and all(_is_inside(path, workspace) for path in access.reads)
+    return not holds_blocked and all(any(_is_inside(path, one) for one in folders) for path in access.reads)
 
 
 def _judged(access: Access, workspace: Path) -> tuple[Risk, str]:

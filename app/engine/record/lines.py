@@ -9,6 +9,7 @@ import msgspec
 from app.engine.errors import InvalidParams
 from app.protocol.agents import Personality
 from app.protocol.asks import Ask
+from app.protocol.prompts import PromptPart
 from app.protocol.conversations import Node
 from app.protocol.struct import Moment, Wire
 from app.protocol.tasks import Task
@@ -26,6 +27,7 @@ class TaskLine(Wire, frozen=True, kw_only=True, tag="task"):
     personality: Personality
     max_minutes: float
     max_tokens: int = 0
+    prompt: tuple[PromptPart, ...] = ()
 
 
 class HistoryLine(Wire, frozen=True, kw_only=True, tag="history"):

@@ -24,11 +24,13 @@ from app.engine.record.requests import differences
 from app.engine.record.stage import Stage
 from app.engine.record.stand_ins import RecordedModel, RecordedTool
 from app.engine.settings import Settings
+from app.engine.storage import prompts
 from app.engine.storage.database import Database
 from app.engine.storage.engines import sqlite_url
 from app.engine.tools.base import GuardedTool
 from app.paths import Paths
-from app.protocol.agents import Agent
+from app.protocol.agents import Agent, Personality
+from app.protocol.prompts import PromptPart
 from app.protocol.conversations import Conversation, Node
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
 from app.protocol.tasks import Task
@@ -93,6 +95,7 @@ async def _play(record: TaskRecord, assembly: Assembly, stage: Stage, model: Rec
     await branch.save()
     history = read(record.history, (), tuple)
     personality = record.head.personality
+    assembly.database.journal.put(prompts.add(task.id, record.head.prompt or _bare(personality)))
     stage.run = assembly.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
     await stage.run.run(message if isinstance(message, UserMessage) else None)
 
@@ -124,6 +127,11 @@ async def _open(record: TaskRecord, task: Task, assembly: Assembly) -> Branch:
     return Branch(agent, assembly.log)
 
 
+def _bare(personality: Personality) -> tuple[PromptPart, ...]:
+    """For records that were made before they told the prompt: no file of the person's is read in its place."""
+    return (PromptPart(name="role", text=personality.system_prompt),)
+
+
 def _before_the_first_reply(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     first = next((index for index, node in enumerate(nodes) if node.role == "assistant"), 1)
     return nodes[:first]
@@ -147,5 +155,6 @@ def _begun(task: Task) -> Task:
         worked_s=0.0,
         allowance=None,
         resumes=False,
+        decided=None,
         ended_at=None,
     )

@@ -9,6 +9,7 @@ from app.engine.server.handlers import (
     grants,
     models,
     personalities,
+    prompts,
     settings,
     tasks,
     usage,
@@ -26,5 +27,6 @@ ROUTES: tuple[Served, ...] = (
     *models.HANDLERS,
     *data.HANDLERS,
     *usage.HANDLERS,
+    *prompts.HANDLERS,
     *settings.HANDLERS,
 )

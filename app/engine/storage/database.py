@@ -21,6 +21,7 @@ from app.engine.storage.holdings import HoldingStore
 from app.engine.storage.journal import Journal
 from app.engine.storage.nodes import NodeStore
 from app.engine.storage.personalities import PersonalityStore
+from app.engine.storage.prompts import PromptStore
 from app.engine.storage.reader import Reader
 from app.engine.storage.removal import RemovalStore
 from app.engine.storage.search import FtsSearch, LikeSearch, NodeSearch
@@ -55,6 +56,7 @@ class Database:
         self.turns = TurnStore(reader)
         self.usage = UsageStore(reader)
         self.executions = ExecutionStore(reader)
+        self.prompts = PromptStore(reader)
         self.asks = AskStore(reader)
         self.grants = GrantStore(reader)
         self.events = EventStore(reader)

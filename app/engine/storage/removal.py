@@ -17,6 +17,7 @@ from app.engine.storage.tables import (
     events,
     grants,
     nodes,
+    prompts,
     removals,
     tasks,
     tool_executions,
@@ -38,6 +39,7 @@ _PENDING = select(removals.c.conversation_id, removals.c.files)
 _OF_ROWS = (
     tool_executions.delete().where(tool_executions.c.task_id.in_(_TASKS)),
     turns.delete().where(turns.c.task_id.in_(_TASKS)),
+    prompts.delete().where(prompts.c.task_id.in_(_TASKS)),
     asks.delete().where(asks.c.task_id.in_(_TASKS)),
     tasks.delete().where(tasks.c.conversation_id == _ID),
     agents.delete().where(agents.c.conversation_id == _ID),

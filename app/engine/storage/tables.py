@@ -91,6 +91,14 @@ tasks = Table(
     Index("tasks_active", "started_at", sqlite_where=text("ended_at IS NULL")),
 )
 
+# The parts of the system prompt, beside the task's row: that is written anew with every change of the task.
+prompts = Table(
+    "prompts",
+    metadata,
+    Column("task_id", Text, ForeignKey("tasks.id"), primary_key=True),
+    Column("parts", Text, nullable=False),
+)
+
 # One row a model call: written as `started` before it, the rest after it. `minute` counts from 1970 in UTC; `context`
 # is what was sent, by part. The index has all that a usage report reads.
 turns = Table(

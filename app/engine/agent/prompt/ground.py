@@ -1,0 +1,44 @@
+"""The folders that speak for a workspace: itself and those above it that belong to the same person and project."""
+
+import os
+from itertools import takewhile
+from pathlib import Path
+
+
+def folders(workspace: Path, home: Path) -> tuple[Path, ...]:
+    """The outermost first: from the root of its repository, or from below the home directory, else itself alone.
+
+    A folder of somebody else ends the way up: in a shared place anybody could put words for others there.
+    """
+    way = _own((workspace, *workspace.parents))
+    for count, folder in enumerate(way, start=1):
+        if (folder / ".git").exists():
+            return tuple(reversed(way[:count]))
+        if folder == home:
+            return tuple(reversed(way[: max(1, count - 1)]))
+    return (workspace,)
+
+
+def read_inside(file: Path, folder: Path, most: int) -> bytes | None:
+    """At most `most` bytes and one more; None where there is no such file, or where a link leads out of the folder."""
+    try:
+        real = file.resolve(strict=True)
+        if not real.is_relative_to(folder) or not real.is_file():
+            return None
+        with real.open("rb") as stream:
+            return stream.read(most + 1)
+    except (OSError, RuntimeError):  # RuntimeError: a circle of links
+        return None
+
+
+def _own(way: tuple[Path, ...]) -> tuple[Path, ...]:
+    if not hasattr(os, "getuid"):
+        return way
+    return (way[0], *takewhile(_is_own, way[1:]))
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.stat().st_uid == os.getuid()
+    except OSError:
+        return False

@@ -1,0 +1,95 @@
+"""The part of a system prompt that names skills: folders with a SKILL.md, which the agent reads when it needs it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from string import Template
+
+from app.engine.agent.prompt.ground import folders, read_inside
+from app.engine.agent.prompt.occasion import Occasion
+from app.engine.agent.prompting import text
+from app.paths import OWN_SKILLS
+from app.protocol.prompts import PromptPart
+
+NAME = "SKILL.md"
+_PLACES = (".errand/skills", ".agents/skills")
+_MOST = 64
+_MOST_LOOKED_AT = 500
+_HEAD_BYTES = 16_384
+_LONGEST_NAME = 64
+_LONGEST_DESCRIPTION = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    name: str
+    description: str
+    file: Path
+
+
+def skills(occasion: Occasion) -> PromptPart | None:
+    """Of two with one name the nearer one: the workspace's, then those above it, then the person's own."""
+    found: dict[str, Skill] = {}
+    remarks: list[str] = []
+    for folder, within in _folders(occasion):
+        for file in _files(folder):
+            skill = _read(file, within)
+            if skill is None:
+                remarks.append(
+                    f"{file} is left out: a skill begins with a front matter that has a name and a description."
+                )
+            elif len(found) < _MOST:
+                found.setdefault(skill.name, skill)
+    if not found and not remarks:
+        return None
+    lines = "\n".join(f"- {skill.name}: {skill.description} (`{skill.file}`)" for skill in found.values())
+    return PromptPart(
+        name="skills",
+        text=Template(text("skills")).safe_substitute(skills=lines) if found else "",
+        sources=tuple(str(skill.file) for skill in found.values()),
+        remarks=tuple(remarks),
+    )
+
+
+def _folders(occasion: Occasion) -> Iterator[tuple[Path, Path]]:
+    """Each with the folder that nothing in it may lead out of."""
+    ground = folders(occasion.workspace, occasion.home)
+    for folder in reversed(ground):
+        yield from ((folder / place, ground[0]) for place in _PLACES)
+    yield from ((occasion.home / place, occasion.home / place) for place in OWN_SKILLS)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(one / NAME for one in islice(folder.iterdir(), _MOST_LOOKED_AT) if (one / NAME).is_file())
+    except OSError:
+        return []
+
+
+def _read(file: Path, within: Path) -> Skill | None:
+    head = (read_inside(file, within, _HEAD_BYTES) or b"").decode("utf-8", "replace").replace("\r\n", "\n")
+    if not head.startswith("---\n"):
+        return None
+    fields = _fields(head[4:].partition("\n---")[0])
+    name, description = (_line(fields.get(field)) for field in ("name", "description"))
+    if not name or not description or len(name) > _LONGEST_NAME:
+        return None
+    if len(description) > _LONGEST_DESCRIPTION:
+        description = f"{description[:_LONGEST_DESCRIPTION]}…"
+    return Skill(name, description, file)
+
+
+def _fields(matter: str) -> dict[object, object]:
+    import yaml  # 20 ms, and only skills need it
+
+    try:
+        loaded: object = yaml.safe_load(matter)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return dict(loaded) if isinstance(loaded, dict) else {}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- YAML gives anything
+
+
+def _line(value: object) -> str:
+    """A text in one line; nothing for what is none."""
+    return " ".join(value.split()) if isinstance(value, str) else ""

@@ -1,0 +1,36 @@
+"""System prompts, of tasks and of those to come."""
+
+import asyncio
+from pathlib import Path
+
+from app.engine.agent.prompt.briefing import parts_now
+from app.engine.errors import InvalidParams, NotFound
+from app.engine.server.route import Route
+from app.engine.server.services import Services
+from app.engine.server.session import Session
+from app.engine.storage.personalities import ASSISTANT
+from app.protocol.prompts import PromptGetParams, PromptGetResult
+from app.protocol.wire import PROMPT_GET
+
+
+async def get(services: Services, session: Session, params: PromptGetParams) -> PromptGetResult:
+    if params.task_id is not None:
+        if await services.database.tasks.get(params.task_id) is None:
+            raise NotFound(f"There is no task {params.task_id!r}.")
+        return PromptGetResult(parts=await services.database.prompts.of_task(params.task_id))
+    personality = await services.database.personalities.get(params.personality_id or ASSISTANT.id)
+    if personality is None:
+        raise NotFound(f"There is no personality {params.personality_id!r}.")
+    workspace = await asyncio.to_thread(_workspace, params.workspace or "")
+    mode = "chat" if params.chat else "auto"
+    return PromptGetResult(parts=await parts_now(personality.system_prompt, workspace, mode))
+
+
+def _workspace(given: str) -> Path:
+    folder = Path(given)
+    if not folder.is_absolute() or not folder.is_dir():
+        raise InvalidParams("workspace: the folder that the task would work in, as an absolute path.")
+    return folder.resolve()
+
+
+HANDLERS = (Route(PROMPT_GET, get),)
