@@ -74,6 +74,8 @@ class Remover:
         pending = await self._database.removals.pending()
         if not pending:
             return
+        self._database.journal.put(removal.scrub())
+        await self._log.flush()
         left = [file for one in pending for file in one.files]
         await self._delete_files(left)
         for one in pending:

@@ -12,7 +12,7 @@ from app.engine.errors import StorageError
 from app.engine.storage import agents, asks, commands, conversations, events, executions, grants, nodes, tasks, turns
 from app.engine.storage.apply import writes_for
 from app.engine.storage.database import Database
-from app.engine.storage.removal import Removal, begin, done
+from app.engine.storage.removal import Removal, begin, done, scrub
 from app.protocol.events import ConversationDeleted, EventRecord, GrantUpdate, TaskMessage
 from app.protocol.grants import Grant
 from tests.engine.storage.test_audit import finished, started
@@ -29,6 +29,9 @@ def grant_for(conversation_id: str) -> Grant:
 
 def gone(sequence: int, conversation_id: str = "c1") -> EventRecord:
     return EventRecord(sequence=sequence, epoch="e", event=ConversationDeleted(conversation_id=conversation_id))
+
+
+OF_NEIGHBOUR = EventRecord(sequence=3, epoch="e", event=GrantUpdate(grant=grant_for("c_")))
 
 
 async def fill(database: Database) -> None:
@@ -52,6 +55,7 @@ async def fill(database: Database) -> None:
     for record in (
         EventRecord(sequence=1, epoch="e", event=TaskMessage(node=node("n1", text=_SECRET))),
         EventRecord(sequence=2, epoch="e", event=GrantUpdate(grant=grant_for("c1"))),
+        OF_NEIGHBOUR,
     ):
         database.journal.put(*writes_for(record))
     await database.journal.flush()
@@ -59,12 +63,13 @@ async def fill(database: Database) -> None:
 
 async def test_a_removed_conversation_leaves_no_row_and_no_text(database: Database, tmp_path: Path) -> None:
     await fill(database)
-    database.journal.put(begin(Removal("c1", ("/home/p.png",))), *writes_for(gone(3)))
+    database.journal.put(begin(Removal("c1", ("/home/p.png",))), *writes_for(gone(4)))
+    database.journal.put(scrub())
     await database.journal.flush()
     assert await database.removals.pending() == (Removal("c1", ("/home/p.png",)),)
     assert await database.search.find("secret") == ()
     assert await database.titles.find("title") == (conversation("c_"),)
-    assert await database.events.after(0) == (gone(3),)
+    assert await database.events.after(0) == (OF_NEIGHBOUR, gone(4))
     assert await database.commands.answered("client", "1") is None
     assert await database.commands.answered("client", "2") is not None
     assert await database.grants.valid() == (grant_for("c_"),)
@@ -96,7 +101,7 @@ async def test_removing_one_conversation_opens_the_audit_of_no_other(database: D
 
 async def test_a_removal_that_fails_takes_nothing(database: Database) -> None:
     await fill(database)
-    database.journal.put(*writes_for(gone(3)), events.save(gone(3)))  # one number twice: the group fails at its end
+    database.journal.put(*writes_for(gone(4)), events.save(gone(4)))  # one number twice: the group fails at its end
     with pytest.raises(StorageError, match="UNIQUE"):
         await database.journal.flush()
     assert await database.nodes.path("n2") == (node("n1", text=_SECRET), node("n2", "n1", text=_SECRET))
