@@ -1,6 +1,6 @@
 """What an engine tells, in the events of a simpler agent interface: agents, heads, and chats with their pieces of text.
 
-An `AgentView` only keeps what it was told; it asks nobody and writes nowhere.
+An `AgentView` only keeps what it was told; it asks nobody and writes nowhere. Agents are as our protocol has them.
 """
 
 from collections.abc import Iterable
@@ -11,9 +11,21 @@ import msgspec
 from app.protocol import events as told
 from app.protocol.agents import Agent
 from app.protocol.blocks import TextBlock
-from app.protocol.conversations import Node, Position
+from app.protocol.conversations import Node
 from app.protocol.tasks import Task
-from app.protocol.usage import Usage
+
+
+class Position(msgspec.Struct, frozen=True):
+    """A node of a tree, which is a conversation of ours; null is the place before the first message."""
+
+    tree_id: str
+    node_id: str | None
+
+
+class ChatUsage(msgspec.Struct, frozen=True):
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
 
 
 class AgentCreated(msgspec.Struct, frozen=True, tag_field="event", tag=True):
@@ -52,7 +64,7 @@ class ChatComplete(msgspec.Struct, frozen=True, tag_field="event", tag=True):
 
     agent_id: str
     new_head: Position
-    usage: Usage
+    usage: ChatUsage
 
 
 class HeadUpdated(msgspec.Struct, frozen=True, tag_field="event", tag=True):
@@ -129,7 +141,7 @@ class AgentView:
         if node.status == "streaming" or node.task_id is None or node.id in self._known:
             return ()
         self._known.add(node.id)
-        position = Position(conversation_id=node.conversation_id, node_id=node.id)
+        position = Position(tree_id=node.conversation_id, node_id=node.id)
         self._ends[node.task_id] = position
         agent_id = self._agents.get(node.task_id, node.author)
         if node.role == "user":
@@ -153,10 +165,12 @@ class AgentView:
         self._known.add(task.id)
         if task.stop_reason != "completed":
             return (Error(message=task.error or f"The chat ended before its time: {task.stop_reason}."),)
-        nowhere = Position(conversation_id=task.conversation_id, node_id=None)
+        nowhere = Position(tree_id=task.conversation_id, node_id=None)
         head = self._ends.pop(task.id, nowhere)
-        return (ChatComplete(agent_id=task.agent_id, new_head=head, usage=task.usage),)
+        used = task.usage
+        usage = ChatUsage(used.input_tokens, used.output_tokens, used.cost_usd)
+        return (ChatComplete(agent_id=task.agent_id, new_head=head, usage=usage),)
 
 
 def _head(agent: Agent) -> Position:
-    return Position(conversation_id=agent.conversation_id, node_id=agent.head_id)
+    return Position(tree_id=agent.conversation_id, node_id=agent.head_id)

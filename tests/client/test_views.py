@@ -1,0 +1,137 @@
+"""What the engine tells, in the events of two other interfaces: on a real engine, from its records and deltas."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.client import agent_view, thought_view
+from app.client.agent_view import AgentView, ChatComplete, ChatContent, ChatStart, ChatUsage, HeadUpdated, Position
+from app.client.thought_view import FinalResponse, Thought, ThoughtView, ToolCall, ToolOutput
+from app.protocol.agents import AgentCreateParams, AgentSetHeadParams
+from app.protocol.chats import AgentChatParams
+from app.protocol.events import TaskMessage, TaskUpdate, TextDelta
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.task_replies import DONE, shell
+
+
+async def chat(engine: EngineParts, agent_id: str, prompt: str, version: int | None = None) -> None:
+    params = AgentChatParams(
+        agent_id=agent_id,
+        prompt=prompt,
+        version=version,
+        model="openai_compatible/test-model",
+        api_base=engine.model.url,
+        approve="all",
+    )
+    await engine.watcher.end((await engine.services.chats.chat(params, "the test")).task.id)
+
+
+async def test_agents_heads_and_chats_as_they_come(tmp_path: Path) -> None:
+    replies = [Reply(text="Hello, person."), Reply(status=401, error="no key")]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        agent = await engine.services.roster.create(AgentCreateParams())
+        await chat(engine, agent.id, "hi")
+        spoken = await engine.services.roster.get(agent.id)
+        message, reply = engine.watcher.nodes()
+        await engine.services.roster.set_head(
+            AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=spoken.version)
+        )
+        await chat(engine, agent.id, "again")
+        await engine.services.roster.delete(agent.id)
+        view = AgentView()
+        seen = [event for told in engine.watcher.events for event in view.record(told)]
+
+        def at(node_id: str | None) -> Position:
+            return Position(tree_id=agent.conversation_id, node_id=node_id)
+
+        usage = ChatUsage(100, 20, None)
+        assert seen[:4] == [
+            agent_view.AgentCreated(agent_id=agent.id, head=at(None)),
+            ChatStart(agent_id=agent.id, user_position=at(message.id)),
+            HeadUpdated(agent_id=agent.id, old_head=at(None), new_head=at(message.id)),
+            ChatContent(agent_id=agent.id, content="Hello, person."),
+        ]
+        assert ChatComplete(agent_id=agent.id, new_head=at(reply.id), usage=usage) in seen
+        assert HeadUpdated(agent_id=agent.id, old_head=at(reply.id), new_head=at(message.id)) in seen
+        errors = [event.message for event in seen if isinstance(event, agent_view.Error)]
+        assert len(errors) == 1 and "refused the key" in errors[0]
+        assert seen[-1] == agent_view.AgentDeleted(agent_id=agent.id)
+
+
+async def test_pieces_of_text_are_said_once_and_what_was_missed_comes_with_the_reply(tmp_path: Path) -> None:
+    text = "A longer reply that comes in pieces. " * 20
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text=text, piece_delay_s=0.001)])) as engine:
+        agent = await engine.services.roster.create(AgentCreateParams())
+        await chat(engine, agent.id, "hi")
+        deltas = [delta for delta in engine.watcher.deltas if isinstance(delta, TextDelta)]
+        assert len(deltas) > 2
+        for seen in (deltas, deltas[:1] + deltas[2:], deltas[1:], []):
+            view = AgentView()
+            every = [one for told in engine.watcher.events[:3] for one in view.record(told)]
+            every += [one for delta in seen for one in view.delta(delta)]
+            every += [one for told in engine.watcher.events for one in view.record(told)]
+            assert "".join(one.content for one in every if isinstance(one, ChatContent)) == text
+            late = [one for delta in deltas for one in view.delta(delta)]
+            assert late == []
+
+
+async def test_a_reply_that_begins_again_says_so(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Whole.")])) as engine:
+        task = await engine.watcher.end((await engine.start(mode="chat")).id)
+        view = AgentView()
+        view.record(TaskUpdate(task=engine.watcher.tasks(task.id)[0]))
+        reply = engine.watcher.nodes()[1]
+        half = TextDelta(
+            conversation_id=task.conversation_id,
+            task_id=task.id,
+            node_id=reply.id,
+            block=0,
+            kind="text",
+            offset=0,
+            text="Half",
+        )
+        assert view.delta(half) == (ChatContent(agent_id=task.agent_id, content="Half"),)
+        again, _ = view.delta(msgspec.structs.replace(half, text="Wh"))
+        assert again == agent_view.Error(message="The reply begins again.")
+        assert view.record(TaskMessage(node=reply)) == (ChatContent(agent_id=task.agent_id, content="ole."),)
+        listed = view.listed(await engine.services.database.agents.list(task.conversation_id))
+        assert [agent.id for agent in listed.agents] == [task.agent_id]
+
+
+async def test_a_task_in_thoughts_calls_and_its_response(tmp_path: Path) -> None:
+    broken = Reply(calls=(Call("shell", "{not json"),))
+    replies = [Reply(text="Let me see.", thinking="hm", calls=shell("echo hi").calls), broken, DONE]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        view = ThoughtView(task.id)
+        seen = [event for told in engine.watcher.events for event in view.record(told)]
+        assert seen[:3] == [
+            Thought(text="hm"),
+            Thought(text="Let me see."),
+            ToolCall(name="shell", args='{"command":"echo hi"}'),
+        ]
+        output, call, refused = seen[3:6]
+        assert isinstance(output, ToolOutput) and "hi" in output.text
+        assert call == ToolCall(name="shell", args="{not json")
+        assert isinstance(refused, ToolOutput)
+        assert seen[6:] == [FinalResponse(text="all done")]
+        other = ThoughtView("another")
+        assert [event for told in engine.watcher.events for event in other.record(told)] == []
+
+
+@pytest.mark.parametrize(
+    ("replies", "turns", "last"),
+    [
+        ([Reply(status=401, error="no key")], None, "Error"),
+        ([Reply(text="It is four.")], None, "FinalResponse"),
+    ],
+)
+async def test_how_a_task_ends(tmp_path: Path, replies: list[Reply], turns: int | None, last: str) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        task = await engine.watcher.end((await engine.start(mode="chat", max_turns=turns)).id)
+        view = ThoughtView(task.id)
+        seen = [event for told in engine.watcher.events for event in view.record(told)]
+        assert type(seen[-1]).__name__ == last
+        assert isinstance(seen[-1], thought_view.Error | FinalResponse) and seen[-1].text
