@@ -18,6 +18,7 @@ from app.engine.models.litellm_thread import LibraryFailure, LibraryThread
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.refusals import refusal
 from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
+from app.engine.models.temperature import temperature_of
 from app.engine.models.watch import Aborted, Stalled, Watch
 from app.protocol.json import JsonObject, JsonValue
 
@@ -93,7 +94,7 @@ class LiteLLM:
             "tools": tool_definitions(request.tools) or None,
             "api_key": key,
             "api_base": self._endpoint.base_url or None,
-            "temperature": options.temperature,
+            "temperature": temperature_of(request),
             "max_tokens": options.max_tokens,
             "reasoning_effort": _effort(request),
         }
@@ -108,6 +109,9 @@ class LiteLLM:
                 return Failure(str(error), "key not readable", may_pass=False)
             case Stalled():
                 return stalled(provider.title, error.limit_s)
+            case LibraryFailure(kind="MidStreamFallbackError") if "overloaded" in error.text.lower():
+                text = f"{provider.title} was overloaded in the middle of the reply. What came is kept; try again."
+                return Failure(text, "overloaded", may_pass=True)
             case LibraryFailure(kind="MidStreamFallbackError"):
                 return cut(provider.title)
             case LibraryFailure(kind="Timeout"):

@@ -124,6 +124,7 @@ async def _import() -> None:
 
 async def _complete(arguments: JsonObject, put: Callable[[bytes], None]) -> None:
     library = _library()
+    _check_tools(library, arguments)
     stream = await library.acompletion(
         **arguments, stream=True, stream_options={"include_usage": True}, max_retries=0, timeout=_READ_LIMIT_S
     )
@@ -132,6 +133,20 @@ async def _complete(arguments: JsonObject, put: Callable[[bytes], None]) -> None
             put(chunk.model_dump_json(exclude_none=True).encode())
     finally:
         await stream.aclose()  # leaving the loop alone would not close the socket
+
+
+class _ToolsNotTaken(Exception):
+    status_code = 400
+
+
+def _check_tools(library: Any, arguments: JsonObject) -> None:
+    """Where the library knows that a model takes no tools it would leave them out without a word."""
+    if "tools" not in arguments:
+        return
+    provider, _, name = str(arguments["model"]).partition("/")
+    taken = cast("list[str] | None", library.get_supported_openai_params(model=name, custom_llm_provider=provider))
+    if taken is not None and "tools" not in taken:
+        raise _ToolsNotTaken(f"{name} does not support tools")
 
 
 async def _close_library() -> None:

@@ -73,7 +73,8 @@ async def test_events_come_in_order_and_their_deltas_add_up(open_way: OpenWay, t
 async def test_two_calls_arrive_as_two_under_their_ids(native_way: OpenWay, tmp_path: Path) -> None:
     async with native_way([TWO_CALLS], tmp_path) as way:
         events = await collect(way.model, request_for(way.model_id))
-    assert isinstance(last := events[-1], ReplyEnd)
+    last = events[-1]
+    assert isinstance(last, ReplyEnd)
     assert last.message.content == (
         Text("Both."),
         ToolCall("call_0", "shell", {"command": "pytest -q"}),

@@ -6,16 +6,22 @@ import pytest
 
 from app.engine.errors import ConfigurationError
 from app.engine.messages import AssistantMessage, Text, ToolCall, ToolResultMessage
-from app.engine.models.base import ChatModel, ModelRequest, Remark, ReplyStart, ToolDefinition
-from app.engine.models.catalog import find
+from app.engine.models.base import ChatModel, ModelRequest, Remark, ReplyEnd, ReplyStart, ToolDefinition
+from app.engine.models.catalog import Provider, find
+from app.engine.models.endpoint import Endpoint
+from app.engine.models.litellm import LiteLLM
+from app.engine.models.litellm_thread import LibraryThread
 from app.engine.models.react.model import ReAct
 from app.engine.models.refusals import refusal
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
 from app.engine.secrets import KeyStore
-from tests.engine.models.ways import react
+from tests.engine.models.ways import react, stored_key
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.replies import SHELL, collect, final, request_for
+
+# The library's own use of pydantic, not ours.
+pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
 LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command": "ls"}\n</parameters>\n</tool_code>'
 DONE = ToolDefinition("task_complete", "End the task.", {"type": "object", "required": ["summary"]})
@@ -116,10 +122,21 @@ async def test_a_model_that_refuses_tools_is_asked_in_text_and_that_is_said_once
         second = await collect(models.open(NAME, server.url, "own-key"), request_for(NAME))
         await models.close()
     assert [type(event) for event in first[:2]] == [Remark, ReplyStart]
-    assert isinstance(remark := first[0], Remark)
+    remark = first[0]
+    assert isinstance(remark, Remark)
     assert remark.text.startswith("openai_compatible/plain does not call tools by itself.")
     assert [isinstance(event, Remark) for event in second].count(True) == 0
     assert ["tools" in request.body for request in server.requests] == [True, False, False]
+
+
+async def test_where_the_library_would_leave_tools_out_they_count_as_refused() -> None:
+    row = Provider("perplexity", "Perplexity", "litellm", ("TEST_KEY",), price_prefix="perplexity")
+    thread = LibraryThread()
+    model = LiteLLM(Endpoint(row, "http://127.0.0.1:9", stored_key), thread, retry=RetryPolicy(attempts=1))
+    last = (await collect(model, request_for("perplexity/sonar")))[-1]
+    await thread.close()
+    assert isinstance(last, ReplyEnd)
+    assert last.lacks_tools
 
 
 async def test_what_is_refused_without_tools_is_a_failure(tmp_path: Path) -> None:

@@ -1,0 +1,196 @@
+"""The formats of providers as they are documented: each stream, whole and in pieces, gives the same whole message."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from app.engine.messages import AssistantContent, AssistantMessage, StopReason, Text, Thinking, ToolCall, Usage
+from app.engine.models.assembly import Assembly
+from app.engine.models.base import ChatModel, ModelEvent, ReplyEnd
+from app.engine.models.catalog import find
+from app.engine.models.chunks import ChunkReader
+from app.engine.models.connections import Connections
+from app.engine.models.endpoint import Endpoint
+from app.engine.models.litellm import LiteLLM
+from app.engine.models.litellm_thread import LibraryThread
+from app.engine.models.openai_compatible import OpenAICompatible
+from app.engine.models.sse import EventStream
+from tests.engine.models.ways import ONCE, stored_key
+from tests.support.replies import final, request_for
+from tests.support.stream_player import StreamPlayer
+
+pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
+
+FOLDER = Path(__file__).parent / "streams"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A file and what it says. A cost is added where the stream tells it or, through the library, names the model."""
+
+    name: str
+    model: str
+    content: tuple[AssistantContent, ...]
+    usage: Usage
+    stop_reason: StopReason = "tool_use"
+
+    @property
+    def message(self) -> AssistantMessage:
+        return AssistantMessage(self.content, self.stop_reason, None, self.model, self.usage)
+
+    @property
+    def body(self) -> bytes:
+        return (FOLDER / f"{self.name}.sse").read_bytes()
+
+
+FAST = (
+    Stream(
+        "openai_parallel_tools",
+        "openai/any",
+        (
+            Text("Ich prüfe beide – Städte 🌤️."),
+            ToolCall("call_DdmO9pD3xa9XTPNJ32zg2hcA", "get_weather", {"city": "Zürich"}),
+            ToolCall("call_ABo5JUvbFx0iuwHdsCdXMZQ1", "get_weather", {"city": "Oslo", "days": 3}),
+        ),
+        Usage(82, 41, cache_read_tokens=64),
+    ),
+    Stream("openai_refusal", "openai/any", (Text("I'm sorry, but I can't help with that."),), Usage(40, 11), "stop"),
+    Stream("openai_length", "openai/any", (Text("One, two, thr"),), Usage(9, 5), "length"),
+    Stream(
+        "deepseek_reasoning",
+        "deepseek/any",
+        (Thinking("9.11 has two decimals; 9.8 = 9.80."), Text("9.8 is greater.")),
+        Usage(18, 30, cache_read_tokens=12),
+        "stop",
+    ),
+    Stream(
+        "openrouter_reasoning_tools",
+        "openrouter/anthropic/any",
+        (
+            Thinking("The user wants a listing."),
+            Text("I list the files."),
+            ToolCall("toolu_01A09q90qw90lq917835lq9", "shell", {"command": "ls -la"}),
+        ),
+        Usage(410, 52, cache_read_tokens=300, cost_usd=0.00201),
+    ),
+    Stream(
+        "ollama_index_zero",
+        "ollama/any",
+        (
+            Thinking("Two cities, two calls."),
+            ToolCall("call_8qkg4k1f", "get_weather", {"city": "Toronto"}),
+            ToolCall("call_x2v0h9ne", "get_weather", {"city": "Paris"}),
+        ),
+        Usage(166, 54),
+    ),
+    Stream(
+        "llama_cpp_tools",
+        "llama_cpp/any",
+        (
+            Thinking("Look first."),
+            Text("I look."),
+            ToolCall("tC1kx0wWJ3mBvq7Zr2Yt5uQ8sE4nLd6f", "shell", {"command": "find . -name '*.py'"}),
+        ),
+        Usage(211, 37),
+    ),
+    Stream(
+        "mistral_thinking_parts",
+        "mistral/any",
+        (Thinking("Adding two and two."), Text("Four.")),
+        Usage(12, 18),
+        "stop",
+    ),
+)
+LIBRARY = (
+    Stream(
+        "anthropic_thinking_tools",
+        "anthropic/any",
+        (
+            Thinking("The weather tool needs a city.", "EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pkiMOYds"),
+            Text("Okay, let's check São Paulo and Oslo:"),
+            ToolCall("toolu_01T1x1fJ34qAmk2tNTrN7Up6", "get_weather", {"city": "São Paulo"}),
+            ToolCall("toolu_01BQ9LwY2mDz5kd2qvNcT8Xe", "get_weather", {"city": "Oslo"}),
+        ),
+        Usage(472, 89, cache_read_tokens=400, cost_usd=0.001671),
+    ),
+    Stream(
+        "gemini_thought_tools",
+        "gemini/any",
+        (
+            Thinking("**Checking**\n\nA city is given."),
+            Text("Ich schaue nach: Zürich."),
+            ToolCall("made up", "get_weather", {"city": "Zürich"}),
+            ToolCall("made up", "get_weather", {"city": "Oslo"}),
+        ),
+        Usage(58, 45, cache_read_tokens=40),
+    ),
+)
+
+
+@asynccontextmanager
+async def way_to(model_id: str, url: str) -> AsyncGenerator[ChatModel]:
+    row = find(model_id.partition("/")[0])
+    assert row is not None
+    if row.kind == "litellm":
+        thread = LibraryThread()
+        yield LiteLLM(Endpoint(row, url, stored_key), thread, retry=ONCE)
+        await thread.close()
+    else:
+        connections = Connections()
+        yield OpenAICompatible(Endpoint(row, url, stored_key), connections, retry=ONCE)
+        await connections.close()
+
+
+async def played(name: str, model_id: str, piece: int) -> AssistantMessage:
+    body = (FOLDER / f"{name}.sse").read_bytes()
+    async with StreamPlayer(body, piece) as player, way_to(model_id, player.url) as model:
+        return await final(model, request_for(model_id))
+
+
+def without_made_up_ids(message: AssistantMessage) -> AssistantMessage:
+    """Gemini's calls have no ids: those that stand in their place differ each time."""
+    ids = {call.id for call in message.tool_calls}
+    assert len(ids) == len(message.tool_calls)
+    blocks = (replace(block, id="made up") if isinstance(block, ToolCall) else block for block in message.content)
+    return replace(message, content=tuple(blocks))
+
+
+@pytest.mark.parametrize("piece", [0, 1, 7], ids=["whole", "by the byte", "by seven"])
+@pytest.mark.parametrize("stream", [*FAST, *LIBRARY], ids=lambda stream: stream.name)
+async def test_a_documented_stream_is_read_whole(stream: Stream, piece: int) -> None:
+    message = await played(stream.name, stream.model, piece)
+    assert (without_made_up_ids(message) if stream.name.startswith("gemini") else message) == stream.message
+
+
+@pytest.mark.parametrize("stream", FAST, ids=lambda stream: stream.name)
+def test_a_stream_cut_in_two_at_any_byte_gives_the_same(stream: Stream) -> None:
+    body = stream.body
+    for cut in range(len(body)):
+        assembly = Assembly(stream.model)
+        reader, events = ChunkReader(assembly, "Test"), EventStream()
+        for data in (*events.feed(body[:cut]), *events.feed(body[cut:]), *events.finish()):
+            if data != b"[DONE]":
+                reader.read(data)
+        assert last_of(reader.end()) == stream.message
+
+
+async def test_an_error_in_the_middle_of_a_stream_keeps_what_came() -> None:
+    message = await played("anthropic_overloaded", "anthropic/any", 0)
+    assert (message.text, message.stop_reason) == ("Hello", "error")
+    assert "verloaded" in (message.error or "")
+
+
+def test_every_file_is_played_and_named_in_the_readme() -> None:
+    files = {file.stem for file in FOLDER.glob("*.sse")}
+    assert files == {stream.name for stream in (*FAST, *LIBRARY)} | {"anthropic_overloaded"}
+    readme = (FOLDER / "README.md").read_text("utf-8")
+    assert [name for name in files if f"`{name}`" not in readme] == []
+
+
+def last_of(events: list[ModelEvent]) -> AssistantMessage:
+    last = events[-1]
+    assert isinstance(last, ReplyEnd)
+    return last.message
