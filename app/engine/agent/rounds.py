@@ -20,6 +20,8 @@ from app.protocol.tasks import Task, TaskStartParams
 
 _logger = logging.getLogger(__name__)
 
+_PIECE = 200
+
 _LIMIT = "The agents spoke {count} times in a row, which is the limit. Write something and they go on."
 _FAILED = "The round ends here: {speaker} failed, and {next} has not spoken. Name {next} with @ to go on."
 _NOT_STARTED = "The round ends here: {next} could not begin. {why}"
@@ -59,9 +61,9 @@ class Rounds:
         speaker = await self._database.agents.get(task.agent_id)
         if speaker is None or speaker.head_id is None or speaker.beside is not None:
             return None
-        if len(await self._database.agents.list(task.conversation_id)) == 1:
+        if not await self._has_company(speaker):
             return None
-        path = await self._database.nodes.path(speaker.head_id)
+        path = await self._since_person(speaker.head_id, task)
         together = await self._take_along(speaker, _walked(path, task))
         conversation = await self._database.conversations.get(task.conversation_id)
         if conversation is None or task.status not in ("completed", "error"):
@@ -74,6 +76,18 @@ class Rounds:
         if remark:
             await self._remark(task, remark)
         return None if remark else agent
+
+    async def _has_company(self, agent: Agent) -> bool:
+        every = await self._database.agents.list(agent.conversation_id)
+        return any(other.id != agent.id and other.beside is None for other in every)
+
+    async def _since_person(self, leaf_id: str, task: Task) -> tuple[Node, ...]:
+        """The end of a branch, with the last message that a person began a task with and all of `task`."""
+        path, more = await self._database.nodes.branch(leaf_id, _PIECE)
+        while more and (_last_prompt(path) < 1 or path[0].task_id == task.id):
+            older, more = await self._database.nodes.branch(leaf_id, _PIECE, path[0].id)
+            path = (*older, *path)
+        return path
 
     async def _take_along(self, agent: Agent, stood: Collection[str | None]) -> tuple[Agent, ...]:
         """All that stand with an agent, in the order in which they joined, once those on `stood` have followed it."""
@@ -150,13 +164,21 @@ def _walked(path: Sequence[Node], task: Task) -> set[str | None]:
 
 
 def _round(path: Sequence[Node], task: Task) -> Round:
-    """What was said since the last message of a person; the task has spoken last, whatever it left."""
-    start = max((index for index, node in enumerate(path) if node.role == "user"), default=-1)
-    replies = [node for node in path[start + 1 :] if node.role == "assistant"]
+    """What was said since a person began a task with a message; `task` has spoken last, whatever it left."""
+    nodes = path[max(_last_prompt(path), 0) :]
+    replies = [node for node in nodes if node.role == "assistant"]
     by_task = {node.task_id: node.author for node in replies if node.task_id != task.id}
-    message = _text(path[start]) if start >= 0 else ""
+    message = "\n".join(_text(node) for node in nodes if node.role == "user")
     reply = _text(replies[-1]) if replies else ""
     return Round(message, (*by_task.values(), task.agent_id), f"{reply}\n{task.summary}")
+
+
+def _last_prompt(path: Sequence[Node]) -> int:
+    """Where the last message stands that a task began with, -1 for nowhere. Words within a task go on with it."""
+    for index in range(len(path) - 1, -1, -1):
+        if path[index].role == "user" and (index == 0 or path[index - 1].task_id != path[index].task_id):
+            return index
+    return -1
 
 
 def _text(node: Node) -> str:

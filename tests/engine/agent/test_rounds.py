@@ -11,7 +11,7 @@ from app.protocol.blocks import NoticeBlock
 from app.protocol.conversations import Conversation, TurnTaking
 from app.protocol.events import ConversationUpdate
 from tests.support.engine_parts import EngineParts, engine_parts
-from tests.support.model_server import ModelServer, ReceivedRequest, Reply
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 Speech = Callable[[str, ReceivedRequest], Reply]
 
@@ -204,3 +204,40 @@ async def test_an_engine_that_ends_does_not_begin_the_next_turn(tmp_path: Path) 
         (notice,) = nodes[-1].blocks
         assert isinstance(notice, NoticeBlock)
         assert notice.text.startswith("The round ends here: Coder could not begin. The engine is ending.")
+
+
+async def test_what_the_engine_says_within_a_task_begins_no_new_round(tmp_path: Path) -> None:
+    """In the mode `task` a reply that completes nothing is followed by a word of the engine."""
+    done = Reply(calls=(Call("task_complete", {"summary": "done"}),))
+
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        return done if "task_complete" in str(request.messages[-1]["content"]) else Reply(text=f"{name} thinks.")
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
+        started = await engine.start("go", conversation_id=anna.conversation_id, mode="task")
+        await engine.watcher.end(started.id)
+        await quiet(engine)
+        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        assert [task.status for task in tasks] == ["completed"] * 3
+        assert len([node for node in engine.watcher.nodes() if node.role == "user"]) == 4
+
+
+async def test_a_long_task_is_followed_to_its_end(tmp_path: Path) -> None:
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        calls = (Call("send_update", {"message": f"{request.turn}"}),)
+        return Reply(text=f"{name} at last.") if request.turn >= 120 or name != "Anna" else Reply(calls=calls)
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking())
+        await engine.services.roster.delete(anna.id)
+        bert = await engine.services.roster.create(AgentCreateParams(conversation_id=anna.conversation_id, name="Anna"))
+        started = await engine.start("@Anna, then @Coder", conversation_id=anna.conversation_id, max_turns=200)
+        assert started.agent_id == bert.id
+        await engine.watcher.end(started.id)
+        await quiet(engine)
+        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        names = {one.id: one.name for one in await engine.services.database.agents.list(anna.conversation_id)}
+        assert [names[task.agent_id] for task in reversed(tasks)] == ["Anna", "Coder"]
+        heads = {one.head_id for one in await engine.services.database.agents.list(anna.conversation_id)}
+        assert heads == {engine.watcher.nodes()[-1].id}
