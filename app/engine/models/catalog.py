@@ -6,12 +6,15 @@ from typing import Literal
 Kind = Literal["openai_compatible", "litellm", "proxy", "scripted"]
 
 
+CallIdForm = Literal["plain", "nine", "gemini"]
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """One row. Empty `base_url` where the library knows it, or the user gives it.
 
     `price_prefix` is how litellm's price file calls the provider. `reasoning_field` is set where a model wants its own
-    reasoning back with its tool calls; `cache_field` takes the session id.
+    reasoning back with its tool calls; `cache_field` takes the session id; `call_ids` is the form of ids it takes.
     """
 
     name: str
@@ -28,7 +31,7 @@ class Provider:
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     reasoning_field: str = ""
     cache_field: str = ""
-    short_call_ids: bool = False
+    call_ids: CallIdForm = "plain"
     key_optional: bool = False
 
     @property
@@ -70,6 +73,7 @@ PROVIDERS = (
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         default_model="gemini-3.8-flash",
         price_prefix="gemini",
+        call_ids="gemini",
     ),
     Provider(
         "openrouter",
@@ -89,7 +93,7 @@ PROVIDERS = (
         default_model="mistral-medium-latest",
         price_prefix="mistral",
         asks_usage=False,
-        short_call_ids=True,
+        call_ids="nine",
     ),
     Provider(
         "deepseek",
@@ -181,7 +185,19 @@ PROVIDERS = (
 
 # Before an id: `react/PROVIDER/MODEL` is that model without its own tool calls, called through XML in its text.
 REACT = "react/"
+# And one that a model of another machine has.
+SHARED = "proxy/"
 
 
 def find(name: str) -> Provider | None:
     return next((row for row in PROVIDERS if row.name == name), None)
+
+
+def provider_name(model_id: str) -> str:
+    """The provider of an id, however the model is reached: of `proxy/anthropic/x` it is anthropic."""
+    return bare_id(model_id).partition("/")[0]
+
+
+def bare_id(model_id: str) -> str:
+    """The id without the way on which the model is reached."""
+    return model_id.removeprefix(REACT).removeprefix(SHARED)

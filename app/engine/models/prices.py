@@ -12,7 +12,6 @@ from app.engine.models import catalog
 
 _FILE = "model_prices_and_context_window_backup.json"
 _LARGE_PROMPT = 200_000
-_SHARED = "proxy/"  # another machine's model is the same model
 
 
 class _Row(msgspec.Struct):
@@ -71,7 +70,7 @@ class ModelFacts:
 
 def facts(model_id: str) -> ModelFacts | None:
     """What is known of `provider/model`. The first call reads the file (about 15 ms)."""
-    provider, _, name = model_id.removeprefix(catalog.REACT).removeprefix(_SHARED).partition("/")
+    provider, _, name = catalog.bare_id(model_id).partition("/")
     row = catalog.find(provider)
     prefix = row.price_prefix if row else provider
     if not prefix:

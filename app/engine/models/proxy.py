@@ -11,12 +11,13 @@ import msgspec
 from app.engine.cancel import CancelSignal
 from app.engine.errors import ConfigurationError
 from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd
+from app.engine.models.catalog import SHARED
 from app.engine.models.connections import Connections, proxy_for
 from app.engine.models.convert import encode
 from app.engine.models.endpoint import Endpoint, Timeouts
 from app.engine.models.failure import ABORTED, Failed, Failure, Refused, cut
 from app.engine.models.open_streams import OpenStreams
-from app.engine.models.proxy_wire import PREFIX, SharedEvent, request_to_wire
+from app.engine.models.proxy_wire import SharedEvent, request_to_wire
 from app.engine.models.rebuilt import BadOrder, Rebuilt
 from app.engine.models.refusals import refusal
 from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
@@ -125,7 +126,7 @@ class Proxy:
 
 def _named(event: ReplyEnd) -> ReplyEnd:
     """The model that answered, by its id here."""
-    return replace(event, message=replace(event.message, model=PREFIX + event.message.model))
+    return replace(event, message=replace(event.message, model=SHARED + event.message.model))
 
 
 def _aborted(reply: Rebuilt) -> ReplyEnd:

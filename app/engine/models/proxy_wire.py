@@ -22,11 +22,10 @@ from app.engine.messages import (
     UserMessage,
 )
 from app.engine.models.base import ModelOptions, ModelRequest, ToolDefinition
+from app.engine.models.catalog import SHARED
 from app.protocol.json import JsonObject
 from app.protocol.models import Model
 from app.protocol.struct import Wire
-
-PREFIX = "proxy/"
 
 BlockKind = Literal["text", "thinking", "tool_call"]
 
@@ -191,7 +190,7 @@ def request_to_wire(request: ModelRequest) -> StreamRequest:
     """A request as it is sent: the ids without `proxy/`, nothing of a key."""
     options = request.options
     return StreamRequest(
-        model=request.model.removeprefix(PREFIX),
+        model=request.model.removeprefix(SHARED),
         context=SentContext(
             system_prompt=request.system_prompt,
             messages=tuple(_message_to_wire(message) for message in request.messages),
@@ -235,7 +234,7 @@ def _message_to_wire(message: ModelMessage) -> SentMessage:
         case AssistantMessage():
             return SentAssistant(
                 content=content_to_wire(message.content),
-                model=message.model.removeprefix(PREFIX),
+                model=message.model.removeprefix(SHARED),
                 stop_reason=message.stop_reason,
                 error=message.error,
             )

@@ -210,7 +210,8 @@ def _provider_of(model_id: str) -> Provider:
         return provider
     if prices.is_known_provider(name):
         # Some take no key but an account of the machine's; the library looks for that itself.
-        return Provider(name, name, "litellm", (f"{name.upper()}_API_KEY",), price_prefix=name, key_optional=True)
+        keys, ids = (f"{name.upper()}_API_KEY",), "gemini" if name.startswith("vertex") else "plain"
+        return Provider(name, name, "litellm", keys, price_prefix=name, key_optional=True, call_ids=ids)
     names = [row.name for row in PROVIDERS]
     near = difflib.get_close_matches(name, names, 1)
     hint = f"Did you mean {near[0]}/{model}?" if near else f"Providers are: {', '.join(names)}."

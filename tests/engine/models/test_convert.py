@@ -120,7 +120,7 @@ def test_mistral_gets_ids_of_nine_letters_that_still_match() -> None:
 
 
 def test_models_that_want_their_reasoning_back_get_it() -> None:
-    message = AssistantMessage((Thinking("hm", "proof"), ToolCall("a", "shell", {})), "tool_use")
+    message = AssistantMessage((Thinking("hm", "proof"), ToolCall("a", "shell", {})), "tool_use", model="anthropic/x")
     result = ToolResultMessage("a", "shell", (Text("x"),))
     deepseek = converted(message, result, provider="deepseek")[0]
     anthropic = converted(message, result, provider="anthropic")[0]
