@@ -55,6 +55,14 @@ class AgentStore(QObject):
         return chosen or first_agent(self.all)
 
     @property
+    def turning(self) -> Agent | None:
+        """Who takes turns in the place of the one that is looked at: of one beside another that other one."""
+        shown = self.shown
+        if shown is None or shown.beside is None:
+            return shown
+        return self._known.get(shown.beside) or first_agent(self.all)
+
+    @property
     def chosen_id(self) -> str | None:
         """Whom a person chose; None where they left it to the conversation."""
         return self._chosen
@@ -104,10 +112,10 @@ class AgentStore(QObject):
         """It takes part no longer; what it wrote stays."""
         self._session.spawn(self._remove(agent_id), self.failed.emit)
 
-    def bring(self, agent_id: str, node_id: str) -> None:
-        """Have one go on from this node."""
-        agent = self._known[agent_id]
-        params = AgentSetHeadParams(agent_id=agent_id, node_id=node_id, version=agent.version)
+    def bring(self, agent_id: str, node_id: str, *, to_leaf: bool = False) -> None:
+        """Have one go on from this node, or from the end of the newest branch through it."""
+        version = self._known[agent_id].version
+        params = AgentSetHeadParams(agent_id=agent_id, node_id=node_id, version=version, to_leaf=to_leaf)
         self._session.spawn(self._bring(params), self.failed.emit)
 
     def take_turns(self, conversation_id: str, turns: TurnTaking) -> None:

@@ -51,6 +51,15 @@ class Branch:
     def task_ids(self) -> frozenset[str]:
         return frozenset(self._of_task)
 
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Those of the loaded nodes that are known, in the order of the branch."""
+        return tuple(self._tasks[task_id] for task_id in self._of_task if task_id in self._tasks)
+
+    def task(self, task_id: str | None) -> Task | None:
+        """One that was heard of, on this branch or not."""
+        return self._tasks.get(task_id or "")
+
     def knows_task(self, task_id: str) -> bool:
         return task_id in self._tasks
 

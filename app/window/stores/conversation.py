@@ -15,6 +15,7 @@ from app.window.stores.agents import AgentStore
 from app.window.stores.asks import AskStore
 from app.window.stores.branch import Branch
 from app.window.stores.branch_requests import BranchRequests
+from app.window.stores.context_requests import ContextRequests
 from app.window.stores.drafts import Drafts
 from app.window.stores.older import OlderPages
 from app.window.stores.pace import Pace
@@ -61,6 +62,7 @@ class ConversationStore(QObject):
         self.agents = AgentStore(session)
         self.requests = Requests(session, tasks, asks, self.agents, self._branch, conversation_id)
         self.branches = BranchRequests(session, self.agents, self.requests)
+        self.context = ContextRequests(session, self.agents, self.requests)
         self.drafts = Drafts()
         self.queue = QueueStore(session, self.requests)
         self.conversation: Conversation | None = None
@@ -121,6 +123,13 @@ class ConversationStore(QObject):
         """Have an agent go on from the end of what is shown."""
         if self._branch.ids:
             self.agents.bring(agent_id, self._branch.ids[-1])
+
+    def go_on_with(self, node_id: str) -> None:
+        """Have the conversation go on from the end of this branch, and show it, whoever wrote it."""
+        agent = self.agents.turning
+        if agent is not None:
+            self.agents.bring(agent.id, node_id, to_leaf=True)
+            self.agents.look_at(agent.id)
 
     @property
     def has_older(self) -> bool:
@@ -191,6 +200,7 @@ class ConversationStore(QObject):
         old = self.title
         self.conversation = conversation
         self.agents.put_turns(conversation.turn_taking)
+        self.context.put_conversation(conversation)
         if self.title != old:
             self.title_changed.emit()
 

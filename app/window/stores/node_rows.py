@@ -8,13 +8,14 @@ from app.protocol.blocks import (
     FileBlock,
     ImageBlock,
     NoticeBlock,
+    SummaryBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
 )
 from app.protocol.conversations import Node
-from app.window.rows import AskRow, FileRow, ImageRow, NoticeRow, Row, TextRow, ThinkingRow, ToolRow, UserRow
+from app.window.rows import AskRow, FileRow, ImageRow, NoticeRow, Row, SummaryRow, TextRow, ThinkingRow, ToolRow, UserRow
 from app.window.stores.draft import key, text_rows
 from app.window.stores.markdown import split
 
@@ -57,6 +58,8 @@ def _plain_rows(node: Node) -> list[Row]:
     for index, block in enumerate(node.blocks):
         if isinstance(block, NoticeBlock):
             rows.append(NoticeRow(key(node, index), node, block))
+        elif isinstance(block, SummaryBlock):
+            rows.append(SummaryRow(key(node, index), node, block))
         elif isinstance(block, ToolResultBlock):
             rows += _image_rows(node, block.images)
     return rows

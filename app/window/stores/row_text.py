@@ -17,6 +17,7 @@ from app.window.rows import (
     OpenEndRow,
     Row,
     SpeakerRow,
+    SummaryRow,
     TextRow,
     ThinkingRow,
     ToolRow,
@@ -37,6 +38,8 @@ def row_text(row: Row) -> str:
             return _without_marks(text)
         case ToolRow():
             return _call(row)
+        case SummaryRow(summary=summary):
+            return _without_marks(plain(summary.text))
         case NoticeRow(notice=notice):
             return plain(notice.text)
         case EndRow(task=task, remarks=remarks):

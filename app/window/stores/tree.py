@@ -8,9 +8,11 @@ from app.protocol.conversations import ConversationTreeParams, ConversationTreeR
 from app.protocol.events import AgentUpdate, Event, TaskMessage, TaskUpdate
 from app.protocol.tasks import Task
 from app.protocol.wire import CONVERSATION_TREE
+from app.window.rows import Speaker
+from app.window.stores.compared_side import Compared
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.session import Session
-from app.window.stores.tree_lines import TreeLine, lines_of, path_to
+from app.window.stores.tree_lines import TreeLine, lines_of, newest_leaf, path_to
 
 _PAUSE_MS = 200  # an agent at work changes the tree often: the lines are made anew at most this often
 _READ, _LONGEST_TEXT = 180, 120
@@ -34,7 +36,6 @@ class TreeStore(QObject):
         self._nodes: dict[str, TreeNode] = {}
         self._nearest: dict[str, str | None] = {}
         self._tasks: dict[str, Task] = {}
-        self._agent: Agent | None = None
         self._is_open = False
         self._meanwhile: list[Event] | None = None
         self._is_stale = False
@@ -47,6 +48,7 @@ class TreeStore(QObject):
         session.resync.connect(self._on_resync)
         for signal in (store.reset, store.inserted, store.removed):
             signal.connect(self._arrival.start)
+        store.agents.changed.connect(self._on_agents_changed)
 
     @property
     def has_forks(self) -> bool:
@@ -74,11 +76,37 @@ class TreeStore(QObject):
             self._wanted = node_id
         self._store.branches.switch(node_id)
 
+    def pair(self, node_id: str) -> tuple[Compared, Compared] | None:
+        """The branch in front and the newest one through this node; None where that is the same one."""
+        front, other = self._head_id, newest_leaf(node_id, self._nodes)
+        if front is None or other in path_to(front, self._nodes):
+            return None
+        return self._compared(front), self._compared(other)
+
+    def _compared(self, leaf_id: str) -> Compared:
+        """With the agent that stands there: the one that is looked at before others."""
+        shown = self._store.agents.shown
+        there = [agent for agent in self._store.agents.all if self._nearest.get(agent.head_id or "") == leaf_id]
+        agent = shown if shown in there else next(iter(there), None)
+        end = agent.head_id if agent is not None else None
+        return Compared(end or leaf_id, agent.id if agent is not None else None)
+
     @property
     def _head_id(self) -> str | None:
-        """Where the agent stands among the nodes that are shown."""
-        head_id = self._agent.head_id if self._agent is not None else None
-        return self._nearest.get(head_id) if head_id is not None else None
+        """Where the agent that is looked at stands among the nodes that are shown."""
+        agent = self._store.agents.shown
+        return self._nearest.get(agent.head_id or "") if agent is not None else None
+
+    @property
+    def _heads(self) -> dict[str, tuple[Speaker, ...]]:
+        """Who stands at which node, where there are several."""
+        heads: dict[str, tuple[Speaker, ...]] = {}
+        for agent_id, speaker in self._store.agents.speakers.items():
+            agent = self._store.agents.get(agent_id)
+            node_id = self._nearest.get(agent.head_id or "") if agent is not None else None
+            if node_id is not None:
+                heads[node_id] = (*heads.get(node_id, ()), speaker)
+        return heads
 
     def _load(self) -> None:
         if self._store.conversation_id is not None and self._meanwhile is None:
@@ -101,14 +129,13 @@ class TreeStore(QObject):
         self._nodes = {node.id: node for node in tree.nodes}
         self._tasks = {task.id: task for task in tree.tasks}
         self._nearest = {node_id: node_id for node_id in self._nodes}
-        self._agent = tree.agents[-1] if tree.agents else None
         for agent, head in zip(tree.agents, tree.heads, strict=True):
             if agent.head_id is not None:
                 self._nearest[agent.head_id] = head.node_id
 
     def _draw(self) -> None:
         self._soon.stop()
-        self.lines = lines_of(self._nodes, self._head_id, self._tasks)
+        self.lines = lines_of(self._nodes, self._head_id, self._tasks, self._heads)
         self.is_loaded = True
         self.changed.emit()
 
@@ -137,14 +164,6 @@ class TreeStore(QObject):
             self._nodes[node.id] = _in_short(node, above)
 
     def _put_agent(self, agent: Agent) -> None:
-        before = self._agent
-        if before is not None and (agent.created_at, agent.id, agent.version) < (
-            before.created_at,
-            before.id,
-            before.version,
-        ):
-            return
-        self._agent = agent
         if agent.head_id is not None and agent.head_id not in self._nearest:
             self._is_stale = True
 
@@ -157,6 +176,10 @@ class TreeStore(QObject):
             self._put(event)
         if self._is_open and isinstance(event, AgentUpdate):
             self._arrival.start()
+
+    def _on_agents_changed(self) -> None:
+        if self._is_open and self.is_loaded and not self._soon.isActive():
+            self._soon.start()
 
     def _on_resync(self) -> None:
         if self._is_open:

@@ -4,11 +4,13 @@ The replies that follow are folded into the line above them. Where the tree fork
 goes straight on; the others stand before it, one step to the right.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from app.protocol.conversations import NodeStatus, Role, TreeNode
 from app.protocol.tasks import Task
+from app.window.rows import Speaker
 
 ROOT = ""
 """What the first messages follow."""
@@ -19,9 +21,10 @@ class TreeLine:
     """`depth` counts steps to the right. `lanes` has one for each step left of it: the line that goes past, and whether
     it is of the branch in front.
 
-    `number` of `count` is the place in a fork, 0 where there is none. `turns` are the replies that are folded in,
-    `tasks` those that worked here first. `is_side` is true where it leaves the line to the left of it, `goes_on` where
-    its own line goes on below, and `goes_on_in_front` where the branch in front does.
+    `heads` are the agents that stand here, where there are several. `number` of `count` is the place in a fork, 0
+    where there is none. `turns` are the replies that are folded in, `tasks` those that worked here first. `is_side` is
+    true where it leaves the line to the left of it, `goes_on` where its own line goes on below, and `goes_on_in_front`
+    where the branch in front does.
     """
 
     node_id: str
@@ -38,6 +41,7 @@ class TreeLine:
     is_first: bool
     is_in_front: bool
     is_head: bool
+    heads: tuple[Speaker, ...]
     goes_on: bool
     goes_on_in_front: bool
 
@@ -51,9 +55,25 @@ def path_to(head_id: str | None, nodes: dict[str, TreeNode]) -> frozenset[str]:
     return frozenset(path)
 
 
-def lines_of(nodes: dict[str, TreeNode], head_id: str | None, tasks: dict[str, Task]) -> tuple[TreeLine, ...]:
-    """`nodes` in the order in which they were stored: parents before children."""
-    return _Lines(nodes, head_id, tasks).drawn()
+def newest_leaf(node_id: str, nodes: dict[str, TreeNode]) -> str:
+    """The end of the branch through a node that was written to last; `nodes` as for `lines_of`."""
+    below = {node_id}
+    newest = node_id
+    for node in nodes.values():
+        if node.parent_id in below:
+            below.add(node.id)
+            newest = node.id
+    return newest
+
+
+def lines_of(
+    nodes: dict[str, TreeNode],
+    head_id: str | None,
+    tasks: dict[str, Task],
+    heads: Mapping[str, tuple[Speaker, ...]] = MappingProxyType({}),
+) -> tuple[TreeLine, ...]:
+    """`nodes` in the order in which they were stored: parents before children. `heads` by their nodes."""
+    return _Lines(nodes, head_id, tasks, heads).drawn()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +89,15 @@ class _Start:
 
 
 class _Lines:
-    def __init__(self, nodes: dict[str, TreeNode], head_id: str | None, tasks: dict[str, Task]) -> None:
+    def __init__(
+        self,
+        nodes: dict[str, TreeNode],
+        head_id: str | None,
+        tasks: dict[str, Task],
+        heads: Mapping[str, tuple[Speaker, ...]],
+    ) -> None:
         self._nodes = nodes
+        self._heads = heads
         self._tasks = _at_work(nodes, tasks)
         self._head_id = head_id
         self._front = path_to(head_id, nodes)
@@ -130,6 +157,7 @@ class _Lines:
             is_first=is_first,
             is_in_front=node.id in self._front,
             is_head=self._head_id in segment,
+            heads=tuple(speaker for one in segment for speaker in self._heads.get(one, ())),
             goes_on=bool(below),
             goes_on_in_front=any(one.node_id in self._front for one in below),
         )

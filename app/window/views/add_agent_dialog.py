@@ -2,15 +2,14 @@
 
 from typing import get_args
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QDialog, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.protocol.agents import Color, Personality
 from app.window.stores.agents import NewAgent
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
-from app.window.widgets.person_dot import paint_person
+from app.window.views.person_icon import person_icon
 from app.window.widgets.text_label import TextLabel
 
 _COLORS: tuple[Color, ...] = get_args(Color)
@@ -56,12 +55,12 @@ class AddAgentDialog(QDialog):
 
     def _fill(self, models: tuple[str, ...]) -> None:
         for personality in self._personalities:
-            self.personality.addItem(_dot(personality.color, self._theme), personality.name, personality.id)
+            self.personality.addItem(person_icon(personality.color, self._theme), personality.name, personality.id)
         self.model.addItem("As the personality has it", "")
         for model in models:
             self.model.addItem(model, model)
         for color in _COLORS:
-            self.color.addItem(_dot(color, self._theme), color.capitalize() if color else "None", color)
+            self.color.addItem(person_icon(color, self._theme), color.capitalize() if color else "None", color)
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
@@ -105,13 +104,3 @@ class AddAgentDialog(QDialog):
     def _on_added(self) -> None:
         self.chosen.emit(self.agent)
         self.accept()
-
-
-def _dot(color: Color, theme: Theme) -> QIcon:
-    side = theme.tokens.icon_small
-    picture = QPixmap(side, side)
-    picture.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(picture)
-    paint_person(painter, QRectF(0, 0, side, side), color, theme)
-    painter.end()
-    return QIcon(picture)

@@ -1,6 +1,6 @@
 """One agent of a conversation in the row above the composer: its colour, its name, and whether it works or waits."""
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Signal
+from PySide6.QtCore import QPoint, QRectF, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QPushButton, QSizePolicy
 
@@ -42,10 +42,6 @@ class AgentChip(QPushButton):
         self.setAccessibleName(", ".join(part for part in parts if part))
         self.setToolTip(_tip(agent))
         self.updateGeometry()
-
-    def sizeHint(self) -> QSize:
-        wide = super().sizeHint()
-        return QSize(wide.width() + _DOT, wide.height())
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         self.menu_asked.emit(event.globalPos())

@@ -11,6 +11,7 @@ from app.window.models import ModelStore
 from app.window.pasted import PastedFiles
 from app.window.rows import AskRow
 from app.window.state import Place
+from app.window.stores.compared_side import Compared
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
@@ -58,6 +59,7 @@ class ConversationView(QWidget):
         self._stores = stores
         self._theme = theme
         self._models = models
+        self._clipboard = clipboard
         self._wants_ask = False
         self._wanted: Place | None = None
         self.transcript = TranscriptView(store, theme, ConversationActions(store, models, clipboard, self))
@@ -145,6 +147,14 @@ class ConversationView(QWidget):
         else:
             bar.previous()
 
+    def compare(self, left: Compared, right: Compared) -> None:
+        """Show two branches side by side."""
+        from app.window.stores.comparison import ComparisonStore
+        from app.window.views.compare_dialog import CompareDialog  # most conversations have one branch
+
+        comparison = ComparisonStore(self.store, self._stores.session, left, right)
+        CompareDialog(comparison, self._models, self._theme, self._clipboard, self).show()
+
     def _made_find_bar(self) -> "FindBar":
         from app.window.stores.find import FindStore
         from app.window.views.find_bar import FindBar  # most conversations are never searched
@@ -193,6 +203,7 @@ class ConversationView(QWidget):
     def _connect(self) -> None:
         store = self.store
         self.tree.left.connect(self.composer.setFocus)
+        self.tree.compare_asked.connect(self.compare)
         for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)

@@ -20,6 +20,7 @@ from app.window.views.agents_row import AgentsRow
 from app.window.views.brought import brought
 from app.window.views.composer import ComposerView, Situation
 from app.window.views.context_bar import ContextBar
+from app.window.views.mention_list import MentionList
 from app.window.views.offer import Offer
 from app.window.views.prompt_history import PromptHistory
 from app.window.views.queue_view import QueueView
@@ -64,6 +65,7 @@ class FootView(QWidget):
         self.queue = QueueView(store.queue, theme)
         self.choices = StartChoices(theme)
         self.composer = ComposerView(theme, self.choices)
+        self.mentions = MentionList(self.composer.field, self._named, theme)
         tokens = theme.tokens
         self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # in line with the transcript
         column = QVBoxLayout(self)
@@ -140,6 +142,10 @@ class FootView(QWidget):
         self.agents.remove_asked.connect(self._on_remove_asked)
         self.choices.changed.connect(self._on_choices_changed)
 
+    def _named(self) -> tuple[Agent, ...]:
+        """Those that a message can name."""
+        return tuple(agent for agent in self._store.agents.all if agent.beside is None)
+
     def add_agent(self) -> None:
         """Ask who else is to take part."""
         from app.window.views.add_agent_dialog import AddAgentDialog  # most conversations have one agent
@@ -155,8 +161,7 @@ class FootView(QWidget):
         """Ask how they take turns."""
         from app.window.views.turns_dialog import TurnsDialog
 
-        agents = tuple(agent for agent in self._store.agents.all if agent.beside is None)
-        dialog = TurnsDialog(self._theme, self._store.agents.turns, agents, self)
+        dialog = TurnsDialog(self._theme, self._store.agents.turns, self._named(), self)
         dialog.chosen.connect(partial(self._store.agents.take_turns, self._store.conversation_id or ""))
         dialog.open()
 

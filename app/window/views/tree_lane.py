@@ -5,9 +5,11 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPainterPath, Q
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.protocol.tasks import Task
+from app.window.rows import Speaker
 from app.window.stores.tree_lines import TreeLine
 from app.window.theme.theme import Theme
 from app.window.views.tree_words import detail_of, title_of
+from app.window.widgets.person_dot import paint_person
 from app.window.widgets.state_dot import WORDS, State, state_of
 
 LINE = Qt.ItemDataRole.UserRole + 1
@@ -100,6 +102,8 @@ class TreeDelegate(QStyledItemDelegate):
         high, low = self._high(tokens.size_base), self._high(tokens.size_small)
         first = QRect(place.left(), place.top() + tokens.space_tight, place.width(), high)
         second = QRect(place.left(), first.bottom() + 1, place.width(), low)
+        if line.heads:
+            first.setRight(first.right() - self._paint_heads(painter, first, line.heads))
         if line.tasks:
             second.setRight(second.right() - self._paint_state(painter, second, line.tasks[-1]))
         colour = tokens.text if line.is_in_front else tokens.muted
@@ -119,6 +123,25 @@ class TreeDelegate(QStyledItemDelegate):
             Qt.AlignmentFlag.AlignRight,
         )
         return QFontMetrics(font).horizontalAdvance(WORDS[state]) + self._theme.tokens.space_close
+
+    def _paint_heads(self, painter: QPainter, place: QRect, heads: tuple[Speaker, ...]) -> int:
+        """Who stands here, at the right, in at most half of the room; gives back how wide that is."""
+        tokens, font = self._theme.tokens, self._theme.font(self._theme.tokens.size_small)
+        metrics, right, left = QFontMetrics(font), place.right(), place.center().x()
+        for number, speaker in enumerate(heads):
+            wide = min(metrics.horizontalAdvance(speaker.name), right - left - tokens.space_wide)
+            if wide < tokens.space_far:
+                wide = metrics.horizontalAdvance(f"+{len(heads) - number}")
+                room = QRect(right - wide, place.top(), wide, place.height())
+                _write(painter, room, font, tokens.muted, f"+{len(heads) - number}")
+                right -= wide + tokens.space_close
+                break
+            room = QRect(right - wide, place.top(), wide + 1, place.height())
+            _write(painter, room, font, self._theme.person(speaker.color), speaker.name)
+            square = QRectF(room.left() - tokens.space_wide, place.top(), tokens.space_normal, place.height())
+            paint_person(painter, square, speaker.color, self._theme)
+            right = room.left() - tokens.space_wide - tokens.space_tight
+        return place.right() - right
 
     def _stroke(self, painter: QPainter, in_front: bool, start: QPointF, bottom: float) -> None:
         painter.setPen(self._pen(in_front))

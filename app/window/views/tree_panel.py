@@ -1,8 +1,10 @@
 """The panel beside a transcript that draws the whole tree of its conversation; a click goes to a branch."""
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from functools import partial
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QListView, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QListView, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from app.window.stores.tree import TreeStore
 from app.window.stores.tree_lines import TreeLine
@@ -59,9 +61,12 @@ class TreeModel(QAbstractListModel):
 
 
 class TreePanelView(QWidget):
-    """Enter or a click on a line goes there. `closed` comes when a person closes the panel."""
+    """Enter or a click on a line goes there. `closed` comes when a person closes the panel, `compare_asked` with the
+    two branches (`Compared`) that they want side by side.
+    """
 
     closed = Signal()
+    compare_asked = Signal(object, object)
 
     def __init__(self, store: TreeStore, theme: Theme) -> None:
         super().__init__()
@@ -77,6 +82,8 @@ class TreePanelView(QWidget):
         store.changed.connect(self._on_changed)
         self._list.clicked.connect(self._on_picked)
         self._list.activated.connect(self._on_picked)
+        self._list.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self._list.customContextMenuRequested.connect(self._on_menu_asked)
         theme.changed.connect(self._list.viewport().update)
 
     @property
@@ -139,6 +146,29 @@ class TreePanelView(QWidget):
             head = next((line.node_id for line in self._model.lines if line.is_head), "")
             self._list.setCurrentIndex(self._model.row_of(head))
             self._list.scrollTo(self._model.row_of(head), QListView.ScrollHint.PositionAtCenter)
+
+    def _on_menu_asked(self, place: QPoint) -> None:
+        """At the line under the mouse; by the keyboard at the marked one."""
+        index = self._list.indexAt(place)
+        if not index.isValid():
+            index = self._list.currentIndex()
+        line: object = index.data(LINE)
+        if not isinstance(line, TreeLine):
+            return
+        menu = self.menu_of(line)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self._list.viewport().mapToGlobal(self._list.visualRect(index).center()))
+
+    def menu_of(self, line: TreeLine) -> QMenu:
+        """What can be done with the branch through a line."""
+        menu = QMenu(self)
+        pair = self._store.pair(line.node_id)
+        menu.addAction(self._theme.icon("corner-down-right"), "Go there", partial(self._store.go, line.node_id))
+        compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
+        compare.setEnabled(pair is not None)
+        if pair is not None:
+            compare.triggered.connect(partial(self.compare_asked.emit, *pair))
+        return menu
 
     def _on_picked(self, index: QModelIndex) -> None:
         line: object = index.data(LINE)

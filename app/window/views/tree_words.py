@@ -23,8 +23,9 @@ def _details(line: TreeLine) -> tuple[str, ...]:
 
 def spoken(line: TreeLine) -> str:
     states = [WORDS[state_of(line.tasks[-1])]] if line.tasks else []
+    heads = [f"{speaker.name} stands here" for speaker in line.heads]
     where = "here now" if line.is_head else "in front" if line.is_in_front else "in another branch"
-    return ", ".join((title_of(line), *_details(line), *states, where))
+    return ", ".join((title_of(line), *_details(line), *states, *heads, where))
 
 
 def _turns(line: TreeLine) -> str:

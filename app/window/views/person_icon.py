@@ -1,0 +1,18 @@
+"""An agent's colour as an icon, for menus and lists."""
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QIcon, QPainter, QPixmap
+
+from app.protocol.agents import Color
+from app.window.theme.theme import Theme
+from app.window.widgets.person_dot import paint_person
+
+
+def person_icon(color: Color, theme: Theme) -> QIcon:
+    side = theme.tokens.icon_small
+    picture = QPixmap(side, side)
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    paint_person(painter, QRectF(0, 0, side, side), color, theme)
+    painter.end()
+    return QIcon(picture)
