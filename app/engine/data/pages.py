@@ -14,6 +14,7 @@ from app.engine.data.stored_picture import picture_of
 from app.engine.errors import Conflict, InvalidParams
 from app.engine.storage.database import Database
 from app.paths import Paths
+from app.protocol.agents import first_agent
 from app.protocol.conversations import Conversation, Node
 from app.protocol.data import DataExportParams, DataExportResult
 
@@ -82,11 +83,11 @@ class _Pages:
         yield web_page.TAIL
 
     async def _leaf(self, conversation_id: str) -> str | None:
-        """Where the newest agent stands, or who reads wants to; in a tree without agents its newest node."""
+        """Where the first agent stands, or who reads wants to; in a tree without agents its newest node."""
         if self._params.leaf_id is not None:
             return self._params.leaf_id
-        heads = [agent.head_id for agent in await self._database.agents.list(conversation_id) if agent.head_id]
-        return heads[-1] if heads else await self._database.nodes.newest(conversation_id)
+        agent = first_agent(await self._database.agents.list(conversation_id))
+        return agent.head_id if agent is not None else await self._database.nodes.newest(conversation_id)
 
 
 def _make_folder(path: Path, *, overwrite: bool) -> None:
