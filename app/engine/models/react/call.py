@@ -13,7 +13,7 @@ from app.protocol.json import JsonObject, JsonValue
 
 OPEN, CLOSE = "<tool_code>", "</tool_code>"
 # The name of a call whose own name cannot be read.
-UNREADABLE = "tool_code"
+UNREADABLE = "unreadable_call"
 
 # What ends a call: its tag, or where that is missing what can only come after it.
 _ENDS = (CLOSE, OPEN, "<observation>")

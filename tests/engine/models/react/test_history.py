@@ -87,7 +87,7 @@ def test_what_a_model_wrote_after_its_call_is_not_believed_and_it_is_told() -> N
 def test_a_call_that_could_not_be_read_goes_back_with_how_it_is_written() -> None:
     call = ToolCall("1", UNREADABLE, {}, invalid='shell("ls")')
     made = as_text(
-        (reply(call), ToolResultMessage("1", UNREADABLE, (Text("Tool tool_code not found"),), is_error=True))
+        (reply(call), ToolResultMessage("1", UNREADABLE, (Text("Tool unreadable_call not found"),), is_error=True))
     )
     assert [said(message) for message in made] == [
         'assistant: <tool_code>\nshell("ls")\n</tool_code>',
