@@ -17,14 +17,16 @@ from app.engine.storage.engines import open_engine
 from app.engine.storage.events import EventStore
 from app.engine.storage.executions import ExecutionStore
 from app.engine.storage.grants import GrantStore
+from app.engine.storage.hits import NodeSearch
 from app.engine.storage.holdings import HoldingStore
 from app.engine.storage.journal import Journal
+from app.engine.storage.like_search import LikeSearch
 from app.engine.storage.nodes import NodeStore
 from app.engine.storage.personalities import PersonalityStore
 from app.engine.storage.prompts import PromptStore
 from app.engine.storage.reader import Reader
 from app.engine.storage.removal import RemovalStore
-from app.engine.storage.search import FtsSearch, LikeSearch, NodeSearch
+from app.engine.storage.search import FtsSearch
 from app.engine.storage.tables import meta
 from app.engine.storage.tasks import TaskStore
 from app.engine.storage.title_search import FtsTitleSearch, LikeTitleSearch, TitleSearch
@@ -65,8 +67,8 @@ class Database:
         self.holdings = HoldingStore(reader)
         self.transfer = TransferStore(reader)
         has_index = engine.dialect.name == "sqlite"
-        self.search: NodeSearch = FtsSearch(reader) if has_index else LikeSearch(reader)
         self.titles: TitleSearch = FtsTitleSearch(reader) if has_index else LikeTitleSearch(reader)
+        self.search: NodeSearch = (FtsSearch if has_index else LikeSearch)(reader, self.titles)
 
     @classmethod
     async def open(cls, url: str, copies: Path) -> Self:

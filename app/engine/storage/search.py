@@ -1,112 +1,116 @@
-"""Full-text search over all nodes, newest first: FTS5 on SQLite, LIKE on other databases."""
+"""Full-text search over all nodes, newest first, in the index that SQLite keeps."""
 
-from datetime import datetime
-from typing import Any, Protocol
+from collections.abc import Iterable
 
-from sqlalchemy import Row, select, text
+from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.sql.expression import Executable
 
+from app.engine.storage.encoding import to_text
+from app.engine.storage.hits import MARK, UNMARK, HitMaker, moments
 from app.engine.storage.reader import Reader
-from app.engine.storage.search_schema import index_word
+from app.engine.storage.search_query import SearchQuery, parse_query
+from app.engine.storage.search_schema import facet, index_word
+from app.engine.storage.search_scope import NAME_INDEXED, ScopeFinder, SearchScope
 from app.engine.storage.search_words import SearchWords, parse
-from app.engine.storage.tables import conversations, nodes
+from app.engine.storage.tables import nodes
+from app.engine.storage.title_search import TitleSearch
+from app.engine.storage.write import Value
 from app.protocol.conversations import SearchHit
 
-_MARK, _UNMARK = "\u2068", "\u2069"
-
-_FTS = text(
-    f"""
-    SELECT nodes.conversation_id, conversations.title, conversations.archived, nodes.id, nodes.role, nodes.created_at,
-           snippet(node_search, 1, '{_MARK}', '{_UNMARK}', '…', 16) AS snippet
+_COLUMNS = (
+    "nodes.conversation_id, conversations.title, conversations.archived, nodes.id, nodes.role, nodes.created_at, "
+    "nodes.number, nodes.parent_id"
+)
+_OF_AGENT = """
+    AND EXISTS (
+        SELECT 1 FROM agents WHERE agents.id = json_extract(nodes.body, '$.author')
+        AND lower(json_extract(agents.body, '$.name')) = :named
+    )
+"""
+_SPAN = "AND nodes.created_at >= :after AND nodes.created_at < :before"
+_FTS = f"""
+    SELECT {_COLUMNS}, snippet(node_search, 2, '{MARK}', '{UNMARK}', '…', 16) AS snippet
     FROM node_search
     JOIN nodes ON nodes.number = node_search.rowid
     JOIN conversations ON conversations.id = nodes.conversation_id
-    WHERE node_search MATCH :query ORDER BY node_search.rowid DESC LIMIT :limit
+    WHERE node_search MATCH :query AND node_search.rowid BETWEEN :first AND :last {{also}}
+    ORDER BY node_search.rowid DESC LIMIT :limit
+"""
+# Without a word, a sender, a tool or a conversation only the time is left, and that has an index.
+_NEWEST = text(
+    f"""
+    SELECT {_COLUMNS}, (SELECT substr(text, 1, 160) FROM node_texts WHERE number = nodes.number) AS snippet
+    FROM nodes JOIN conversations ON conversations.id = nodes.conversation_id
+    WHERE nodes.number BETWEEN :first AND :last {_SPAN} AND nodes.status <> 'streaming'
+    ORDER BY nodes.number DESC LIMIT :limit
     """
 )
-
-
-class NodeSearch(Protocol):
-    async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
-        """Nodes that hold all words of `text`, newest first; whatever is typed, it is never an error."""
-        ...
+_FIRST = select(func.min(nodes.c.number).label("number")).where(nodes.c.created_at >= bindparam("after"))
+_LAST = select(func.max(nodes.c.number).label("number")).where(nodes.c.created_at < bindparam("before"))
+_LARGEST = 2**63 - 1
 
 
 class FtsSearch:
     """Stops at the `limit`-th newest hit: nothing is ranked, so common words cost no more than rare ones."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, titles: TitleSearch) -> None:
         self._reader = reader
+        self._scopes = ScopeFinder(reader, titles, NAME_INDEXED)
+        self._hits = HitMaker(reader)
 
     async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
-        words = parse(text)
-        if not words.phrases:
+        query = parse_query(text)
+        words = parse(query.words)
+        if query.advice or not (words.phrases or query.narrows):
             return ()
-        rows = await self._reader.rows(_FTS, {"query": _fts_query(words, conversation_id), "limit": limit})
-        return tuple(_hit(row, row.snippet) for row in rows)
+        scope = await self._scopes.find(query, conversation_id)
+        first, last = await self._span(query)
+        if scope.is_empty or last < first:
+            return ()
+        statement, match = _fts_query(query, words, scope)
+        parameters: dict[str, Value] = {"limit": limit, "first": first, "last": last}
+        parameters |= {"query": match} if match else {}
+        parameters |= {"named": scope.named} if scope.named else {}
+        parameters |= moments(query) if query.spans else {}
+        rows = await self._reader.rows(statement, parameters)
+        return await self._hits.of(rows, [row.snippet or "" for row in rows])
+
+    async def _span(self, query: SearchQuery) -> tuple[int, int]:
+        """The numbers between which nodes of that time are; some others may be there too, after an import."""
+        first, last = 0, _LARGEST
+        if query.after is not None:
+            (row,) = await self._reader.rows(_FIRST, {"after": to_text(query.after)})
+            first = _LARGEST if row.number is None else row.number
+        if query.before is not None:
+            (row,) = await self._reader.rows(_LAST, {"before": to_text(query.before)})
+            last = row.number or 0
+        return first, last
 
 
-def _fts_query(words: SearchWords, conversation_id: str | None) -> str:
-    # In FTS5 everything between quotes is text, never an operator.
-    quoted = " AND ".join(f'"{phrase}"' for phrase in words.phrases)
-    query = f"text : ({quoted}{'*' if words.unfinished else ''})"
-    if conversation_id is None:
-        return query
-    return f'conversation : "{_quotable(index_word(conversation_id))}" AND {query}'
+def _fts_query(query: SearchQuery, words: SearchWords, scope: SearchScope) -> tuple[Executable, str]:
+    """The statement and what it matches, in the language of FTS5; "" where nothing is to be matched."""
+    terms: list[str] = []
+    if scope.conversation_ids is not None:
+        terms.append(f"conversation : ({_any(index_word(one) for one in scope.conversation_ids)})")
+    if query.senders:
+        listed = () if scope.named else scope.author_ids
+        senders = (*(facet("from", role) for role in scope.roles), *(facet("by", one) for one in listed))
+        terms.append(f"facets : ({_any(senders)})")
+    if query.tools:
+        terms.append(f"facets : ({_any(facet('tool', tool) for tool in query.tools)})")
+    if words.phrases:
+        # In FTS5 everything between quotes is text, never an operator.
+        quoted = " AND ".join(f'"{phrase}"' for phrase in words.phrases)
+        terms.append(f"text : ({quoted}{'*' if words.unfinished else ''})")
+    if not terms:
+        return _NEWEST, ""
+    also = (_OF_AGENT if scope.named else "") + (_SPAN if query.spans else "")
+    return text(_FTS.format(also=also)), " AND ".join(terms)
+
+
+def _any(words: Iterable[str]) -> str:
+    return " OR ".join(f'"{_quotable(word)}"' for word in words)
 
 
 def _quotable(word: str) -> str:
     return word.replace('"', "").replace("\0", "")
-
-
-class LikeSearch:
-    """For databases without an index of ours: reads every node, finds parts of words too."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
-        words = parse(text)
-        if not words.phrases:
-            return ()
-        rows = await self._reader.rows(_like_query(words, conversation_id, limit))
-        return tuple(_hit(row, _around(row.body, words.phrases[0])) for row in rows)
-
-
-def _like_query(words: SearchWords, conversation_id: str | None, limit: int) -> Executable:
-    query = (
-        select(
-            nodes.c.conversation_id,
-            conversations.c.title,
-            conversations.c.archived,
-            nodes.c.id,
-            nodes.c.role,
-            nodes.c.created_at,
-            nodes.c.body,
-        )
-        .join_from(nodes, conversations, conversations.c.id == nodes.c.conversation_id)
-        .where(*(nodes.c.body.icontains(phrase, autoescape=True) for phrase in words.phrases))
-        .order_by(nodes.c.number.desc())
-        .limit(limit)
-    )
-    if conversation_id is None:
-        return query
-    return query.where(nodes.c.conversation_id == conversation_id)
-
-
-def _around(body: str, phrase: str) -> str:
-    start = body.lower().find(phrase.lower())
-    end = start + len(phrase)
-    return f"…{body[max(0, start - 60) : start]}{_MARK}{body[start:end]}{_UNMARK}{body[end : end + 60]}…"
-
-
-def _hit(row: Row[Any], snippet: str) -> SearchHit:
-    return SearchHit(
-        conversation_id=row.conversation_id,
-        conversation_title=row.title,
-        node_id=row.id,
-        role=row.role,
-        snippet=snippet,
-        created_at=datetime.fromisoformat(row.created_at),
-        conversation_archived=bool(row.archived),
-    )

@@ -3,11 +3,25 @@
 The index holds no text itself; the view takes it from the nodes' JSON when a row is indexed or a snippet is made.
 """
 
+# Who said it and which tools it calls or answers, as words: "fromuser", "fromagent bya1", "toolshell". Names lose what
+# parts words.
+_BARE = "replace(replace(replace(replace(replace({0}, '-', ''), '_', ''), '.', ''), '/', ''), ':', '')"
+_FACETS = f"""
+CASE role
+WHEN 'user' THEN 'fromuser'
+WHEN 'assistant' THEN 'fromagent by' || {_BARE.format("json_extract(body, '$.author')")}
+ELSE '' END || coalesce((
+    SELECT ' ' || group_concat('tool' || {_BARE.format("json_extract(block.value, '$.tool')")}, ' ')
+    FROM json_each(nodes.body, '$.blocks') AS block
+    WHERE json_extract(block.value, '$.type') IN ('toolCall', 'toolResult')
+), '')
+"""
+
 # Text, tool arguments (their strings), tool results and names of attached files: 8,000 characters of a block, 32,000
 # of a node.
-_VIEW = """
+_VIEW = f"""
 CREATE VIEW node_texts AS
-SELECT number, replace(replace(conversation_id, '-', ''), '_', '') AS conversation, (
+SELECT number, replace(replace(conversation_id, '-', ''), '_', '') AS conversation, {_FACETS} AS facets, (
     SELECT substr(group_concat(substr(
         CASE json_extract(block.value, '$.type')
         WHEN 'toolCall' THEN (
@@ -28,19 +42,19 @@ FROM nodes
 # index of their own: without one a common prefix joins the lists of all words it begins.
 _INDEX = """
 CREATE VIRTUAL TABLE node_search USING fts5(
-    conversation, text, content='node_texts', content_rowid='number',
+    conversation, facets, text, content='node_texts', content_rowid='number',
     columnsize=0, prefix='3 4 5', tokenize='unicode61 remove_diacritics 2'
 )
 """
 
 _ADD = """
-INSERT INTO node_search (rowid, conversation, text)
-SELECT number, conversation, text FROM node_texts WHERE number = new.number;
+INSERT INTO node_search (rowid, conversation, facets, text)
+SELECT number, conversation, facets, text FROM node_texts WHERE number = new.number;
 """
 
 _REMOVE = """
-INSERT INTO node_search (node_search, rowid, conversation, text)
-SELECT 'delete', number, conversation, text FROM node_texts WHERE number = old.number;
+INSERT INTO node_search (node_search, rowid, conversation, facets, text)
+SELECT 'delete', number, conversation, facets, text FROM node_texts WHERE number = old.number;
 """
 
 # A streaming node changes many times; it is indexed once it is finished.
@@ -51,7 +65,14 @@ _TRIGGERS = (
     f"CREATE TRIGGER nodes_deleted BEFORE DELETE ON nodes WHEN old.status <> 'streaming' BEGIN {_REMOVE} END",
 )
 
-CREATE_SEARCH = (_VIEW, _INDEX, *_TRIGGERS)
+_AGENTS = "CREATE INDEX agents_by_name ON agents (lower(json_extract(body, '$.name')))"
+
+CREATE_SEARCH = (_VIEW, _INDEX, *_TRIGGERS, _AGENTS)
+
+
+def facet(kind: str, name: str) -> str:
+    """The word that the index has for a sender or a tool; the view makes the same."""
+    return kind + name.translate({ord(mark): None for mark in "-_./:"})
 
 
 def index_word(conversation_id: str) -> str:

@@ -51,6 +51,7 @@ nodes = Table(
     Column("body", Text, nullable=False),
     Index("nodes_by_conversation", "conversation_id", "number"),
     Index("nodes_by_parent", "parent_id", "conversation_id", "number"),
+    Index("nodes_by_time", "created_at", "number"),
     Index(
         "nodes_streaming",
         "status",

@@ -119,10 +119,20 @@ def _outline(rows: Iterable[Sequence[Any]]) -> Outline:
     return Outline(tuple(written), nearest)
 
 
+def beginning(body: str) -> str:
+    """How a stored node begins, in one line: its first text, or else what it calls or was given back."""
+    blocks = from_json(body, _Sketch).blocks
+    shown = (msgspec.structs.replace(block, type="text") if block.type == "toolResult" else block for block in blocks)
+    return _beginning(shown)
+
+
 def _beginning(blocks: Iterable[_Block]) -> str:
     """Of the first text, or else the names of the tools that are called."""
+    calls: list[str] = []
     for block in blocks:
+        if block.type == "toolCall":
+            calls.append(block.tool)
         if block.type == "text" and (text := block.text.lstrip()):
             line = " ".join(text[:_READ].split())
             return line if len(line) <= _LONGEST_TEXT else line[:_LONGEST_TEXT].rstrip() + "…"
-    return ", ".join(block.tool for block in blocks if block.type == "toolCall")
+    return ", ".join(calls)

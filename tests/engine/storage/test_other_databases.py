@@ -8,21 +8,22 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from app.engine.errors import StorageError
 from app.engine.health import Health
-from app.engine.storage import commands, conversations, events, executions, nodes, personalities, turns
+from app.engine.storage import agents, commands, conversations, events, executions, nodes, personalities, turns
 from app.engine.storage.apply import writes_for
 from app.engine.storage.database import Database
 from app.engine.storage.engines import open_engine, sqlite_url
 from app.engine.storage.journal import Journal
+from app.engine.storage.like_search import LikeSearch
 from app.engine.storage.reader import Reader
-from app.engine.storage.search import LikeSearch
 from app.engine.storage.tables import metadata
+from app.engine.storage.title_search import LikeTitleSearch
 from app.engine.storage.write import Write
 from app.engine.storage.writer import EngineWriter
 from app.protocol.events import EventRecord
 from app.protocol.usage import Usage
 from tests.engine.storage.test_audit import finished, started
 from tests.engine.storage.test_events import ALL
-from tests.support.records import NOW, conversation, node
+from tests.support.records import NOW, agent, conversation, node
 
 
 def all_writes() -> list[Write]:
@@ -73,13 +74,19 @@ async def test_the_plain_writer_commits_and_isolates_failures_as_the_fast_one_do
 
 async def test_the_plain_search_finds_words_and_takes_anything(database: Database, tmp_path: Path) -> None:
     database.journal.put(nodes.save(node("n1", text="100 % of the Fox")), nodes.save(node("n2", text="a fox")))
+    database.journal.put(agents.save(agent()))
     await database.journal.flush()
     engine, writer = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
-    search = LikeSearch(Reader(engine, Health()))
+    reader = Reader(engine, Health())
+    search = LikeSearch(reader, LikeTitleSearch(reader))
     try:
         assert [hit.node_id for hit in await search.find("fox")] == ["n2", "n1"]
         assert [hit.node_id for hit in await search.find('"the fox"', 20, "c1")] == ["n1"]
         assert await search.find("fox", 20, "c2") == ()
+        assert [hit.node_id for hit in await search.find("from:Assistant fox in:title")] == ["n2", "n1"]
+        assert [hit.place for hit in await search.find("from:agent before:2026-02 after:2026-01-02")] == [2, 1]
+        assert await search.find("from:user fox") == await search.find("tool:shell") == ()
+        assert await search.find("from:nobody") == await search.find("after:2027") == ()
         assert await search.find("%") == ()
         assert await search.find("fox_") == ()
         assert "\u2068fox\u2069" in (await search.find("fox", limit=1))[0].snippet

@@ -105,6 +105,8 @@ async def test_a_hit_says_where_it_is_and_marks_the_words(database: Database) ->
             role="assistant",
             snippet="brown \u2068dog\u2069, \u2068lazy\u2069 day",
             created_at=NOW,
+            place=4,
+            of=4,
         ),
     )
 

@@ -9,6 +9,7 @@ from app.engine.server.limits import page_size
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import Session
+from app.engine.storage.search_query import parse_query
 from app.protocol.agents import first_agent
 from app.protocol.conversations import (
     Conversation,
@@ -85,10 +86,11 @@ async def tree(services: Services, session: Session, params: ConversationTreePar
 
 async def search(services: Services, session: Session, params: ConversationSearchParams) -> ConversationSearchResult:
     limit = page_size(params.limit)
+    query = parse_query(params.text)
     hits = await services.database.search.find(params.text, limit, params.conversation_id)
-    if params.conversation_id is not None:
-        return ConversationSearchResult(hits=hits)
-    return ConversationSearchResult(hits=hits, titles=await services.database.titles.find(params.text, limit))
+    has_titles = params.conversation_id is None and not query.narrows
+    titles = await services.database.titles.find(params.text, limit) if has_titles else ()
+    return ConversationSearchResult(hits=hits, titles=titles, words=query.words, advice=query.advice)
 
 
 async def change(services: Services, session: Session, params: ConversationChangeParams) -> ConversationChangeResult:

@@ -1,0 +1,169 @@
+"""What narrows a search: who said it, where, with which tool, when; and what stands around the hits."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from app.engine.storage import agents, conversations, nodes
+from app.engine.storage.database import Database
+from app.engine.storage.search_query import parse_query
+from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.json import JsonObject
+from tests.support.records import agent, conversation, node
+
+DAY = timedelta(days=1)
+FIRST = datetime(2026, 10, 30, 12, tzinfo=UTC)
+
+
+def called(node_id: str, parent_id: str, tool: str) -> tuple[Node, Node]:
+    """A call of a tool and its result."""
+    arguments: JsonObject = {"command": "make fox"}
+    call = ToolCallBlock(call_id=node_id, tool=tool, arguments=arguments)
+    result = ToolResultBlock(call_id=node_id, tool=tool, text="the fox is made", is_error=False)
+    answer = msgspec.structs.replace(node(f"{node_id}r", node_id), role="tool_result", blocks=(result,))
+    return msgspec.structs.replace(node(node_id, parent_id), blocks=(call,)), answer
+
+
+async def fill(database: Database) -> None:
+    """Two conversations, one node a day from the 30th of October on."""
+    said = (
+        msgspec.structs.replace(node("n1", text="Where is the fox?"), role="user", author="user"),
+        node("n2", "n1", text="The fox is here"),
+        *called("n3", "n2", "mcp.git/log_all"),
+        *called("n4", "n3r", "shell"),
+        msgspec.structs.replace(node("n5", "n4r", text="A fox, says the coder"), author="agent-2"),
+    )
+    other = node("o1", conversation_id="conv_2", text="A fox elsewhere")
+    titled = msgspec.structs.replace(conversation("conv_2"), title="Tide tables")
+    for write in (
+        conversations.save(conversation("c1")),
+        conversations.save(titled),
+        agents.save(agent("a1")),
+        agents.save(msgspec.structs.replace(agent("agent-2"), name="Coder Ö")),
+        *(
+            nodes.save(msgspec.structs.replace(one, created_at=FIRST + number * DAY))
+            for number, one in enumerate((*said, other))
+        ),
+    ):
+        database.journal.put(write)
+    await database.journal.flush()
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("fox from:user", ["n1"]),
+        ("FROM:User", ["n1"]),
+        ("from:agent fox", ["o1", "n5", "n4", "n3", "n2"]),
+        ('from:"coder Ö"', ["n5"]),
+        ("from:assistant here", ["n2"]),
+        ("from:user from:assistant in:c1 fox", ["n4", "n3", "n2", "n1"]),
+        ("from:nobody fox", []),
+        ("tool:shell", ["n4r", "n4"]),
+        ("tool:she", []),
+        ("tool:mcp.git/log_all from:agent", ["n3"]),
+        ("tool:SHELL made", ["n4r"]),
+        ("in:tide", ["o1"]),
+        ('in:"tide tab" fox', ["o1"]),
+        ("in:conv_2 fox", ["o1"]),
+        ("in:nothing fox", []),
+        ("fox before:2026-11-01", ["n2", "n1"]),
+        ("before:2026-11", ["n2", "n1"]),
+        ("after:2026-11-05", ["o1", "n5"]),
+        ("fox after:2026-10-31 before:2026-11-02", ["n3", "n2"]),
+        ("after:2027", []),
+        ("before:2026 fox", []),
+        ("after:2026-11-02 before:2026-11-01", []),
+        ("after:2026-10 tool:shell from:agent in:title fo", []),
+        ("after:2026-10 tool:shell from:agent in:title fox", ["n4"]),
+        ("from:fox", []),
+        ("x-from:user", []),
+    ],
+)
+async def test_operators_narrow_with_words_and_alone(database: Database, text: str, ids: list[str]) -> None:
+    await fill(database)
+    assert [hit.node_id for hit in await database.search.find(text)] == ids
+
+
+async def test_inside_one_conversation_they_narrow_too(database: Database) -> None:
+    await fill(database)
+    assert [hit.node_id for hit in await database.search.find("fox from:agent", 20, "conv_2")] == ["o1"]
+    assert await database.search.find("fox in:tide", 20, "c1") == ()
+
+
+async def test_hits_tell_what_stands_around_them_and_where_they_are(database: Database) -> None:
+    await fill(database)
+    hits = {hit.node_id: hit for hit in await database.search.find("fox")}
+    shown = {i: (hit.before, hit.after, hit.place, hit.of) for i, hit in hits.items()}
+    assert shown == {
+        "o1": ("", "", 1, 1),
+        "n5": ("the fox is made", "", 7, 7),
+        "n4r": ("shell", "A fox, says the coder", 6, 7),
+        "n4": ("the fox is made", "the fox is made", 5, 7),
+        "n3r": ("mcp.git/log_all", "shell", 4, 7),
+        "n3": ("The fox is here", "the fox is made", 3, 7),
+        "n2": ("Where is the fox?", "mcp.git/log_all", 2, 7),
+        "n1": ("", "The fox is here", 1, 7),
+    }
+
+
+async def test_a_name_that_very_many_agents_have_finds_all_they_said(database: Database) -> None:
+    await fill(database)
+    for number in range(300):
+        database.journal.put(agents.save(agent(f"many{number}")))
+    last = msgspec.structs.replace(node("last", "n5", text="the last fox"), author="many299")
+    database.journal.put(nodes.save(last))
+    await database.journal.flush()
+    assert [hit.node_id for hit in await database.search.find("fox from:assistant")] == ["last", "o1", "n4", "n3", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("from:", "from: wants who said it"),
+        ("fox in:", "in: wants words of a conversation's title"),
+        ('tool:"" fox', "tool: wants the name of a tool"),
+        ("before:soon", "before: wants a day, a month or a year, as in before:2026-11-01"),
+        ("after:2026-13-01", "after: wants a day"),
+        ("after:2026-02-30", "after: wants a day"),
+        ("after:99999", "after: wants a day"),
+    ],
+)
+async def test_a_value_that_means_nothing_finds_nothing_and_says_what_to_write(
+    database: Database, text: str, advice: str
+) -> None:
+    await fill(database)
+    assert parse_query(text).advice.startswith(advice)
+    assert await database.search.find(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('from:"', "from:::", 'in:"a" OR "b', "tool:*", "tool:x* y", "in:%_", 'tool:"a b" from:"x y z"', "from:\0 a"),
+        *("before:2026-11-01" * 30, "from:a " * 40, "after:0001-01-01 fox", "before:9998-12-31 fox"),
+        "tool:" + "x" * 9000,
+    ],
+)
+async def test_nothing_typed_is_an_error(database: Database, text: str) -> None:
+    await fill(database)
+    for hit in await database.search.find(text):
+        assert hit.node_id
+
+
+def test_words_are_what_is_left_without_operators() -> None:
+    query = parse_query('quick from:user "lazy dog" in:"tide tables" tool:a tool:b bro')
+    assert (query.words, query.senders, query.places) == ('quick "lazy dog" bro', ("user",), ("tide tables",))
+    assert query.tools == ("a", "b") and query.narrows
+    assert not parse_query("https://from:x or 12:30").narrows
+
+
+async def test_an_edited_node_leaves_its_old_facets(database: Database) -> None:
+    await fill(database)
+    (first,) = await database.nodes.several(["n4"])
+    other = msgspec.structs.replace(first, blocks=(TextBlock(text="no tool any more"),))
+    database.journal.put(nodes.save(other))
+    await database.journal.flush()
+    assert [hit.node_id for hit in await database.search.find("tool:shell")] == ["n4r"]
