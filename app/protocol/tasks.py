@@ -190,7 +190,7 @@ class TaskMessageParams(Wire, frozen=True, kw_only=True):
     """A text for a task under way.
 
     `task/steer` brings it into the next turn, `task/follow_up` after the work at hand. `queued_id` may be chosen by the
-    client; what waits under that id already is not said twice.
+    client; what was said to the task under that id already is not said twice.
     """
 
     task_id: str

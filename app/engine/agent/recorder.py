@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal
 
+from app.engine.agent.attached import said
 from app.engine.agent.branch import Branch
 from app.engine.agent.context import blocks_of, plan_of
 from app.engine.agent.events import (
@@ -19,7 +20,7 @@ from app.engine.agent.executions import Executions
 from app.engine.agent.live import LiveTask
 from app.engine.agent.sent import sizes_of
 from app.engine.agent.streaming import StreamingReply
-from app.engine.agent.task_queue import TaskQueue
+from app.engine.agent.task_queue import TaskQueue, node_of
 from app.engine.broadcast import EventLog
 from app.engine.messages import AssistantMessage, Message, StopReason, Text, ToolResultMessage
 from app.engine.models.base import BlockDelta, ModelRequest, Remark, Retry
@@ -170,15 +171,22 @@ class Recorder:
 
     def _words(self, message: Message) -> None:
         """What somebody said: out of the queue and into the tree in one commit, so that it is never read twice."""
-        queued = self._queue.read(message)
+        entry = self._queue.read(message)
         task = self._live.task
-        blocks = blocks_of(message) if queued is None else queued
-        node = self._branch.draft("user", "user", blocks, task_id=task.id, turn=task.step_count)
-        if queued is None:
+        if entry is None:
+            node = self._branch.draft("user", "user", blocks_of(message), task_id=task.id, turn=task.step_count)
             self._branch.append(node)
-        else:
-            self._branch.append(node, tasks.save(task))
-            self._live.publish_again()
+            return
+        node = self._branch.draft(
+            "user",
+            "user",
+            said(entry.text, entry.attachments),
+            task_id=task.id,
+            turn=task.step_count,
+            node_id=node_of(task.id, entry.id),
+        )
+        self._branch.append(node, tasks.save(task))
+        self._live.publish_again()
 
     def _assistant(self, message: AssistantMessage) -> None:
         shown = self._reply.finish()

@@ -21,7 +21,7 @@ from app.engine.agent.place import find_place
 from app.engine.agent.retrying import as_start
 from app.engine.agent.rounds import Rounds, next_turn
 from app.engine.agent.task import ended, words
-from app.engine.agent.task_queue import Queue, changed, without
+from app.engine.agent.task_queue import Queue, changed, node_of, without
 from app.engine.agent.task_run import TaskRun
 from app.engine.agent.turnstile import Turnstile
 from app.engine.errors import Conflict, EngineError, IllegalMove, InvalidParams, NotFound, StorageError
@@ -161,7 +161,7 @@ class AgentTaskRunner:
         if not params.text.strip() and not params.attachments:
             raise InvalidParams("The text is empty.")
         known = await self._known(params.task_id)
-        if known is not None and any(entry.id == params.queued_id for entry in known.queue):
+        if known is not None and await self._is_said(known, params.queued_id):
             return known
         run = await self._run(params.task_id)
         entry = Queued(
@@ -351,6 +351,13 @@ class AgentTaskRunner:
                 task = run.task
             await self._assembly.log.flush()
         return task
+
+    async def _is_said(self, task: Task, queued_id: str | None) -> bool:
+        """It waits already, or the agent has read it before the engine could answer."""
+        if queued_id is None:
+            return False
+        waits = any(entry.id == queued_id for entry in task.queue)
+        return waits or await self._assembly.database.nodes.get(node_of(task.id, queued_id)) is not None
 
     async def _known(self, task_id: str) -> Task | None:
         run = self._runs.get(task_id)

@@ -4,6 +4,7 @@ The record (`Task.queue`) leads: an entry leaves it in the commit that holds the
 """
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import TypeAlias
 
 import msgspec
@@ -14,7 +15,6 @@ from app.engine.agent.context import user_message
 from app.engine.agent.live import LiveTask
 from app.engine.errors import Busy, Conflict, InvalidParams
 from app.engine.messages import Message, UserMessage
-from app.protocol.blocks import Block
 from app.protocol.tasks import Queued, TaskQueueChangeParams
 
 Queue: TypeAlias = tuple[Queued, ...]
@@ -54,8 +54,8 @@ class TaskQueue:
         self._live.set(msgspec.structs.replace(self._live.task, queue=new))
         self._feed(tuple(entry for entry in new if entry not in in_hand))
 
-    def read(self, message: Message) -> tuple[Block, ...] | None:
-        """Take the entry that this message was made of out of the record: its blocks. None for any other message.
+    def read(self, message: Message) -> Queued | None:
+        """Take the entry that this message was made of out of the record. None for any other message.
 
         Nothing is stored or told: the caller does that together with the node.
         """
@@ -65,7 +65,7 @@ class TaskQueue:
             return None
         del self._messages[entry.id]
         self._live.task = msgspec.structs.replace(task, queue=without(task.queue, entry.id))
-        return said(entry.text, entry.attachments)
+        return entry
 
     def _feed(self, queue: Queue) -> None:
         """Have the agent's queues hold just these, in this order."""
@@ -83,6 +83,11 @@ class TaskQueue:
         assert self._agent is not None
         queued = (*self._agent.queued_steering, *self._agent.queued_follow_ups)
         return {key for key, own in self._messages.items() if any(own is message for message in queued)}
+
+
+def node_of(task_id: str, queued_id: str) -> str:
+    """The id of the node that an entry becomes: who sends it again finds that it was read."""
+    return f"node_{blake2b(f'{task_id} {queued_id}'.encode(), digest_size=12).hexdigest()}"
 
 
 def changed(queue: Queue, params: TaskQueueChangeParams) -> Queue:

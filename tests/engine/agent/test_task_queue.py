@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +21,12 @@ from app.protocol.blocks import TextBlock
 from app.protocol.conversations import Node
 from app.protocol.events import AgentUpdate, ConversationUpdate, Delta, EventRecord
 from app.protocol.tasks import Queued, Task, TaskMessageParams, TaskQueueChangeParams, TaskQueueRemoveParams
-from tests.engine.agent.test_crash import crash
+from tests.engine.agent.test_crash import branch, crash
 from tests.support import records
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.streams import WrittenStream, reply
+from tests.support.task_replies import DONE
 
 UPDATE = Call("send_update", {"message": "hi"})
 
@@ -33,7 +35,7 @@ def texts(task: Task) -> list[tuple[str, str]]:
     return [(entry.kind, entry.text) for entry in task.queue]
 
 
-def said(nodes: list[Node]) -> list[str]:
+def said(nodes: Sequence[Node]) -> list[str]:
     """What stands in the tree as said by a person, in its order."""
     blocks = [block for node in nodes if node.role == "user" for block in node.blocks]
     return [block.text for block in blocks if isinstance(block, TextBlock)]
@@ -225,3 +227,25 @@ async def test_an_engine_that_ends_in_order_keeps_the_queue_and_does_not_call_it
         task = engine.watcher.tasks(started.id)[-1]
         assert (task.status, texts(task)) == ("interrupted", [("steer", "rather that")])
         assert "Not read" not in str(engine.watcher.nodes()[-1].blocks)
+
+
+async def test_a_word_that_was_read_before_the_engine_died_is_not_said_again(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    gate = asyncio.Event()
+    update = Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate)
+    async with engine_parts(tmp_path, ModelServer(replies=[update, Reply(text="Slow", stall_after=0)])) as engine:
+        started = await engine.start()
+        word = TaskMessageParams(task_id=started.id, text="be quick", queued_id="word_1")
+        await engine.services.runner.say(word, "steer")
+        gate.set()
+        await engine.watcher.until(lambda: "be quick" in said(engine.watcher.nodes()))
+        await engine.services.log.flush()
+        port = crash(engine, after)
+    async with engine_parts(after, ModelServer(replies=[DONE], port=port)) as engine:
+        runner = engine.services.runner
+        assert (await runner.say(word, "steer")).queue == ()
+        await runner.resume(started.id)
+        assert (await runner.say(word, "steer")).queue == ()
+        await engine.watcher.end(started.id)
+        nodes = await branch(engine, started.conversation_id)
+        assert said(nodes) == ["go", "be quick"]
