@@ -9,6 +9,7 @@ from app.engine.errors import ConfigurationError
 from app.engine.models import prices
 from app.engine.models.assembly import Assembly
 from app.engine.models.base import ModelEvent, ModelRequest
+from app.engine.models.cache_marks import marked_messages, marked_tools
 from app.engine.models.chunks import ChunkReader
 from app.engine.models.convert import chat_messages, tool_definitions
 from app.engine.models.endpoint import Endpoint, Timeouts
@@ -20,11 +21,10 @@ from app.engine.models.refusals import refusal
 from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
 from app.engine.models.temperature import temperature_of
 from app.engine.models.watch import Aborted, Stalled, Watch
-from app.protocol.json import JsonObject, JsonValue
+from app.protocol.json import JsonObject
 
 _TIMEOUTS = Timeouts()
 _RETRY = RetryPolicy()
-_CACHED: JsonObject = {"type": "ephemeral"}
 
 
 class LiteLLM:
@@ -85,13 +85,15 @@ class LiteLLM:
     def _arguments(self, request: ModelRequest, key: str | None) -> JsonObject:
         provider, options = self._endpoint.provider, request.options
         name = request.model.partition("/")[2]
+        caches = provider.name == "anthropic"
         messages = chat_messages(request, provider, Kept())  # the marks below change entries
+        tools = tool_definitions(request.tools)
         arguments: JsonObject = {
             "model": f"{provider.price_prefix}/{name}",
-            "messages": _with_cache_marks(messages) if provider.name == "anthropic" else messages,
+            "messages": marked_messages(messages) if caches else messages,
         }
         optional: JsonObject = {
-            "tools": tool_definitions(request.tools) or None,
+            "tools": (marked_tools(tools) if caches else tools) or None,
             "api_key": key,
             "api_base": self._endpoint.base_url or None,
             "temperature": temperature_of(request),
@@ -136,22 +138,3 @@ def _effort(request: ModelRequest) -> str | None:
     if level in ("minimal", "xhigh") and (known is None or level not in known.efforts):
         return "low" if level == "minimal" else "high"
     return level
-
-
-def _with_cache_marks(messages: list[JsonValue]) -> list[JsonValue]:
-    """Ask Anthropic to keep the prompt so far: without the marks each turn pays for the whole conversation again."""
-    marked = list(messages)
-    for place in {0, len(marked) - 1}:
-        message = marked[place]
-        if isinstance(message, dict):
-            marked[place] = _marked(message)
-    return marked
-
-
-def _marked(message: JsonObject) -> JsonObject:
-    text = message.get("content")
-    if message.get("role") == "tool":
-        return {**message, "cache_control": _CACHED}
-    if not isinstance(text, str) or message.get("role") not in ("system", "user"):
-        return message
-    return {**message, "content": [{"type": "text", "text": text, "cache_control": _CACHED}]}

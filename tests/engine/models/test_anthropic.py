@@ -75,8 +75,11 @@ async def test_the_next_turn_sends_the_proof_back_and_marks_the_prompt_for_the_c
     body = server.bodies[1]
     mark = {"type": "ephemeral"}
     assert body["system"] == [{"type": "text", "text": "Be brief.", "cache_control": mark}]
-    messages = body["messages"]
+    messages, tools = body["messages"], body["tools"]
     assert isinstance(messages, list)
+    assert isinstance(tools, list)
+    assert [tool.get("cache_control") for tool in tools if isinstance(tool, dict)] == [mark]
+    assert messages[0] == {"role": "user", "content": [{"type": "text", "text": "hello", "cache_control": mark}]}
     assert messages[1:] == [
         {
             "role": "assistant",
