@@ -1,5 +1,7 @@
-"""The parts of a model's context in words."""
+"""The parts of a model's context, and summaries of it, in words."""
 
+from app.client.figures import count
+from app.protocol.blocks import SummaryBlock
 from app.protocol.context import ContextPart
 
 # Its name, and what one of its items is called; empty where there is only one.
@@ -12,3 +14,16 @@ PARTS: dict[ContextPart, tuple[str, str]] = {
     "results": ("Results of tools", "result"),
     "memory": ("Memory", "text"),
 }
+
+
+def summary_words(summary: SummaryBlock) -> str:
+    """What it stands for and what it saves, in one line."""
+    entries = count(summary.nodes, "earlier entry").replace("entrys", "entries")
+    saved = f"{_short(summary.tokens_before)} → {_short(summary.tokens_after)} tokens"
+    return f"Summary of {entries} · {saved}" if summary.tokens_before else f"Summary of {entries}"
+
+
+def _short(tokens: int) -> str:
+    if tokens < 1_000:
+        return f"{tokens}"
+    return f"{tokens / 1_000:.1f}k" if tokens < 9_950 else f"{tokens / 1_000:,.0f}k"

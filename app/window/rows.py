@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from app.protocol.agents import Color
 from app.protocol.asks import Ask
-from app.protocol.blocks import FileBlock, ImageBlock, NoticeBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import FileBlock, ImageBlock, NoticeBlock, SummaryBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.tasks import Task
 
@@ -84,6 +84,15 @@ class NoticeRow:
     key: str
     node: Node
     notice: NoticeBlock
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """What the model reads in place of all that was said before, up to some entries above."""
+
+    key: str
+    node: Node
+    summary: SummaryBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +186,7 @@ Row: TypeAlias = (
     | ImageRow
     | FileRow
     | NoticeRow
+    | SummaryRow
     | AskRow
     | EndRow
     | EditRow

@@ -111,6 +111,37 @@ class KeptBranches(QObject):
         self.drafts[key] = text
 
 
+class KeptContext(QObject):
+    """Keeps what was asked of the context, by the name of the intent."""
+
+    _kept_changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[str, str]] = []
+        self.kept: set[str] = set()
+
+    @property
+    def kept_changed(self) -> SignalInstance:
+        return self._kept_changed
+
+    def is_kept(self, node_id: str) -> bool:
+        return node_id in self.kept
+
+    def keep(self, node_id: str) -> None:
+        self.kept.add(node_id)
+        self.asked.append(("keep", node_id))
+        self.kept_changed.emit()
+
+    def release(self, node_id: str) -> None:
+        self.kept.discard(node_id)
+        self.asked.append(("release", node_id))
+        self.kept_changed.emit()
+
+    def change_summary(self, node_id: str, text: str) -> None:
+        self.asked.append(("change_summary", f"{node_id}: {text}"))
+
+
 class KeptActions:
     """Keeps what blocks asked for."""
 
@@ -120,6 +151,7 @@ class KeptActions:
         self.answers: list[tuple[str, str, bool | None, Remember]] = []
         self.older = 0
         self.branches = KeptBranches()
+        self.context = KeptContext()
 
     def open_link(self, url: str) -> None:
         self.links.append(url)

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from app.protocol.asks import Remember
 from app.window.blocks.branch_actions import BranchActions
+from app.window.blocks.context_actions import ContextActions
 
 
 class BlockActions(Protocol):
@@ -11,6 +12,9 @@ class BlockActions(Protocol):
 
     @property
     def branches(self) -> BranchActions: ...
+
+    @property
+    def context(self) -> ContextActions: ...
 
     def open_link(self, url: str) -> None: ...
 

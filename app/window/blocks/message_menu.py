@@ -1,4 +1,4 @@
-"""What the context menu offers for a message besides copying: edit, retry, fork."""
+"""What the context menu offers for a message besides copying: edit, retry, fork, keep."""
 
 from collections.abc import Callable
 
@@ -7,9 +7,10 @@ from PySide6.QtWidgets import QMenu
 
 from app.protocol.conversations import Node
 from app.window.blocks.branch_actions import BranchActions
+from app.window.blocks.context_actions import ContextActions
 
 
-def add_message_entries(menu: QMenu, node: Node, branches: BranchActions) -> None:
+def add_message_entries(menu: QMenu, node: Node, branches: BranchActions, context: ContextActions) -> None:
     """While the agent is at work they are disabled, with the reason as tool tip; editing may begin already."""
     if node.status == "streaming":
         return
@@ -22,6 +23,10 @@ def add_message_entries(menu: QMenu, node: Node, branches: BranchActions) -> Non
         _lock(_add(menu, "Retry", lambda: branches.retry(node.id)), why)
         _lock(_add_models(menu, node, branches), why)
     _lock(_add(menu, "Fork here", lambda: branches.fork(node.id)), why)
+    if context.is_kept(node.id):
+        _add(menu, "Let go of context", lambda: context.release(node.id))
+    else:
+        _add(menu, "Keep in context", lambda: context.keep(node.id))
 
 
 def _add(menu: QMenu, title: str, do: Callable[[], None]) -> QAction:

@@ -11,6 +11,7 @@ from app.window.blocks.notice_block import NoticeBlock
 from app.window.blocks.open_end_block import OpenEndBlock
 from app.window.blocks.reply_block import ReplyBlock
 from app.window.blocks.speaker_block import SpeakerBlock
+from app.window.blocks.summary_block import SummaryBlock
 from app.window.blocks.thinking_block import ThinkingBlock
 from app.window.blocks.tool_block import ToolBlock
 from app.window.blocks.user_block import UserBlock
@@ -25,6 +26,7 @@ from app.window.rows import (
     OpenEndRow,
     Row,
     SpeakerRow,
+    SummaryRow,
     TextRow,
     ThinkingRow,
     ToolRow,
@@ -39,6 +41,7 @@ BLOCKS: tuple[tuple[type[Row], BlockType], ...] = (
     (ImageRow, ImageBlock),
     (FileRow, FileBlock),
     (NoticeRow, NoticeBlock),
+    (SummaryRow, SummaryBlock),
     (AskRow, AskBlock),
     (EndRow, EndBlock),
     (EditRow, EditBlock),

@@ -1,11 +1,12 @@
 """A piece of an agent's text: bare on the page, or a code card if the piece is a fence."""
 
-from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.blocks.code_card import CodeCard
 from app.window.blocks.fence import fence_of
+from app.window.blocks.kept_mark import KeptMark
 from app.window.blocks.markdown import markdown_document
 from app.window.blocks.menu import message_markdown
 from app.window.blocks.message_menu import add_message_entries
@@ -31,7 +32,13 @@ class ReplyBlock(Block):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(theme.tokens.space_tight)
-        self._column.addWidget(self._step)
+        self._mark = KeptMark(theme, actions.context, self)
+        head = QHBoxLayout()
+        head.setSpacing(theme.tokens.space_tight)
+        head.addWidget(self._step)
+        head.addWidget(self._mark)
+        head.addStretch(1)
+        self._column.addLayout(head)
         self._column.addWidget(self._prose)
 
     def set_open(self, is_open: bool) -> None:
@@ -42,6 +49,7 @@ class ReplyBlock(Block):
         assert isinstance(row, TextRow)
         self._row = row
         self._step.setVisible(row.step > 0)
+        self._mark.show_at(row.node.id if row.step else "")
         if row.step:
             self._step.setText(f"Step {row.step}")
         fence = fence_of(row.markdown)
@@ -64,7 +72,7 @@ class ReplyBlock(Block):
 
     def fill_menu(self, menu: QMenu) -> None:
         if self._row is not None:
-            add_message_entries(menu, self._row.node, self.intents.branches)
+            add_message_entries(menu, self._row.node, self.intents.branches, self.intents.context)
 
     def _table_view(self) -> TableView:
         """Made for the first table."""

@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from app.client.characters import output_text, plain
+from app.client.context_words import summary_words
 from app.protocol.asks import Ask
 from app.window.blocks.ask_card import outcome
 from app.window.blocks.end_block import ending_words
@@ -19,6 +20,7 @@ from app.window.rows import (
     OpenEndRow,
     Row,
     SpeakerRow,
+    SummaryRow,
     TextRow,
     ThinkingRow,
     ToolRow,
@@ -37,8 +39,8 @@ def row_markdown(row: Row, *, is_open: bool) -> str:
             return _call(row, is_open)
         case ImageRow() | FileRow():
             return _attached(row)
-        case NoticeRow(notice=notice):
-            return plain(notice.text).strip()
+        case NoticeRow() | SummaryRow():
+            return _remark(row, is_open)
         case AskRow(ask=ask):
             return _ask(ask)
         case EndRow(task=task, remarks=remarks):
@@ -62,6 +64,13 @@ def fenced(code: str, language: str = "") -> str:
 
 def _attached(row: ImageRow | FileRow) -> str:
     return plain(row.file.path) if isinstance(row, FileRow) else "(a picture)"
+
+
+def _remark(row: NoticeRow | SummaryRow, is_open: bool) -> str:
+    if isinstance(row, NoticeRow):
+        return plain(row.notice.text).strip()
+    words = summary_words(row.summary)
+    return "\n".join((words, *_quoted(plain(row.summary.text)))) if is_open else words
 
 
 def _ask(ask: Ask) -> str:

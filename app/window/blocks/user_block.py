@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.blocks.branch_lock import BranchLock
+from app.window.blocks.kept_mark import KeptMark
 from app.window.blocks.markdown import plain_document
 from app.window.blocks.menu import message_markdown
 from app.window.blocks.message_menu import add_message_entries
@@ -40,6 +41,7 @@ class UserBlock(Block):
         self._bar.add("pencil", "Edit message", self._on_edit_clicked)
         fork = self._bar.add("git-branch", "Fork here", self._on_fork_clicked)
         BranchLock(actions.branches, (fork,), self)
+        self._mark = KeptMark(theme, actions.context, self)
 
     def set_open(self, is_open: bool) -> None:
         self._is_open = is_open
@@ -47,6 +49,7 @@ class UserBlock(Block):
     def set_row(self, row: Row) -> None:
         assert isinstance(row, UserRow)
         self._row = row
+        self._mark.show_at(row.node.id)
         text = row.text.strip("\n")
         first = "\n".join(text[:_FIRST].split("\n")[:_LINES])
         is_cut = len(first) < len(text)
@@ -61,7 +64,7 @@ class UserBlock(Block):
 
     def fill_menu(self, menu: QMenu) -> None:
         if self._row is not None:
-            add_message_entries(menu, self._row.node, self.intents.branches)
+            add_message_entries(menu, self._row.node, self.intents.branches, self.intents.context)
 
     def height_for(self, width: int) -> int:
         return self._arrange(width)
@@ -117,5 +120,7 @@ class UserBlock(Block):
             self._bubble.setHeight(self._bubble.height() + button.height() + above // 2)
         left = max(0, self._bubble.left() - bar.width() - above // 2)
         self._bar.setGeometry(QRect(QPoint(left, self._bubble.bottom() - bar.height() + 1), bar))
+        beside = max(0, left - self._mark.width())
+        self._mark.move(beside, self._bubble.bottom() - (bar.height() + self._mark.height()) // 2 + 1)
         self.update()
         return self._bubble.height()

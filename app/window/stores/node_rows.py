@@ -15,7 +15,18 @@ from app.protocol.blocks import (
     ToolResultBlock,
 )
 from app.protocol.conversations import Node
-from app.window.rows import AskRow, FileRow, ImageRow, NoticeRow, Row, SummaryRow, TextRow, ThinkingRow, ToolRow, UserRow
+from app.window.rows import (
+    AskRow,
+    FileRow,
+    ImageRow,
+    NoticeRow,
+    Row,
+    SummaryRow,
+    TextRow,
+    ThinkingRow,
+    ToolRow,
+    UserRow,
+)
 from app.window.stores.draft import key, text_rows
 from app.window.stores.markdown import split
 

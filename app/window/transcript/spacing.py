@@ -13,6 +13,7 @@ from app.window.rows import (
     OpenEndRow,
     Row,
     SpeakerRow,
+    SummaryRow,
     TextRow,
     ThinkingRow,
     ToolRow,
@@ -55,7 +56,7 @@ def estimate(row: Row, width: int, tokens: Tokens) -> int:
             return tokens.space_far + 2 * tokens.space_normal + _text(row.text, width * 4 // 5, tokens)
         case TextRow():
             return tokens.space_normal + _text(row.markdown, width, tokens)
-        case ToolRow() | ThinkingRow() | NoticeRow() | FileRow():
+        case ToolRow() | ThinkingRow() | NoticeRow() | SummaryRow() | FileRow():
             return tokens.space_far + tokens.space_normal
         case ForkRow() | SpeakerRow():
             return tokens.space_far + tokens.space_normal

@@ -21,6 +21,7 @@ class ConversationActions:
 
     def __init__(self, store: ConversationStore, models: ModelStore, clipboard: QClipboard, over: QWidget) -> None:
         self.branches = BranchLinks(store, models)
+        self.context = store.context
         self._store = store
         self._clipboard = clipboard
         self._over = over

@@ -2,8 +2,8 @@
 
 from typing import get_args
 
-from app.protocol.blocks import FileBlock
-from app.window.rows import AskRow, EditRow, FileRow, ForkRow, OpenEndRow, Row, Speaker, SpeakerRow
+from app.protocol.blocks import FileBlock, SummaryBlock
+from app.window.rows import AskRow, EditRow, FileRow, ForkRow, OpenEndRow, Row, Speaker, SpeakerRow, SummaryRow
 from tests.support.asks import APPROVAL, LIMIT, QUESTION
 from tests.support.rows import end, image, node, notice, reply, thinking, tool, user
 
@@ -28,6 +28,7 @@ def every_row() -> list[Row]:
         image(key="i1"),
         FileRow("fi1", node("n5"), FileBlock(path="/tmp/notes.txt", name="notes.txt", size=120)),
         *(notice(kind, f"A remark: {kind}.", f"no_{kind}") for kind in ("info", "error")),
+        SummaryRow("su1", node("n8", role="system"), SummaryBlock(text="All of it.", until_id="n0", nodes=12)),
         AskRow("a1", QUESTION),
         AskRow("a2", APPROVAL, (APPROVAL,)),
         AskRow("a3", LIMIT),

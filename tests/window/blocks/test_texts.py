@@ -166,7 +166,8 @@ def test_the_menu_copies_the_message(show: MakeBlock, actions: KeptActions) -> N
     QApplication.sendEvent(block, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, block.mapToGlobal(middle)))
     (menu,) = (menu for menu in block.findChildren(QMenu) if menu.title() == "")
     entries = [entry for entry in menu.actions() if not entry.isSeparator()]
-    assert [entry.text() for entry in entries] == ["Copy message as Markdown", "Retry", "Retry with", "Fork here"]
+    names = ["Copy message as Markdown", "Retry", "Retry with", "Fork here", "Keep in context"]
+    assert [entry.text() for entry in entries] == names
     entries[0].trigger()
     assert actions.copied == ["Some **bold** text"]
 
