@@ -1,7 +1,17 @@
-"""Behaviours 160 to 163: several agents of one conversation, from a terminal."""
+"""Behaviours 160 to 165: several agents of one conversation, from a terminal and for clients that race."""
+
+import asyncio
 
 import msgspec
 
+from app.client.connection import Connection
+from app.client.messages import Message
+from app.protocol.agents import Agent, AgentIdParams, AgentListParams
+from app.protocol.chats import AgentChatParams, AgentChatResult
+from app.protocol.conversations import ConversationTreeParams
+from app.protocol.events import AgentUpdate, EventRecord
+from app.protocol.wire import AGENT_CHAT, AGENT_DELETE, AGENT_LIST, CONVERSATION_TREE
+from tests.end_to_end.test_08_branches import connected, ended
 from tests.support.errand import Errand
 from tests.support.model_server import ModelServer, Reply
 from tests.support.task_replies import shell
@@ -85,3 +95,54 @@ async def test_163_events_as_other_interfaces_have_them(errand: Errand) -> None:
     assert "".join(event["content"] for event in events if event["event"] == "ChatContent") == "Hello!"
     (complete,) = [event for event in events if event["event"] == "ChatComplete"]
     assert complete["usage"]["output_tokens"] == 20
+
+
+async def test_164_two_clients_that_ask_one_agent_at_once_both_get_their_reply_and_learn_of_the_other(
+    errand: Errand,
+) -> None:
+    agent_id, place = await added(errand, "--name", "Anna")
+    answer = ModelServer(answer=lambda request: Reply(text=f"re: {request.messages[-1]['content']}"))
+    async with answer as server, connected(errand) as one, connected(errand) as two:
+        await one.follow(place, "full")
+        told: list[Agent] = []
+        one.subscribe(lambda message: told.extend(_agents(message)))
+
+        async def ask(client: Connection, prompt: str) -> AgentChatResult:
+            params = AgentChatParams(
+                agent_id=agent_id, prompt=prompt, version=1, model="openai_compatible/test-model", api_base=server.url
+            )
+            return await client.call(AGENT_CHAT, params)
+
+        first, second = await asyncio.gather(ask(one, "a"), ask(two, "b"))
+        for chat in (first, second):
+            assert (await ended(one, chat.task)).summary == f"re: {chat.task.prompt}"
+        kept, beside = (first, second) if second.branched else (second, first)
+        assert (kept.branched, kept.agent.id, beside.agent.beside) == (False, agent_id, agent_id)
+        assert kept.position.conversation_id == beside.position.conversation_id == place
+        assert kept.position.node_id != beside.position.node_id
+        assert any(agent.beside == agent_id for agent in told)
+        await one.call(AGENT_DELETE, AgentIdParams(agent_id=beside.agent.id))
+        listed = (await one.call(AGENT_LIST, AgentListParams(conversation_id=place))).agents
+        assert [agent.id for agent in listed] == [agent_id]
+        tree = await one.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=place))
+        assert sorted(node.text for node in tree.nodes) == ["a", "b", "re: a", "re: b"]
+
+
+def _agents(message: Message) -> list[Agent]:
+    if isinstance(message, EventRecord) and isinstance(message.event, AgentUpdate):
+        return [message.event.agent]
+    return []
+
+
+async def test_165_a_conversation_without_agents_is_still_read_and_goes_on(errand: Errand) -> None:
+    async with ModelServer(replies=[Reply(text="One."), Reply(text="Two.")]) as server:
+        agent_id, place = await added(errand, "--name", "Anna")
+        run = ("run", "--conversation", place, "--mode", "chat", *MODEL, server.url)
+        await errand.run(*run, "first")
+        await errand.run("agents", "remove", agent_id)
+        async with connected(errand) as client:
+            shown = (await client.follow(place, "full")).snapshot
+            assert shown is not None and len(shown.nodes) == 2
+        assert "Two." in (await errand.run(*run, "second")).out
+        said = [str(one["content"]) for one in server.requests[1].messages if one["role"] != "system"]
+        assert said == ["first", "[Anna]: One.", "second"]

@@ -3,8 +3,7 @@
 from app.engine.errors import NotFound
 from app.engine.server.subscription import ALL, Subscription
 from app.engine.storage.database import Database
-from app.protocol.agents import Agent, first_agent
-from app.protocol.conversations import Node
+from app.protocol.agents import first_agent
 from app.protocol.engine import Snapshot
 from app.protocol.tasks import Task
 
@@ -39,8 +38,10 @@ async def _of_conversation(database: Database, subscription: Subscription) -> Sn
     tasks = (await database.tasks.page(limit=_RECENT_TASKS, conversation_id=conversation.id)).tasks
     agents = await database.agents.list(conversation.id)
     shown = next((agent for agent in agents if agent.id == subscription.agent_id), first_agent(agents))
-    if shown is not None and subscription.detail == "full":
-        nodes, has_more = await _newest_nodes(database, shown)
+    # In a tree without agents what was written last is shown.
+    leaf_id = shown.head_id if shown is not None else await database.nodes.newest(conversation.id)
+    if leaf_id is not None and subscription.detail == "full":
+        nodes, has_more = await database.nodes.branch(leaf_id, limit=_NODES)
     else:
         nodes, has_more = (), False
     forks = await database.trees.forks(nodes)
@@ -54,10 +55,6 @@ async def _of_conversation(database: Database, subscription: Subscription) -> Sn
         has_more_nodes=has_more,
         forks=forks,
     )
-
-
-async def _newest_nodes(database: Database, agent: Agent) -> tuple[tuple[Node, ...], bool]:
-    return await database.nodes.branch(agent.head_id, limit=_NODES) if agent.head_id is not None else ((), False)
 
 
 def _joined(active: tuple[Task, ...], recent: tuple[Task, ...]) -> tuple[Task, ...]:
