@@ -24,6 +24,7 @@ from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
 from app.engine.agent.chats import Chats
 from app.engine.agent.claims import Claims
+from app.engine.agent.comparison import Comparison
 from app.engine.agent.day import Day
 from app.engine.agent.personalities import SHIPPED
 from app.engine.agent.recovery import mark_interrupted
@@ -175,6 +176,7 @@ async def open_services(
         claims=claims,
         roster=roster,
         chats=Chats(database, roster, runner),
+        comparison=Comparison(database, roster, runner, models),
         models=models,
         keys=keys,
         settings=settings,

@@ -8,6 +8,7 @@ from app.protocol import (
     agents,
     asks,
     chats,
+    comparisons,
     context,
     conversations,
     data,
@@ -75,6 +76,13 @@ TASK_RECORD = Method(
 )
 
 TASK_RETRY = Method("task/retry", tasks.TaskRetryParams, tasks.TaskResult, True, "Have a reply written anew.")
+TASK_COMPARE_MODELS = Method(
+    "task/compare_models",
+    comparisons.TaskCompareModelsParams,
+    comparisons.TaskCompareModelsResult,
+    True,
+    "Ask several models the same at once.",
+)
 TASK_CHANGE_QUEUED = Method(
     "task/change_queued", tasks.TaskQueueChangeParams, tasks.TaskResult, True, "Edit, move or send now what waits."
 )
@@ -127,6 +135,13 @@ CONVERSATION_TREE = Method(
     conversations.ConversationTreeResult,
     False,
     "All branches of a conversation.",
+)
+CONVERSATION_COMPARE = Method(
+    "conversation/compare",
+    comparisons.ConversationCompareParams,
+    comparisons.ConversationCompareResult,
+    False,
+    "Two branches, from where they part.",
 )
 CONVERSATION_DELETE = Method(
     "conversation/delete",
@@ -191,6 +206,7 @@ METHODS = (
     ENGINE_SHUTDOWN,
     TASK_START,
     TASK_RETRY,
+    TASK_COMPARE_MODELS,
     TASK_STOP,
     TASK_PAUSE,
     TASK_RESUME,
@@ -212,6 +228,7 @@ METHODS = (
     CONVERSATION_TREE,
     CONVERSATION_SEARCH,
     CONVERSATION_CHANGE,
+    CONVERSATION_COMPARE,
     CONVERSATION_DELETE,
     AGENT_LIST,
     AGENT_GET,

@@ -10,6 +10,7 @@ from pathlib import Path
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.chats import Chats
 from app.engine.agent.claims import Claims
+from app.engine.agent.comparison import Comparison
 from app.engine.agent.roster import Roster
 from app.engine.broadcast import EventLog
 from app.engine.models.router import ModelRouter
@@ -78,6 +79,7 @@ async def engine_server(
         claims=claims,
         roster=roster,
         chats=Chats(database, roster, runner),
+        comparison=Comparison(database, roster, runner, models),
         models=models,
         keys=keys,
         settings=Settings(paths.settings),

@@ -73,6 +73,9 @@ class PlainRunner:
         self._log.publish(TaskUpdate(task=task))
         return task
 
+    async def reply(self, params: TaskStartParams) -> Task:
+        return await self.start(params, "the engine")
+
     async def retry(self, params: TaskRetryParams) -> Task:
         raise NotFound(f"There is no node {params.node_id!r}.")
 

@@ -86,6 +86,15 @@ class AgentTaskRunner:
             known = await self._known(params.task_id)
             return known if known is not None else await self._start_new(params, version, remark)
 
+    async def reply(self, params: TaskStartParams) -> Task:
+        """Have an agent answer where it stands, without a message; the same `task_id` again gives the task there."""
+        async with self._one_of_a_task.one(params.task_id or new_id("task")):
+            known = await self._known(params.task_id) if params.task_id is not None else None
+            if known is not None:
+                return known
+            place = await find_place(params, self._assembly.database, self._assembly.paths)
+            return await self._begin(place.agent, lambda agent: self._beginnings.turn(params, place, agent))
+
     async def retry(self, params: TaskRetryParams) -> Task:
         """Have a reply written anew, beside it; the same `task_id` again gives the task that is there."""
         if params.task_id is None:

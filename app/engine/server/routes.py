@@ -3,6 +3,7 @@
 from app.engine.server.handlers import (
     agents,
     asks,
+    comparisons,
     conversations,
     data,
     engine,
@@ -28,5 +29,6 @@ ROUTES: tuple[Served, ...] = (
     *data.HANDLERS,
     *usage.HANDLERS,
     *prompts.HANDLERS,
+    *comparisons.HANDLERS,
     *settings.HANDLERS,
 )

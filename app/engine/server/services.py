@@ -7,6 +7,7 @@ from typing import Protocol
 
 from app.engine.agent.chats import Chats
 from app.engine.agent.claims import Claims
+from app.engine.agent.comparison import Comparison
 from app.engine.agent.roster import Roster
 from app.engine.broadcast import EventLog
 from app.engine.models.router import ModelRouter
@@ -62,6 +63,7 @@ class Services:
     claims: Claims
     roster: Roster
     chats: Chats
+    comparison: Comparison
     models: ModelRouter
     keys: KeyStore
     settings: Settings
