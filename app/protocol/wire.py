@@ -186,6 +186,17 @@ CONTEXT_EXPLAIN = Method(
 
 PROMPT_GET = Method("prompt/get", prompts.PromptGetParams, prompts.PromptGetResult, False, "A system prompt.")
 
+CONVERSATION_SUMMARISE = Method(
+    "conversation/summarise",
+    context.ConversationSummariseParams,
+    tasks.TaskResult,
+    True,
+    "Summarise what is older.",
+)
+CONVERSATION_EDIT_SUMMARY = Method(
+    "conversation/edit_summary", context.SummaryEditParams, context.SummaryEditResult, True, "Change a summary."
+)
+
 DATA_SUMMARY = Method("data/summary", engine.EmptyParams, data.DataSummaryResult, False, "Folder, parts and sizes.")
 DATA_EXPORT = Method("data/export", data.DataExportParams, data.DataExportResult, True, "Write conversations out.")
 DATA_IMPORT = Method("data/import", data.DataImportParams, data.DataImportResult, True, "Take conversations in.")
@@ -245,6 +256,8 @@ METHODS = (
     MODEL_TEST,
     USAGE_REPORT,
     CONTEXT_EXPLAIN,
+    CONVERSATION_SUMMARISE,
+    CONVERSATION_EDIT_SUMMARY,
     PROMPT_GET,
     DATA_SUMMARY,
     DATA_EXPORT,

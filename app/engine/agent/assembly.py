@@ -122,7 +122,7 @@ class Assembly:
         agent.subscribe(FirstReply(live).listen)
         queue.follow(agent)
         briefing = Briefing(task, personality.system_prompt, self.database)
-        return TaskRun(live, branch, self.log, gate, recorder, course, completion, agent, queue, cancel, briefing)
+        return TaskRun(live, branch, self.log, gate, recorder, course, completion, agent, queue, cancel, briefing, room)
 
     def _tools(
         self, task: Task, personality: Personality, live: LiveTask, completion: TaskComplete

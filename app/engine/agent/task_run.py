@@ -19,6 +19,7 @@ from app.engine.agent.open_turn import OpenTurn
 from app.engine.agent.prompt.briefing import Briefing
 from app.engine.agent.prompt.parts import joined
 from app.engine.agent.recorder import Recorder
+from app.engine.agent.room import Room
 from app.engine.agent.task import ended, is_working, moved, words
 from app.engine.agent.task_queue import Queue, TaskQueue
 from app.engine.broadcast import EventLog
@@ -66,6 +67,7 @@ class TaskRun:
         queue: TaskQueue,
         cancel: CancelSignal,
         briefing: Briefing,
+        room: Room,
     ) -> None:
         self.branch = branch
         self._live = live
@@ -78,6 +80,8 @@ class TaskRun:
         self._queue = queue
         self._cancel = cancel
         self._briefing = briefing
+        self._room = room
+        self._unmade: str | None = None
         self._engine_ends = asyncio.Event()
         self._takes_words = True
         self._resumes = False
@@ -199,7 +203,9 @@ class TaskRun:
     async def _prompt(self, opening: UserMessage | OpenTurn | None) -> None:
         try:
             await self._brief()
-            if isinstance(opening, UserMessage):
+            if self.task.summarises:
+                self._unmade = await self._room.summarise(self.task.model, self._cancel)
+            elif isinstance(opening, UserMessage):
                 await self._agent.prompt(opening, self._cancel)
             else:
                 await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
@@ -219,7 +225,7 @@ class TaskRun:
     def _is_read_on(self) -> bool:
         """True for words that came while the last turn ended: they are read though it ended the task."""
         ended_well = not self._cancel.is_set and self._agent.state.error is None and self._course.over is None
-        return ended_well and bool(self.task.queue)
+        return ended_well and self._unmade is None and bool(self.task.queue)
 
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
         """When the signal is set: end the processes, showing how many are left, then wait for the work to end."""
@@ -249,6 +255,8 @@ class TaskRun:
         if self._agent.state.error is not None:
             error = self._agent.state.error
             return _End("error", "error", ("error", error), error)
+        if self._unmade is not None:
+            return _End("error", "error", ("error", self._unmade), self._unmade)
         if self.task.answer_schema is not None and self._completion.completed is None:
             return _End("error", "error", ("error", NO_ANSWER), NO_ANSWER)
         return _End("completed", "completed")

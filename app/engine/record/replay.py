@@ -30,9 +30,9 @@ from app.engine.storage.engines import sqlite_url
 from app.engine.tools.base import GuardedTool
 from app.paths import Paths
 from app.protocol.agents import Agent, Personality
-from app.protocol.prompts import PromptPart
 from app.protocol.conversations import Conversation, Node
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
+from app.protocol.prompts import PromptPart
 from app.protocol.tasks import Task
 from app.protocol.usage import Usage
 
@@ -154,6 +154,7 @@ def _begun(task: Task) -> Task:
         usage=Usage(),
         worked_s=0.0,
         allowance=None,
+        summarises=False,
         resumes=False,
         decided=None,
         ended_at=None,
