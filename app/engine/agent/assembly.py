@@ -107,6 +107,7 @@ class Assembly:
                 tools=tools,
                 messages=history,
                 thinking_level=task.thinking_level,
+                temperature=personality.temperature,
                 session_id=task.conversation_id,
                 hooks=Hooks(
                     transform_context=course.before_model_call,

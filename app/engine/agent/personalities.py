@@ -6,9 +6,11 @@ from app.protocol.agents import Personality
 
 SHIPPED = (
     ASSISTANT,
-    Personality(id="coder", name="Coder", system_prompt=text("coder"), thinking_level="medium"),
-    Personality(id="researcher", name="Researcher", system_prompt=text("researcher"), thinking_level="medium"),
-    Personality(id="writer", name="Writer", system_prompt=text("writer")),
+    Personality(id="coder", name="Coder", system_prompt=text("coder"), thinking_level="medium", color="teal"),
+    Personality(
+        id="researcher", name="Researcher", system_prompt=text("researcher"), thinking_level="medium", color="violet"
+    ),
+    Personality(id="writer", name="Writer", system_prompt=text("writer"), color="orange"),
 )
 
 

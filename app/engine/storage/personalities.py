@@ -10,7 +10,7 @@ from app.engine.storage.write import Write
 from app.protocol.agents import Personality
 
 # There after every opening. Its empty prompt stands for the engine's own.
-ASSISTANT = Personality(id="assistant", name="Assistant", system_prompt="")
+ASSISTANT = Personality(id="assistant", name="Assistant", system_prompt="", color="blue")
 
 _SAVE = Upsert(personalities, ["id"], ["name", "body"])
 _ADD = Upsert(personalities, ["id"], [])

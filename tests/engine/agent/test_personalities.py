@@ -72,3 +72,17 @@ async def test_an_agent_whose_personality_was_deleted_is_the_assistant_from_its_
         assert agent.personality_id == "assistant"
         with pytest.raises(NotFound, match="no personality 'pirate'"):
             await engine.start("again", personality_id="pirate")
+
+
+async def test_its_temperature_goes_to_the_model(tmp_path: Path) -> None:
+    cool = Personality(id="cool", name="Cool", system_prompt="", temperature=0.2)
+    async with engine_parts(tmp_path, hello()) as engine:
+        engine.services.log.publish(PersonalityUpdate(personality=cool))
+        await engine.services.log.flush()
+        for personality_id in (None, "cool"):
+            await engine.watcher.end((await engine.start("hello", personality_id=personality_id)).id)
+        assert [request.body.get("temperature") for request in engine.model.requests] == [None, 0.2]
+
+
+def test_the_shipped_ones_differ_in_colour() -> None:
+    assert len({personality.color for personality in SHIPPED} - {""}) == len(SHIPPED)

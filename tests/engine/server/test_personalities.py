@@ -48,6 +48,9 @@ async def test_what_can_not_work_is_refused_in_words(engine: EngineServer) -> No
         ({"name": "  "}, "name:"),
         ({"systemPrompt": "x" * 100_001}, "100,001 characters"),
         ({"model": "gpt"}, "provider/model"),
+        ({"temperature": 2.1}, "temperature: a number from 0 to 2"),
+        ({"temperature": -0.1}, "temperature: a number from 0 to 2"),
+        ({"color": "mauve"}, "color"),
         ({"tools": ["telepathy"]}, "telepathy"),
     ]
     async with raw_client(engine) as client:
