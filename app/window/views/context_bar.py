@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy
 
@@ -18,7 +18,12 @@ _NEARLY_FULL = 0.8
 
 
 class ContextBar(QAbstractButton):
-    """Hidden until a reply was counted. Without a known window it says the count alone."""
+    """Hidden until a reply was counted. Without a known window it says the count alone.
+
+    `summarise_asked` from what it opens.
+    """
+
+    summarise_asked = Signal()
 
     def __init__(self, store: ContextStore, theme: Theme) -> None:
         super().__init__()
@@ -26,6 +31,7 @@ class ContextBar(QAbstractButton):
         self._theme = theme
         self._share: float | None = None
         self._popover: ContextPopover | None = None
+        self._lock = ""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
@@ -42,6 +48,12 @@ class ContextBar(QAbstractButton):
     def popover(self) -> "ContextPopover | None":
         """None until it was opened once."""
         return self._popover
+
+    def lock(self, why: str) -> None:
+        """Why nothing can be summarised now, in words; empty when it can."""
+        self._lock = why
+        if self._popover is not None:
+            self._popover.lock(why)
 
     def sizeHint(self) -> QSize:
         tokens = self._theme.tokens
@@ -105,5 +117,7 @@ class ContextBar(QAbstractButton):
             return
         if self._popover is None:
             self._popover = ContextPopover(self._theme, self)
+            self._popover.summarise_asked.connect(self.summarise_asked)
+            self._popover.lock(self._lock)
         self._popover.show_parts(found)
         self._popover.open_above(self)

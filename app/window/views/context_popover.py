@@ -1,19 +1,20 @@
 """The parts of what a turn sent, as a bar and a list; closed by Esc or a click elsewhere."""
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.client.context_words import PARTS
 from app.client.figures import count
 from app.protocol.context import ContextExplainResult, ContextPart, ContextShare
-from app.window.theme.look import set_look
+from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
 
 _WIDTH, _BAR, _SWATCH = 340, 10, 10
 _HOW = "The provider counted the whole. The parts are divided by their length."
 _HOW_OLD = "The provider counted the whole. What it was made of was not noted."
+_ABOUT = "The model then reads a summary of what is older."
 _COLOURS: dict[ContextPart, str] = {
     "system": "muted",
     "tools": "syntax_keyword",
@@ -26,6 +27,10 @@ _COLOURS: dict[ContextPart, str] = {
 
 
 class ContextPopover(QFrame):
+    """`summarise_asked` closes it: what comes of it shows in the transcript."""
+
+    summarise_asked = Signal()
+
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
         self._theme = theme
@@ -37,6 +42,11 @@ class ContextPopover(QFrame):
         self._rows = QWidget()
         self._how = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
         self._how.setWordWrap(True)
+        self._summarise = push_button("Summarise now", "quiet")
+        self._summarise.setAccessibleName("Summarise the older part now")
+        self._summarise.clicked.connect(self._on_summarise_clicked)
+        self._why = TextLabel(theme, _ABOUT, tone="muted", size=theme.tokens.size_small)
+        self._why.setWordWrap(True)
         self.setFixedWidth(_WIDTH)
         tokens = theme.tokens
         self._column = QVBoxLayout(self)
@@ -44,6 +54,11 @@ class ContextPopover(QFrame):
         self._column.setSpacing(tokens.space_close)
         for part in (self._title, self._whole, self._bar, self._rows, self._how):
             self._column.addWidget(part)
+        foot = QHBoxLayout()
+        foot.setSpacing(tokens.space_close)
+        foot.addWidget(self._why, 1)
+        foot.addWidget(self._summarise)
+        self._column.addLayout(foot)
 
     def show_parts(self, found: ContextExplainResult) -> None:
         window = found.window_tokens
@@ -60,6 +75,13 @@ class ContextPopover(QFrame):
         self._rows.deleteLater()
         self._rows = rows
 
+    def lock(self, why: str) -> None:
+        """Why nothing can be summarised now, in words; empty when it can."""
+        self._summarise.setEnabled(not why)
+        self._summarise.setToolTip(why)
+        self._summarise.setAccessibleDescription(why)
+        self._why.setText(why or _ABOUT)
+
     def open_above(self, button: QWidget) -> None:
         """Its lower right corner at the button's upper one."""
         self.adjustSize()
@@ -67,6 +89,10 @@ class ContextPopover(QFrame):
         self.move(corner - QPoint(self.width(), self.height() + self._theme.tokens.space_tight))
         self.show()
         self.setFocus()
+
+    def _on_summarise_clicked(self) -> None:
+        self.hide()
+        self.summarise_asked.emit()
 
     def _made_rows(self, found: ContextExplainResult) -> QWidget:
         rows = QWidget()

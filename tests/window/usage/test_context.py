@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.protocol.tasks import TaskStartParams
@@ -78,3 +78,19 @@ async def test_where_the_window_is_not_known_it_says_the_count_alone(
     async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Done.", usage=(1234, 5))])) as engine:
         bar = await bar_of(engine, theme, qtbot, await run(engine, "openai_compatible/mine"))
         assert (bar.text(), bar.is_nearly_full) == ("1,234 tokens of context", False)
+
+
+async def test_what_it_opens_has_the_older_part_summarised_unless_the_agent_is_at_work(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Done.", usage=(1234, 5))])) as engine:
+        bar = await bar_of(engine, theme, qtbot, await run(engine, "openai_compatible/mine"))
+        bar.lock("The agent is at work.")
+        bar.click()
+        assert bar.popover is not None
+        (button,) = bar.popover.findChildren(QPushButton)
+        assert (button.isEnabled(), button.toolTip()) == (False, "The agent is at work.")
+        bar.lock("")
+        with qtbot.waitSignal(bar.summarise_asked):
+            QTest.keyClick(button, Qt.Key.Key_Space)
+        assert not bar.popover.isVisible()
