@@ -36,5 +36,8 @@ class Front:
     def find_previous(self) -> None:
         self._desk.front.find_next(forward=False)
 
+    def summarise(self) -> None:
+        self._desk.front.store.context.summarise()
+
     def turn_tree(self) -> None:
         self._desk.front.tree.toggle()

@@ -143,6 +143,7 @@ class MainWindow(QMainWindow):
             "find_next": front.find_next,
             "find_previous": front.find_previous,
             "tree": front.turn_tree,
+            "summarise": front.summarise,
             "close_tab": self.desk.close_front,
             "reopen_tab": self.desk.reopen,
             "next_tab": partial(self.desk.step, 1),
