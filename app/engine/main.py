@@ -176,7 +176,7 @@ async def open_services(
         claims=claims,
         roster=roster,
         chats=Chats(database, roster, runner),
-        comparison=Comparison(database, roster, runner, models),
+        comparison=Comparison(database, roster, runner, models, settings),
         models=models,
         keys=keys,
         settings=settings,

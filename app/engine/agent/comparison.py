@@ -5,11 +5,13 @@ from typing import Protocol
 
 import msgspec
 
+from app.engine.agent.opening import default_api_base
 from app.engine.agent.roster import Roster
 from app.engine.agent.turnstile import Turnstile
 from app.engine.errors import EngineError, InvalidParams, NotFound
 from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
+from app.engine.settings import Settings
 from app.engine.storage.database import Database
 from app.protocol.comparisons import TaskCompareModelsParams, TaskCompareModelsResult
 from app.protocol.tasks import Task, TaskStartParams
@@ -25,11 +27,14 @@ class Starter(Protocol):
 
 
 class Comparison:
-    def __init__(self, database: Database, roster: Roster, runner: Starter, models: ModelRouter) -> None:
+    def __init__(
+        self, database: Database, roster: Roster, runner: Starter, models: ModelRouter, settings: Settings
+    ) -> None:
         self._database = database
         self._roster = roster
         self._runner = runner
         self._models = models
+        self._settings = settings
         self._one_of_a_task = Turnstile()
 
     async def ask(self, params: TaskCompareModelsParams, by: str) -> TaskCompareModelsResult:
@@ -39,7 +44,9 @@ class Comparison:
         name = params.start.task_id or new_id("task")
         starts = [self._start_of(params, model, name, number) for number, model in enumerate(params.models, start=1)]
         for start in starts:
-            self._models.open(start.model or "", start.api_base, start.api_key)
+            model = start.model or ""
+            address = start.api_base or default_api_base(model, self._settings.values)
+            self._models.open(model, address, start.api_key)
         async with self._one_of_a_task.one(name):
             first = await self._runner.start(starts[0], by)
             message = await self._message_of(first)

@@ -80,7 +80,7 @@ async def new_task(params: TaskStartParams, place: Place, settings: SettingValue
         model=model,
         workspace=place.conversation.workspace,
         started_at=datetime.now(UTC),
-        api_base=params.api_base or _default_api_base(model, settings),
+        api_base=params.api_base or default_api_base(model, settings),
         mode="task" if params.answer_schema is not None else params.mode,
         answer_schema=params.answer_schema,
         approve=params.approve,
@@ -114,7 +114,7 @@ def publish_message(
     branch.announce_head()
 
 
-def _default_api_base(model: str, settings: SettingValues) -> str | None:
+def default_api_base(model: str, settings: SettingValues) -> str | None:
     """For models of no known provider only: another provider's key must not go to that address."""
     return settings.default_api_base or None if model.startswith("openai_compatible/") else None
 
