@@ -1,7 +1,6 @@
 """One of two branches that are compared, from where they part: its rows, kept current, and what its tasks took."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
@@ -12,17 +11,10 @@ from app.protocol.events import TextDelta, ToolOutput
 from app.protocol.tasks import Task
 from app.window.rows import Row, Speaker
 from app.window.stores.branch import Branch
+from app.window.stores.compared import Compared
 from app.window.stores.pace import Pace
 from app.window.stores.row_list import RowList
 from app.window.stores.tasks import is_working
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A branch by its end. Where an agent stands there, what it writes goes on with it."""
-
-    leaf_id: str
-    agent_id: str | None = None
 
 
 class ComparedSide(QObject):

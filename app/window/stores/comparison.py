@@ -6,7 +6,8 @@ from app.protocol.blocks import TextBlock
 from app.protocol.conversations import ConversationNodesParams, ConversationNodesResult, Node
 from app.protocol.events import AskUpdate, Delta, Event, TaskMessage, TaskUpdate
 from app.protocol.wire import CONVERSATION_NODES
-from app.window.stores.compared_side import Compared, ComparedSide
+from app.window.stores.compared import Compared
+from app.window.stores.compared_side import ComparedSide
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.past import Past
 from app.window.stores.session import Session
@@ -61,7 +62,7 @@ class ComparisonStore(QObject):
             side.close()
 
     async def _load(self, number: int) -> None:
-        left, right = [_Path(self._session, self._conversation_id, side.compared.leaf_id) for side in self.sides]
+        left, right = [_Path(self._session, self._conversation_id, self._end_of(side)) for side in self.sides]
         for path in (left, right):
             await path.read_more()
         while (meeting := left.meets(right)) is None and (left.has_more or right.has_more):
@@ -79,6 +80,11 @@ class ComparisonStore(QObject):
         for event in self._meanwhile:
             self._put(event)
         self.loaded.emit()
+
+    def _end_of(self, side: ComparedSide) -> str:
+        """Where an agent stands by now, if it has come further."""
+        agent = self.store.agents.get(side.compared.agent_id or "")
+        return agent.head_id if agent is not None and agent.head_id is not None else side.compared.leaf_id
 
     @property
     def _conversation_id(self) -> str:

@@ -6,11 +6,13 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.protocol.asks import Ask, AskAnswerParams, Remember
+from app.protocol.comparisons import TaskCompareModelsParams
 from app.protocol.tasks import Task, TaskIdParams, TaskMessageParams, TaskStartParams
-from app.protocol.wire import TASK_FOLLOW_UP, TASK_START, TASK_STEER, TASK_STOP, TASK_TRY_NOW
+from app.protocol.wire import TASK_COMPARE_MODELS, TASK_FOLLOW_UP, TASK_START, TASK_STEER, TASK_STOP, TASK_TRY_NOW
 from app.window.stores.agents import AgentStore
 from app.window.stores.asks import AskStore
 from app.window.stores.branch import Branch
+from app.window.stores.compared import Compared
 from app.window.stores.session import Session
 from app.window.stores.task_options import TaskOptions
 from app.window.stores.tasks import TaskStore, is_working
@@ -27,9 +29,11 @@ class Requests(QObject):
     """A new conversation has no id until its first task is started: `stored` tells it.
 
     `unsent` gives back a text that was not taken with the paths of its attachments, and `failed` the words why.
+    `compared` has the branches (`Compared`) of the first two of several models that were asked.
     """
 
     stored = Signal(str)
+    compared = Signal(object, object)
     unsent = Signal(str, object)
     failed = Signal(str)
 
@@ -93,6 +97,17 @@ class Requests(QObject):
         else:
             agent_id = self._addressed(text)
             self._begin(self.options.start(text, self.conversation_id, attachments=attachments, agent_id=agent_id))
+
+    def ask_models(self, text: str, models: tuple[str, ...], attachments: tuple[str, ...] = ()) -> None:
+        """Have several models answer this, each on a branch of its own."""
+        give_back = self.give_back(text, attachments)
+        if _is_too_long(text) or self._is_starting:
+            give_back(_STARTING if self._is_starting else _TOO_LONG)
+            return
+        agent_id = self._agents.chosen_id
+        start = self.options.start(text, self.conversation_id, attachments=attachments, agent_id=agent_id)
+        self._is_starting = True
+        self._session.spawn(self._ask_models(TaskCompareModelsParams(models=models, start=start)), give_back)
 
     def follow_up(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Have it read when the work at hand is done; starts a task where none is at work."""
@@ -160,6 +175,19 @@ class Requests(QObject):
             task = (await self._session.call(TASK_START, params)).task
         finally:
             self._is_starting = False
+        self._take_up(task)
+
+    async def _ask_models(self, params: TaskCompareModelsParams) -> None:
+        try:
+            result = await self._session.call(TASK_COMPARE_MODELS, params)
+        finally:
+            self._is_starting = False
+        self._take_up(result.tasks[0])
+        left, right = (Compared(result.node_id, task.agent_id) for task in result.tasks[:2])
+        self.compared.emit(left, right)
+
+    def _take_up(self, task: Task) -> None:
+        """The first task of a new conversation names it."""
         if self.conversation_id is None:
             self.conversation_id = task.conversation_id
             self.stored.emit(task.conversation_id)

@@ -9,7 +9,7 @@ from app.protocol.events import AgentUpdate, Event, TaskMessage, TaskUpdate
 from app.protocol.tasks import Task
 from app.protocol.wire import CONVERSATION_TREE
 from app.window.rows import Speaker
-from app.window.stores.compared_side import Compared
+from app.window.stores.compared import Compared
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.session import Session
 from app.window.stores.tree_lines import TreeLine, lines_of, newest_leaf, path_to

@@ -6,6 +6,7 @@ from typing import Literal
 ActionName = Literal[
     "new_task",
     "stop",
+    "stop_all",
     "next_ask",
     "allow_once",
     "palette",
@@ -15,6 +16,8 @@ ActionName = Literal[
     "find_previous",
     "tree",
     "summarise",
+    "ask_models",
+    "add_agent",
     "close_tab",
     "reopen_tab",
     "next_tab",
@@ -54,6 +57,7 @@ class Action:
 ACTIONS = (
     Action("new_task", "New task", ("Ctrl+T", "Ctrl+N")),
     Action("stop", "Stop the task in front", ("Ctrl+.",)),
+    Action("stop_all", "Stop all tasks of this conversation", ()),
     Action("next_ask", "Go to the next that waits for you", ("Ctrl+J",)),
     Action("allow_once", "Allow once what waits in front", ("Ctrl+Return", "Ctrl+Enter")),
     Action("palette", "Find an action, a conversation or a setting", ("Ctrl+K",), False),
@@ -62,6 +66,8 @@ ACTIONS = (
     Action("find_next", "Find the next hit", ("F3", "Ctrl+G"), False),
     Action("find_previous", "Find the previous hit", ("Shift+F3", "Ctrl+Shift+G"), False),
     Action("tree", "Show or hide the branches of this conversation", ("Ctrl+Shift+B",)),
+    Action("ask_models", "Ask several models the same", ()),
+    Action("add_agent", "Add an agent to this conversation", ()),
     Action("summarise", "Summarise the older part of this conversation", ()),
     Action("close_tab", "Close tab", ("Ctrl+W",)),
     Action("reopen_tab", "Reopen closed tab", ("Ctrl+Shift+T",)),

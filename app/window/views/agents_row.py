@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, Signal
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
 from app.protocol.agents import Agent
+from app.window.stores.compared import Compared
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.tasks import TaskStore, is_working
 from app.window.theme.theme import Theme
@@ -22,6 +23,7 @@ class AgentsRow(QWidget):
     add_asked = Signal()
     turns_asked = Signal()
     remove_asked = Signal(object)
+    compare_asked = Signal(object, object)
 
     def __init__(self, store: ConversationStore, tasks: TaskStore, theme: Theme) -> None:
         super().__init__()
@@ -90,6 +92,11 @@ class AgentsRow(QWidget):
         self._store.agents.look_at(agent_id)
         self.show_agents()
 
+    def _on_compare_asked(self, agent_id: str) -> None:
+        agent, shown = self._store.agents.get(agent_id), self._store.agents.shown
+        if agent is not None and shown is not None and agent.head_id and shown.head_id:
+            self.compare_asked.emit(Compared(shown.head_id, shown.id), Compared(agent.head_id, agent.id))
+
     def _on_menu_asked(self, agent_id: str, place: QPoint) -> None:
         agent = self._store.agents.get(agent_id)
         if agent is not None:
@@ -117,6 +124,9 @@ class AgentsRow(QWidget):
         bring = menu.addAction(self._theme.icon("git-branch"), "Bring it here")
         bring.triggered.connect(partial(self._store.bring, agent.id))
         bring.setEnabled(not is_shown and not works)
+        compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
+        compare.triggered.connect(partial(self._on_compare_asked, agent.id))
+        compare.setEnabled(not is_shown)
         remove = menu.addAction(self._theme.icon("x"), "Remove…")
         remove.triggered.connect(partial(self.remove_asked.emit, agent))
         remove.setEnabled(not works)

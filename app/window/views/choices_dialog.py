@@ -29,6 +29,7 @@ class ChoicesDialog(RoundDialog):
 
     changed = Signal(object)
     model_asked = Signal()
+    several_asked = Signal()
 
     def __init__(self, theme: Theme, offer: Offer, options: TaskOptions, parent: QWidget) -> None:
         super().__init__(theme, Qt.WindowType.Popup, parent)
@@ -47,6 +48,7 @@ class ChoicesDialog(RoundDialog):
         self.budget = QLineEdit(f"{options.budget_usd:g}" if options.budget_usd is not None else "")
         self._mode_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
         self._approvals_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
+        self.several = push_button("Ask several models…", "quiet")
         self._confirm = _Confirmation(theme)
         self._lay_out()
         self._connect()
@@ -91,6 +93,7 @@ class ChoicesDialog(RoundDialog):
         column.addWidget(TextLabel(self._theme, "The next task is started with", bold=True))
         column.addLayout(form)
         column.addWidget(self._confirm)
+        column.addWidget(self.several, 0, Qt.AlignmentFlag.AlignLeft)
 
     def _explained(self, box: QComboBox, about: TextLabel) -> QVBoxLayout:
         column = QVBoxLayout()
@@ -107,6 +110,7 @@ class ChoicesDialog(RoundDialog):
         self.model.clicked.connect(self._on_model_clicked)
         self.budget.textChanged.connect(self._on_budget_changed)
         self._confirm.answered.connect(self._on_confirmed)
+        self.several.clicked.connect(self._on_several_clicked)
 
     def _personalities(self) -> list[tuple[str, str, str]]:
         known = [(each.id, each.name, each.system_prompt[:300]) for each in self._offer.personalities]
@@ -175,6 +179,10 @@ class ChoicesDialog(RoundDialog):
     def _on_model_clicked(self) -> None:
         self.close()
         self.model_asked.emit()
+
+    def _on_several_clicked(self) -> None:
+        self.close()
+        self.several_asked.emit()
 
     def _on_budget_changed(self, text: str) -> None:
         budget = _dollars(text)

@@ -7,7 +7,7 @@ from PySide6.QtGui import QClipboard
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from app.window.models import ModelStore
-from app.window.stores.compared_side import Compared
+from app.window.stores.compared import Compared
 from app.window.stores.comparison import ComparisonStore
 from app.window.theme.theme import Theme
 from app.window.views.block_links import ConversationActions

@@ -5,7 +5,8 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QStackedWidget, QVBoxLayou
 
 from app.protocol.agents import Agent
 from app.window.stores.agents import AgentStore
-from app.window.stores.compared_side import Compared, ComparedSide
+from app.window.stores.compared import Compared
+from app.window.stores.compared_side import ComparedSide
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
@@ -31,6 +32,7 @@ class ComparedView(QWidget):
         self._agents = agents
         self._theme = theme
         self._name = name
+        self._entries: list[tuple[str, str | None]] = []
         self.who = QComboBox()
         self.transcript = TranscriptView(side, theme, actions)
         self.go_on = push_button("Go on with this one")
@@ -57,12 +59,13 @@ class ComparedView(QWidget):
 
     def show_agents(self) -> None:
         """Whose branches there are to choose from."""
-        self.who.clear()
-        if self.side.compared.agent_id is None:
-            self.who.addItem(_THIS, None)
-        for agent in self._agents.all:
-            if agent.head_id is not None:
-                self.who.addItem(_title(agent), agent.id)
+        entries = [(_title(agent), agent.id) for agent in self._agents.all if agent.head_id is not None]
+        own = [(_THIS, None)] if self.side.compared.agent_id is None else []
+        if self._entries != [*own, *entries]:  # else a list that is open would lose what is marked in it
+            self._entries = [*own, *entries]
+            self.who.clear()
+            for title, agent_id in self._entries:
+                self.who.addItem(title, agent_id)
         self.who.setCurrentIndex(max(0, self.who.findData(self.side.compared.agent_id)))
         self.who.setEnabled(self.who.count() > 1)
 

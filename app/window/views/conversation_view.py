@@ -11,7 +11,7 @@ from app.window.models import ModelStore
 from app.window.pasted import PastedFiles
 from app.window.rows import AskRow
 from app.window.state import Place
-from app.window.stores.compared_side import Compared
+from app.window.stores.compared import Compared
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
@@ -155,6 +155,15 @@ class ConversationView(QWidget):
         comparison = ComparisonStore(self.store, self._stores.session, left, right)
         CompareDialog(comparison, self._models, self._theme, self._clipboard, self).show()
 
+    def ask_models(self) -> None:
+        """Ask which models are to answer what stands in the input."""
+        from app.window.views.ask_models_dialog import AskModelsDialog
+
+        model = self.foot.choices.model
+        dialog = AskModelsDialog(self._theme, self._models.ready, model, self.composer.text, self)
+        dialog.asked.connect(self.foot.ask_models)
+        dialog.open()
+
     def _made_find_bar(self) -> "FindBar":
         from app.window.stores.find import FindStore
         from app.window.views.find_bar import FindBar  # most conversations are never searched
@@ -204,6 +213,9 @@ class ConversationView(QWidget):
         store = self.store
         self.tree.left.connect(self.composer.setFocus)
         self.tree.compare_asked.connect(self.compare)
+        self.foot.agents.compare_asked.connect(self.compare)
+        self.foot.choices.several_asked.connect(self.ask_models)
+        self.store.requests.compared.connect(self.compare)
         for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)

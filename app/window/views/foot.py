@@ -144,6 +144,15 @@ class FootView(QWidget):
         self.agents.remove_asked.connect(self._on_remove_asked)
         self.choices.changed.connect(self._on_choices_changed)
 
+    def ask_models(self, text: str, models: tuple[str, ...]) -> None:
+        """Have several models answer this, with what is attached."""
+        paths = self.composer.attachments.paths
+        self.composer.set_text("")
+        self.composer.attachments.clear()
+        self._has_sent = True
+        self._store.requests.ask_models(text, models, paths)
+        self.sent.emit()
+
     def _named(self) -> tuple[Agent, ...]:
         """Those that a message can name."""
         return tuple(agent for agent in self._store.agents.all if agent.beside is None)

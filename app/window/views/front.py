@@ -14,6 +14,15 @@ class Front:
     def stop(self) -> None:
         self._desk.front.store.requests.stop()
 
+    def stop_all(self) -> None:
+        self._desk.front.store.requests.stop_all()
+
+    def ask_models(self) -> None:
+        self._desk.front.ask_models()
+
+    def add_agent(self) -> None:
+        self._desk.front.foot.add_agent()
+
     def go_to_next_ask(self) -> None:
         """Of the conversation after that in front, round at the end."""
         waiting = [ask.conversation_id for ask in self._asks.waiting()]

@@ -135,6 +135,7 @@ class MainWindow(QMainWindow):
         return {
             "new_task": self.desk.new,
             "stop": front.stop,
+            "stop_all": front.stop_all,
             "next_ask": front.go_to_next_ask,
             "allow_once": front.allow_once,
             "palette": self._on_palette,
@@ -144,6 +145,8 @@ class MainWindow(QMainWindow):
             "find_previous": front.find_previous,
             "tree": front.turn_tree,
             "summarise": front.summarise,
+            "ask_models": front.ask_models,
+            "add_agent": front.add_agent,
             "close_tab": self.desk.close_front,
             "reopen_tab": self.desk.reopen,
             "next_tab": partial(self.desk.step, 1),

@@ -26,6 +26,7 @@ class StartChoices(QWidget):
 
     changed = Signal()
     providers_asked = Signal()
+    several_asked = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -53,6 +54,11 @@ class StartChoices(QWidget):
     @property
     def has_begun(self) -> bool:
         return bool(self._followed)
+
+    @property
+    def model(self) -> str:
+        """The one that the next task is started with; empty where none is set up."""
+        return self._offer.model_of(self.options)
 
     def choose(self, options: TaskOptions) -> None:
         """Take these; nobody is told."""
@@ -190,6 +196,7 @@ class StartChoices(QWidget):
         dialog = ChoicesDialog(self._theme, self._offer, self.options, self)
         dialog.changed.connect(self._take)
         dialog.model_asked.connect(self.pick_model)
+        dialog.several_asked.connect(self.several_asked)
         dialog.open_above(self.more_button)
 
     def _take(self, options: TaskOptions) -> None:
