@@ -41,6 +41,11 @@ class Paths:
         return self.home / "settings.json"
 
     @property
+    def models(self) -> Path:
+        """The model lists that providers gave."""
+        return self.home / "models.json"
+
+    @property
     def keys(self) -> Path:
         """The encrypted key file and its own key, for machines without a keyring."""
         return self.home / "keys"

@@ -31,13 +31,15 @@ async def models(options: Options, paths: Paths, terminal: Terminal) -> int:
 async def list_models(options: Options, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand models")
     try:
-        found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
+        found = await connection.call(MODEL_LIST, ModelListParams(refresh=True, fetch=options.refresh))
     finally:
         await connection.close()
     if options.json:
         terminal.line(msgspec.json.encode(found).decode())
         return 0
     for line in [*ready_lines(found, terminal.style), *missing_lines(found, terminal.style, terminal.width), ""]:
+        terminal.line(line)
+    for line in list_error_lines(found, terminal.style, terminal.width):
         terminal.line(line)
     for line in model_lines(found, terminal.style):
         terminal.line(line)
@@ -74,7 +76,16 @@ def test_line(name: str, result: ModelTestResult, style: Style) -> str:
 def ready_lines(found: ModelListResult, style: Style) -> list[str]:
     """The providers that can be used, in a line each."""
     ready = [provider for provider in found.providers if provider.ready]
-    return [f"{style.green(style.sign('tick'))} {plain(provider.title)}  {_source(provider)}" for provider in ready]
+    return [
+        f"{style.green(style.sign('tick'))} {plain(provider.title)}  {style.join(_source(provider), _listed(provider))}"
+        for provider in ready
+    ]
+
+
+def list_error_lines(found: ModelListResult, style: Style, width: int) -> list[str]:
+    """Which providers' own lists could not be had."""
+    texts = [wrapped(plain(provider.list_error), width - 2) for provider in found.providers if provider.list_error]
+    return [style.amber(f"{style.sign('warn')} {text}") for text in texts]
 
 
 def missing_lines(found: ModelListResult, style: Style, width: int) -> list[str]:
@@ -106,9 +117,16 @@ def _source(provider: Provider) -> str:
     return where[provider.key_source]
 
 
+def _listed(provider: Provider) -> str:
+    return f"its list is of {provider.listed_at.astimezone():%d %B %Y}" if provider.listed_at else ""
+
+
 def _row(model: Model, style: Style) -> str:
     size = f"{model.context_tokens:,} tokens" if model.context_tokens else ""
     price = ""
     if model.input_price is not None and model.output_price is not None:
         price = f"${model.input_price:g} / ${model.output_price:g}"
-    return f"  {plain(model.id):<44} {style.dim(style.join(size, price))}".rstrip()
+    can = [
+        word for word, has in (("tools", model.tools), ("images", model.images), ("thinking", model.thinking)) if has
+    ]
+    return f"  {plain(model.id):<44} {style.dim(style.join(size, price, ' '.join(can)))}".rstrip()

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from app.engine import own_models
 from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.messages import ThinkingLevel
 from app.protocol.json import JsonObject, JsonValue
@@ -36,8 +37,8 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         str,
         _about(
             "Own models",
-            "Models the lists do not know, one a line: id, context tokens, dollars for a million tokens in and out, "
-            "then what it can: `ollama/qwen3 40960 0 0 tools images thinking`. A - stands for what is not known.",
+            "Models the lists do not know, with ; between: id, context tokens, dollars for a million tokens in and "
+            "out, what it can: `ollama/qwen3 40960 0 0 tools images thinking`. A - stands for what is not known.",
         ),
     ] = ""
     proxy_url: Annotated[
@@ -130,17 +131,20 @@ class Settings:
         except msgspec.ValidationError as error:
             reason = str(error).partition(" - at ")[0].replace("`", "")
             raise InvalidParams(f"Setting {name}: {reason}.") from error
+        own_models.parse(values.own_models)
         _write(self._file, values)
         self.values = values
 
 
 def _read(file: Path) -> SettingValues:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=SettingValues)
+        values = msgspec.json.decode(file.read_bytes(), type=SettingValues)
+        own_models.parse(values.own_models)
     except FileNotFoundError:
         return SettingValues()
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, InvalidParams) as error:
         raise ConfigurationError(f"The settings file {file} is not right: {error}. Mend it or move it away.") from error
+    return values
 
 
 def _write(file: Path, values: SettingValues) -> None:

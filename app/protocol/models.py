@@ -2,23 +2,32 @@
 
 from typing import Literal
 
-from app.protocol.struct import Wire
+from app.protocol.struct import Moment, Wire
 
 KeySource = Literal["environment", "keyring", "file", "none", "not_needed"]
 
 
 class Model(Wire, frozen=True, kw_only=True):
-    """A model by its id `provider/model`. Prices are US dollars for a million tokens, null where unknown."""
+    """A model by its id `provider/model`. Prices are US dollars for a million tokens; null is for what is not known.
+
+    `tools`, `images` and `thinking` say whether it calls tools, sees pictures, and can be told how long to think.
+    """
 
     id: str
     provider: str
     context_tokens: int | None = None
     input_price: float | None = None
     output_price: float | None = None
+    tools: bool | None = None
+    images: bool | None = None
+    thinking: bool | None = None
 
 
 class Provider(Wire, frozen=True, kw_only=True):
-    """One provider row: where its key comes from, or the local server that answered."""
+    """One provider row: where its key comes from, or the local server that answered.
+
+    `listed_at` is when its own list of models was fetched last, null for never; `list_error` why it could not be now.
+    """
 
     name: str
     title: str
@@ -27,12 +36,15 @@ class Provider(Wire, frozen=True, kw_only=True):
     api_base: str = ""
     local: bool = False
     ready: bool = False
+    listed_at: Moment | None = None
+    list_error: str = ""
 
 
 class ModelListParams(Wire, frozen=True, kw_only=True):
-    """`refresh` looks for local servers again."""
+    """`refresh` looks for local servers again, `fetch` also asks each provider with a key for its own list."""
 
     refresh: bool = False
+    fetch: bool = False
 
 
 class ModelListResult(Wire, frozen=True, kw_only=True):

@@ -14,7 +14,8 @@ class Provider:
     """One row. Empty `base_url` where the library knows it, or the user gives it.
 
     `price_prefix` is how litellm's price file calls the provider. `reasoning_field` is set where a model wants its own
-    reasoning back with its tool calls; `cache_field` takes the session id; `call_ids` is the form of ids it takes.
+    reasoning back with its tool calls; `cache_field` takes the session id; `call_ids` is the form of ids it takes;
+    `list_url` is where its models are listed, if that is not beside `base_url`.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Provider:
     reasoning_field: str = ""
     cache_field: str = ""
     call_ids: CallIdForm = "plain"
+    list_url: str = ""
     key_optional: bool = False
 
     @property
@@ -51,6 +53,7 @@ PROVIDERS = (
         "litellm",
         ("ANTHROPIC_API_KEY",),
         default_model="claude-sonnet-5-5",
+        list_url="https://api.anthropic.com/v1/models?limit=1000",
         price_prefix="anthropic",
         reasoning_field="thinking_blocks",
     ),
@@ -72,6 +75,7 @@ PROVIDERS = (
         "litellm",
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         default_model="gemini-3.8-flash",
+        list_url="https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000",
         price_prefix="gemini",
         call_ids="gemini",
     ),

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from app.engine.models import catalog
 
 _FILE = "model_prices_and_context_window_backup.json"
 _LARGE_PROMPT = 200_000
+_MILLION = 1_000_000
 
 
 class _Row(msgspec.Struct):
@@ -36,7 +38,10 @@ class _Row(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known of one model. Prices are US dollars for one token; None is for what is not known."""
+    """What is known of one model. Prices are US dollars for one token; None is for what is not known.
+
+    `reasons` says that it is known to think, `thinks` whether it does.
+    """
 
     context_tokens: int | None
     input_price: float | None
@@ -49,6 +54,7 @@ class ModelFacts:
     sees: bool | None
     reasons: bool
     efforts: frozenset[str]
+    thinks: bool | None = None
 
     def cost(self, usage: Usage) -> float | None:
         """US dollars of one call; None where the price is unknown. Long prompts cost more with some models."""
@@ -68,9 +74,43 @@ class ModelFacts:
         )
 
 
+_own: dict[str, ModelFacts] = {}
+_listed: dict[str, ModelFacts] = {}
+
+
+def told_facts(
+    context_tokens: int | None,
+    input_price: float | None,
+    output_price: float | None,
+    tools: bool | None,
+    images: bool | None,
+    thinking: bool | None,
+) -> ModelFacts:
+    """What a person or a provider told of a model; prices are for a million tokens."""
+    into = None if input_price is None else input_price / _MILLION
+    out = None if output_price is None else output_price / _MILLION
+    return ModelFacts(
+        context_tokens, into, out, None, None, None, None, tools, images, bool(thinking), frozenset(), thinking
+    )
+
+
+def learn(own: Mapping[str, ModelFacts], listed: Mapping[str, ModelFacts]) -> None:
+    """Take in what a person wrote, which goes before the file, and what providers list, which comes after it.
+
+    Once for the process, as the file is.
+    """
+    global _own, _listed
+    _own, _listed = ({catalog.bare_id(name): known for name, known in table.items()} for table in (own, listed))
+
+
 def facts(model_id: str) -> ModelFacts | None:
     """What is known of `provider/model`. The first call reads the file (about 15 ms)."""
-    provider, _, name = catalog.bare_id(model_id).partition("/")
+    bare = catalog.bare_id(model_id)
+    return _own.get(bare) or _from_file(bare) or _listed.get(bare)
+
+
+def _from_file(model_id: str) -> ModelFacts | None:
+    provider, _, name = model_id.partition("/")
     row = catalog.find(provider)
     prefix = row.price_prefix if row else provider
     if not prefix:
@@ -137,6 +177,7 @@ def _facts(row: _Row) -> ModelFacts:
         _flag(row.supports_vision),
         row.supports_reasoning is True,
         frozenset(level for level, has in levels.items() if has is True),
+        _flag(row.supports_reasoning),
     )
 
 

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.engine import own_models
 from app.engine.errors import ConfigurationError
 from app.engine.models import prices
 from app.engine.models.base import ChatModel
-from app.engine.models.catalog import PROVIDERS, REACT, Provider, find
+from app.engine.models.catalog import PROVIDERS, REACT, Provider, find, provider_name
 from app.engine.models.factory import ModelFactory
+from app.engine.models.listings import Listings, Source
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.trial import try_model
+from app.engine.own_models import OwnModel
 from app.engine.secrets import Key, KeyStore
 from app.engine.settings import SettingValues
 from app.protocol import models as wire
@@ -36,9 +39,13 @@ class ModelRouter:
         scripts: Path,
         retry: RetryPolicy = _RETRY,
         settings: Callable[[], SettingValues] = SettingValues,
+        lists: Path | None = None,
     ) -> None:
         self._factory = ModelFactory(keys, scripts, retry, settings)
         self._settings = settings
+        self._listings = Listings(lists)
+        self._own = ""
+        self._learn(again=True)
         self._shared: dict[tuple[str, str], ChatModel] = {}
         self._with_fallback: dict[ChatModel, Fallback] = {}
         self._without_tools: dict[tuple[str, str], set[str]] = {}
@@ -58,6 +65,7 @@ class ModelRouter:
             from app.engine.models.react.model import ReAct
 
             return ReAct(self.open(model_id.removeprefix(REACT), api_base, api_key))
+        self._learn()
         alone = self._open_alone(model_id, api_base, api_key)
         if alone in self._with_fallback:
             return self._with_fallback[alone]
@@ -92,9 +100,15 @@ class ModelRouter:
 
         return AdaptiveModel(model, self._without_tools.setdefault(place, set()))
 
-    async def list(self, refresh: bool) -> wire.ModelListResult:
-        """Providers, their models, the default one. Local servers are looked for at the first call and on refresh."""
+    async def list(self, refresh: bool, fetch: bool = False) -> wire.ModelListResult:
+        """Providers, their models, the default one. Local servers are looked for at the first call and on refresh.
+
+        With `fetch` the providers that have a key are asked for their own lists, which are kept.
+        """
         await self._look(refresh)
+        if fetch:
+            await self._fetch()
+        self._learn()
         rows = [await self._describe(provider) for provider in PROVIDERS]
         ready = [row.name for row in rows if row.ready]
         models = [_describe_model(provider, name) for provider in ready for name in self._names(provider)]
@@ -105,6 +119,9 @@ class ModelRouter:
         for provider in PROVIDERS:
             if provider.default_model and await self._key(provider):
                 return f"{provider.name}/{provider.default_model}"
+        listing = self._listings.of("proxy")
+        if listing is not None and listing.models and self._factory.base_url(_provider_of("proxy/any")):
+            return f"proxy/{listing.models[0].name}"
         await self._look(refresh=False)
         for server in self._servers or ():
             if server.models:
@@ -143,7 +160,7 @@ class ModelRouter:
 
     def has_price(self, model_id: str) -> bool:
         """Whether costs of this model are known; where not, `cost_usd` of a usage says nothing."""
-        provider = find(model_id.removeprefix(REACT).partition("/")[0])
+        provider = find(provider_name(model_id))
         if provider is not None and (provider.is_local or provider.kind == "scripted" or provider.name == "openrouter"):
             return True
         known = prices.facts(model_id)
@@ -167,7 +184,29 @@ class ModelRouter:
 
     def _names(self, provider: str) -> tuple[str, ...]:
         server = self._server(provider)
-        return server.models if server else prices.chat_models(provider)
+        listing = self._listings.of(provider)
+        listed = tuple(model.name for model in listing.models) if listing else prices.chat_models(provider)
+        own = (model.id.partition("/") for model in own_models.parse(self._own))
+        return tuple(
+            dict.fromkeys((*(name for of, _, name in own if of == provider), *(server.models if server else listed)))
+        )
+
+    async def _fetch(self) -> None:
+        sources: list[Source] = []
+        for provider in PROVIDERS:
+            base = self._factory.base_url(provider)
+            base = f"{base.rstrip('/').removesuffix('/api')}/api" if provider.kind == "proxy" and base else base
+            if (base or provider.list_url) and (key := await self._key(provider)) is not None:
+                sources.append(Source(provider, base, key.value))
+        await self._listings.refresh(self._factory.connections.session, sources)
+        self._learn(again=True)
+
+    def _learn(self, *, again: bool = False) -> None:
+        """Bring what is known of models up to date with the setting and the lists."""
+        text = self._settings().own_models
+        if again or text != self._own:
+            self._own = text
+            prices.learn({model.id: _own_facts(model) for model in own_models.parse(text)}, self._listings.facts())
 
     async def _key(self, provider: Provider) -> Key | None:
         """The provider's key; one that cannot be read now counts as none here, its use says why."""
@@ -190,6 +229,8 @@ class ModelRouter:
             api_base=server.base_url if server else self._factory.base_url(provider),
             local=provider.is_local,
             ready=self._is_ready(provider, key),
+            listed_at=listing.at if (listing := self._listings.of(provider.name)) else None,
+            list_error=self._listings.errors.get(provider.name, ""),
         )
 
     def _is_ready(self, provider: Provider, key: Key | None) -> bool:
@@ -229,4 +270,16 @@ def _describe_model(provider: str, name: str) -> wire.Model:
         context_tokens=known.context_tokens,
         input_price=None if known.input_price is None else known.input_price * _MILLION,
         output_price=None if known.output_price is None else known.output_price * _MILLION,
+        tools=known.calls_tools,
+        images=known.sees,
+        thinking=known.thinks,
+    )
+
+
+def _own_facts(model: OwnModel) -> prices.ModelFacts:
+    def can(ability: str) -> bool | None:
+        return None if model.abilities is None else ability in model.abilities
+
+    return prices.told_facts(
+        model.context_tokens, model.input_price, model.output_price, can("tools"), can("images"), can("thinking")
     )

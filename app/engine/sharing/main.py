@@ -64,6 +64,7 @@ async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, mo
             KeyStore(paths.keys, os.environ),
             Path(str(files("resources") / "tour")),
             settings=lambda: settings.values,
+            lists=paths.models,
         )
         stack.push_async_callback(router.close)
         offer = Offer(tuple(pattern.strip() for pattern in models.split(",") if pattern.strip()))

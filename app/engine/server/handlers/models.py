@@ -11,7 +11,7 @@ from app.protocol.wire import MODEL_LIST, MODEL_TEST
 
 
 async def list_models(services: Services, session: Session, params: ModelListParams) -> ModelListResult:
-    found = await services.models.list(params.refresh)
+    found = await services.models.list(params.refresh, params.fetch)
     chosen = services.settings.values.default_model
     return msgspec.structs.replace(found, default=chosen) if chosen else found
 

@@ -1,0 +1,193 @@
+"""The model lists of providers themselves: fetched when a person asks for it, and kept beside the data with their date.
+
+Each says of its models what it likes; what is missing in one stays unknown.
+"""
+
+import asyncio
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from app.engine.models.catalog import Provider
+from app.engine.models.prices import ModelFacts, told_facts
+from app.engine.models.refusals import told
+from app.protocol.json import JsonObject, JsonValue
+from app.protocol.models import Model
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_LIMIT_S = 15.0
+_MOST_BYTES = 16 * 1024 * 1024
+_MOST_MODELS = 2000
+# What is on the lists too and does not chat.
+_NO_CHAT = re.compile(
+    r"embed|tts|whisper|dall-e|moderation|transcribe|realtime|rerank|sora|imagen|veo|-image|ocr|audio|speech|babbage|davinci",
+    re.IGNORECASE,
+)
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """One model of a list. Prices are US dollars for a million tokens."""
+
+    name: str
+    context_tokens: int | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+    tools: bool | None = None
+    images: bool | None = None
+
+    def facts(self) -> ModelFacts:
+        return told_facts(self.context_tokens, self.input_price, self.output_price, self.tools, self.images, None)
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """What one provider listed, and when."""
+
+    at: datetime
+    models: tuple[Listed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A provider that can be asked for its list: where, and with which key."""
+
+    provider: Provider
+    base_url: str
+    key: str
+
+
+class Listings:
+    """All lists that were fetched. `errors` says of the last refresh, by provider, why the old list was kept."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.errors: dict[str, str] = {}
+        self._file = file
+        self._lists = _read(file)
+
+    def of(self, provider: str) -> Listing | None:
+        return self._lists.get(provider)
+
+    def facts(self) -> dict[str, ModelFacts]:
+        """By model id."""
+        return {f"{name}/{model.name}": model.facts() for name, found in self._lists.items() for model in found.models}
+
+    async def refresh(self, session: "aiohttp.ClientSession", sources: list[Source]) -> None:
+        """Ask all of them at once; a list that cannot be had leaves the old one in place."""
+        found = await asyncio.gather(*(_ask(session, source) for source in sources))
+        self.errors = {}
+        for source, result in zip(sources, found, strict=True):
+            if isinstance(result, str):
+                self.errors[source.provider.name] = result
+            else:
+                self._lists[source.provider.name] = result
+        _write(self._file, self._lists)
+
+
+def _read(file: Path | None) -> dict[str, Listing]:
+    """What was kept; a file that cannot be read is fetched anew when asked."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, Listing]) if file is not None else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _write(file: Path | None, lists: dict[str, Listing]) -> None:
+    if file is None:
+        return
+    new = file.with_suffix(".new")
+    new.write_bytes(msgspec.json.format(msgspec.json.encode(lists), indent=1))
+    os.replace(new, file)
+
+
+async def _ask(session: "aiohttp.ClientSession", source: Source) -> Listing | str:
+    """The list, or in words why there is none."""
+    import aiohttp
+
+    from app.engine.models.connections import proxy_for
+
+    url = source.provider.list_url or f"{source.base_url.rstrip('/')}/models"
+    try:
+        async with (
+            asyncio.timeout(_LIMIT_S),
+            session.get(url, headers=_headers(source), proxy=proxy_for(url), allow_redirects=False) as response,
+        ):
+            body = await response.content.read(_MOST_BYTES)
+            while piece := await response.content.readany():
+                body += piece
+                if len(body) > _MOST_BYTES:
+                    return f"{source.provider.title} sent a list without end; the old one is kept."
+            if response.status != 200:
+                said = told(body.replace(source.key.encode(), b"[key removed]"))
+                return f"{source.provider.title} gave no list ({response.status}): {said}"
+            models = _models(msgspec.json.decode(body))
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        return f"{source.provider.title} could not be reached; the list from before is kept."
+    except (ValueError, RecursionError):
+        return f"{source.provider.title} sent something that is no list of models."
+    return Listing(datetime.now(UTC), models[:_MOST_MODELS])
+
+
+def _headers(source: Source) -> dict[str, str]:
+    match source.provider.name:
+        case "anthropic":
+            return {"x-api-key": source.key, "anthropic-version": "2023-06-01"}
+        case "gemini":
+            return {"x-goog-api-key": source.key}
+        case _:
+            return {"Authorization": f"Bearer {source.key}"}
+
+
+def _models(answer: JsonValue) -> tuple[Listed, ...]:
+    """Those that chat, of `{"data": […]}`, `{"models": […]}` or a bare list."""
+    rows = answer.get("data") or answer.get("models") or [] if isinstance(answer, dict) else answer
+    if not isinstance(rows, list):
+        raise ValueError("no list of models")
+    found = (model for row in rows if isinstance(row, dict) and (model := _listed(row)) is not None)
+    return tuple({model.name: model for model in found if not _NO_CHAT.search(model.name)}.values())
+
+
+def _listed(row: JsonObject) -> Listed | None:
+    name = row.get("id") or row.get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    if "contextTokens" in row:  # from `errand share-models`
+        return _shared(msgspec.convert(row, Model))
+    context = row.get("context_length") or row.get("max_context_length") or row.get("inputTokenLimit")
+    price, abilities = _object(row.get("pricing")), _object(row.get("capabilities"))
+    inputs = _object(row.get("architecture")).get("input_modalities")
+    takes = row.get("supported_parameters")
+    return Listed(
+        name=name.removeprefix("models/"),
+        context_tokens=context if isinstance(context, int) and context > 0 else None,
+        input_price=_a_million(price.get("prompt")),
+        output_price=_a_million(price.get("completion")),
+        tools="tools" in takes if isinstance(takes, list) else _flag(abilities.get("function_calling")),
+        images="image" in inputs if isinstance(inputs, list) else _flag(abilities.get("vision")),
+    )
+
+
+def _shared(model: Model) -> Listed:
+    return Listed(model.id, model.context_tokens, model.input_price, model.output_price, model.tools, model.images)
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _flag(value: JsonValue) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _a_million(price: JsonValue) -> float | None:
+    """OpenRouter writes dollars a token as text, and -1 where they depend."""
+    try:
+        value = float(price) * 1_000_000 if isinstance(price, str) else -1.0
+    except ValueError:
+        return None
+    return round(value, 6) if value >= 0 else None
