@@ -48,10 +48,10 @@ class EditField(QPlainTextEdit):
             super().keyPressEvent(event)
 
     def _on_document_size(self) -> None:
-        """A plain document's height is counted in lines."""
+        """A plain document's height is counted in lines, each of whole pixels."""
         lines = max(1, round(self.document().size().height()))
         margins = 2 * ceil(self.document().documentMargin()) + 2
-        height = ceil(min(_MOST_LINES, lines) * QFontMetricsF(self.font()).lineSpacing()) + margins
+        height = min(_MOST_LINES, lines) * ceil(QFontMetricsF(self.font()).lineSpacing()) + margins
         bars = Qt.ScrollBarPolicy
         self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if lines > _MOST_LINES else bars.ScrollBarAlwaysOff)
         if height != self.height():

@@ -108,7 +108,7 @@ class UserBlock(Block):
         aside, above = tokens.space_normal, tokens.space_close
         document = self._text.document()
         bar = self._bar.sizeHint()
-        widest = min(int(width * _WIDEST), width - bar.width() - above)
+        widest = min(int(width * _WIDEST), width - bar.width() - self._mark.width() - above)
         document.setTextWidth(max(1, widest - 2 * aside))
         button = QSize() if self._all.isHidden() else self._all.sizeHint()
         wide = max(int(document.idealWidth()) + 1, button.width() - above)
@@ -118,9 +118,9 @@ class UserBlock(Block):
         if not button.isEmpty():
             self._all.setGeometry(QRect(QPoint(self._bubble.left() + above // 2, self._bubble.bottom()), button))
             self._bubble.setHeight(self._bubble.height() + button.height() + above // 2)
-        left = max(0, self._bubble.left() - bar.width() - above // 2)
+        beside = self._bubble.left() - self._mark.width() - above // 2
+        left = max(0, beside - bar.width())
         self._bar.setGeometry(QRect(QPoint(left, self._bubble.bottom() - bar.height() + 1), bar))
-        beside = max(0, left - self._mark.width())
-        self._mark.move(beside, self._bubble.bottom() - (bar.height() + self._mark.height()) // 2 + 1)
+        self._mark.move(max(0, beside), self._bubble.bottom() - (bar.height() + self._mark.height()) // 2 + 1)
         self.update()
         return self._bubble.height()
