@@ -69,6 +69,11 @@ class Paths:
         return self.run / "engine.lock"
 
     @property
+    def room(self) -> Path:
+        """Nothing but room for a start on a full disk."""
+        return self.run / "room"
+
+    @property
     def window_door(self) -> Path:
         """The 0600 file in which an open window says how a second start reaches it."""
         return self.run / "window.json"

@@ -27,7 +27,7 @@ from app.engine.agent.claims import Claims
 from app.engine.agent.comparison import Comparison
 from app.engine.agent.day import Day
 from app.engine.agent.personalities import SHIPPED
-from app.engine.agent.recovery import mark_interrupted
+from app.engine.agent.recovery import keep_asks, mark_interrupted
 from app.engine.agent.roster import Roster
 from app.engine.agent.runner import AgentTaskRunner
 from app.engine.broadcast import EventLog
@@ -39,6 +39,7 @@ from app.engine.models.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
 from app.engine.models.windows import window_of
 from app.engine.permissions.grants import Grants
+from app.engine.room import give_up_room, keep_room
 from app.engine.secrets import KeyStore
 from app.engine.server.endpoint import EngineLock, new_token, remove_endpoint, write_endpoint
 from app.engine.server.services import Services
@@ -77,6 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     arenas.keep_one()
     try:
         paths.prepare()
+        give_up_room(paths.room)
         logs.configure(paths, "engine")
         asyncio.run(_serve(paths, port))
     except (EngineError, OSError) as error:
@@ -110,6 +112,7 @@ async def _serve(paths: Paths, port: int) -> None:
         health = services.database.health
         loop.set_exception_handler(Descriptors(health, lambda: condition("no_descriptors", "")).on_error)
         await _listen(services, listener, stack)
+        keep_room(paths.room)
         # What is there now stays for good: the collector need not look at it again.
         gc.freeze()
         await end.wait()
@@ -148,8 +151,10 @@ async def open_services(
         commands.prune(datetime.now(UTC) - _REMEMBERED), *(personalities.add(shipped) for shipped in SHIPPED)
     )
     desk = AskDesk(log, database.asks)
-    await mark_interrupted(database, log, desk)
     database.journal.endure()
+    await mark_interrupted(database, log)
+    recovery = await _recovered(database, log, desk)
+    stack.push_async_callback(_ended, recovery)
     keys = KeyStore(paths.keys, os.environ)
     models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values)
     stack.push_async_callback(models.close)
@@ -188,6 +193,27 @@ async def open_services(
         shutdown=shutdown,
         stalls=stalls,
     )
+
+
+async def _recovered(database: Database, log: EventLog, desk: AskDesk) -> "asyncio.Task[None]":
+    """Wait until what a crash left is on record, unless nothing can be saved: what is stored is read meanwhile."""
+    keeping = asyncio.create_task(keep_asks(database, log, desk), name="keep asks")
+    ill = asyncio.Event()
+    unsubscribe = database.health.subscribe(ill.set)
+    waiting = asyncio.create_task(ill.wait())
+    try:
+        if database.health.holding is None:
+            await asyncio.wait((keeping, waiting), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        unsubscribe()
+        waiting.cancel()
+    return keeping
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError, EngineError):
+        await task
 
 
 async def _listen(services: Services, listener: socket.socket, stack: AsyncExitStack) -> None:

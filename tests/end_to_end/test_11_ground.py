@@ -221,3 +221,20 @@ async def said_on_stderr(task: asyncio.subprocess.Process) -> str:
     assert task.stderr is not None
     async with asyncio.timeout(15):
         return (await task.stderr.readline()).decode()
+
+
+async def test_119_an_engine_starts_on_a_full_disk_and_what_is_stored_is_read(tmp_path: Path, workspace: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        errand = Errand(disk / "home", workspace)
+        async with ModelServer(replies=[Reply(text="It is here."), Reply(text="And on.")]) as server:
+            await errand.run("run", *MODEL, server.url, "remember this")
+            await errand.close()
+            with filled(disk):
+                listed = await errand.run("tasks")
+                found = await errand.run("search", "here")
+            again = await errand.run("run", *MODEL, server.url, "go on")
+        await errand.close()
+    assert listed.code == 0, listed.err
+    assert "remember this" in listed.out
+    assert "It is here." in found.out
+    assert again.code == 0, again.err

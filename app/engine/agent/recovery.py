@@ -1,6 +1,6 @@
 """After a crash: what was under way when the last engine ended is marked as such, before anybody can see it."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from functools import reduce
 
 import msgspec
@@ -17,11 +17,11 @@ from app.protocol.tasks import Task
 from app.protocol.usage import Usage
 
 
-async def mark_interrupted(database: Database, log: EventLog, desk: AskDesk) -> int:
-    """Tasks become interrupted, half replies cut; asks wait on, and calls that were under way are asked about.
+async def mark_interrupted(database: Database, log: EventLog) -> None:
+    """Publish that tasks are interrupted and half replies cut; calls that were under way are asked about.
 
     Processes that an engine that was killed left behind are ended first. A task that was being stopped is stopped: that
-    was said already. The count of tasks.
+    was said already.
     """
     active = await database.tasks.active()
     tasks = [task for task in active if is_working(task)]
@@ -36,9 +36,17 @@ async def mark_interrupted(database: Database, log: EventLog, desk: AskDesk) -> 
         await _ask_about_calls(interrupted, database, log)
     for node in cut.values():
         log.publish(TaskMessage(node=msgspec.structs.replace(node, status="cut")))
+
+
+async def keep_asks(database: Database, log: EventLog, desk: AskDesk) -> None:
+    """Once all that is on record: what waits for tasks that can go on waits on. For others nobody asks any more."""
     await log.flush()
-    await _keep_asks({task.id: task for task in active if not task.stopping}, database, log, desk)
-    return len(tasks)
+    active = {task.id: task for task in await database.tasks.active()}
+    for ask in await database.asks.waiting():
+        if ask.task_id in active:
+            desk.keep(ask, active[ask.task_id].workspace)
+        else:
+            log.publish(AskUpdate(ask=msgspec.structs.replace(ask, status="cancelled")))
 
 
 async def _interrupted(task: Task, cut: Set[tuple[str | None, int]], database: Database) -> Task:
@@ -65,12 +73,3 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog) -> Non
         started = execution.started
         if started.turn == task.step_count and not started.only_reads and started.execution_id not in asked:
             log.publish(AskUpdate(ask=ask_about(started, task)))
-
-
-async def _keep_asks(active: Mapping[str, Task], database: Database, log: EventLog, desk: AskDesk) -> None:
-    """What waits for tasks that can go on. For those that have ended nobody asks any more."""
-    for ask in await database.asks.waiting():
-        if ask.task_id in active:
-            desk.keep(ask, active[ask.task_id].workspace)
-        else:
-            log.publish(AskUpdate(ask=msgspec.structs.replace(ask, status="cancelled")))

@@ -230,6 +230,10 @@ class AgentTaskRunner:
             self._group.create_task(self._resume_handed_over(), name="resume after a restart")
 
     async def _resume_handed_over(self) -> None:
+        try:
+            await self._assembly.log.flush()  # what an earlier engine left may wait to be put on record
+        except StorageError:
+            return
         for task in await self._assembly.database.tasks.active():
             if task.status != "interrupted" or not (task.resumes or task.retry_at):
                 continue

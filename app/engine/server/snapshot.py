@@ -1,5 +1,9 @@
 """The state of a scope at one point of the event log."""
 
+from collections.abc import Iterable
+
+import msgspec
+
 from app.engine.errors import NotFound
 from app.engine.server.subscription import ALL, Subscription
 from app.engine.storage.database import Database
@@ -17,6 +21,20 @@ async def snapshot(database: Database, subscription: Subscription) -> Snapshot:
     if subscription.scope == ALL:
         return await _of_all(database, subscription.since)
     return await _of_conversation(database, subscription)
+
+
+def as_held(made: Snapshot, under_way: Iterable[Task], why: str) -> Snapshot:
+    """What is on record, with the tasks as they are while nothing can be saved and so none goes on."""
+    shown = {task.id: task for task in under_way}
+    tasks = tuple(shown.get(task.id) or _left(task, why) for task in made.tasks)
+    return msgspec.structs.replace(made, tasks=tasks)
+
+
+def _left(task: Task, why: str) -> Task:
+    """One that an earlier engine worked on is interrupted, though that cannot be put on record yet."""
+    if task.ended_at is not None or task.status == "interrupted":
+        return task
+    return msgspec.structs.replace(task, status="interrupted", ask_id=None, current_tool=None, activity=why)
 
 
 async def _of_all(database: Database, sequence: int) -> Snapshot:

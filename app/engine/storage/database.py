@@ -96,11 +96,19 @@ class Database:
 
 
 async def _first_rows(journal: Journal, reader: Reader) -> str:
-    """See that the epoch and the default personality are there; the epoch."""
+    """See that the epoch and the default personality are there; the epoch. Of a database that has it nothing waits."""
+    if (epoch := await _epoch(reader)) is not None:
+        return epoch
     journal.put(
         Write(_ADD_META, {"name": "epoch", "value": uuid4().hex}),
         personalities.add(personalities.ASSISTANT),
     )
     await journal.flush()
-    (row,) = await reader.rows(select(meta.c.value).where(meta.c.name == "epoch"))
-    return str(row.value)
+    epoch = await _epoch(reader)
+    assert epoch is not None
+    return epoch
+
+
+async def _epoch(reader: Reader) -> str | None:
+    rows = await reader.rows(select(meta.c.value).where(meta.c.name == "epoch"))
+    return str(rows[0].value) if rows else None

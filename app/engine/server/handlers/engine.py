@@ -11,7 +11,7 @@ from app.engine.server.meter import cpu_seconds, memory_bytes
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import Session
-from app.engine.server.snapshot import snapshot
+from app.engine.server.snapshot import as_held, snapshot
 from app.engine.server.subscription import ALL, Subscription
 from app.protocol.engine import (
     PROTOCOL_VERSION,
@@ -118,7 +118,10 @@ async def _standing(
     except CannotSave:
         # Nothing is being committed; what will be, once it can, follows as events.
         subscription.since = services.log.committed
-        return await snapshot(services.database, subscription)
+        made = await snapshot(services.database, subscription)
+        held = services.database.health.holding
+        why = f"{held.text} {held.advice}" if held is not None else ""
+        return as_held(made, services.runner.under_way(), why)
 
 
 async def unsubscribe(services: Services, session: Session, params: UnsubscribeParams) -> EmptyResult:
