@@ -47,7 +47,8 @@ def _as_text(argument: str) -> str:
 
 async def _run(options: Options, paths: Paths, terminal: Terminal) -> int:
     name = "repair" if options.repair else options.command
-    command = _of_one_task(name) or _of_the_data(name) or _of_conversations(name) or _of_everything(name)
+    some = _of_one_task(name) or _of_the_data(name) or _of_conversations(name) or _of_choices(name)
+    command = some or _of_everything(name)
     return await command(options, paths, terminal)
 
 
@@ -106,6 +107,21 @@ def _of_conversations(name: str | None) -> Command | None:
             from app.cli.data import delete as command
         case "agents":
             from app.cli.agents import agents as command
+        case _:
+            return None
+    return command
+
+
+def _of_choices(name: str | None) -> Command | None:
+    match name:
+        case "ask-models":
+            from app.cli.ask_models import ask_models as command
+        case "compare":
+            from app.cli.compare import compare as command
+        case "prompt":
+            from app.cli.prompt import prompt as command
+        case "personalities":
+            from app.cli.personalities import personalities as command
         case _:
             return None
     return command

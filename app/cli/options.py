@@ -27,6 +27,7 @@ class Options(argparse.Namespace):
     approve: str = "ask"
     max_turns: int | None = None
     budget: float | None = None
+    models: list[str] | None = None
     mode: str = "auto"
     conversation: str | None = None
     agent: str | None = None
@@ -105,6 +106,12 @@ def _parser() -> argparse.ArgumentParser:
     record = commands.add_parser("record", help="write all that a task did into a file, to be played again")
     record.add_argument("task_id", metavar="ID", help=_ID_HELP)
     record.add_argument("--to", metavar="FILE", required=True, help="a file that is not there yet")
+    _declare_ask_models(commands.add_parser("ask-models", help="ask several models the same at once, and compare"))
+    compare = commands.add_parser("compare", help="two branches of a conversation, from where they part")
+    compare.add_argument("ids", metavar="NODE", nargs=2, help="an entry at the end of each branch")
+    compare.add_argument("--json", action="store_true", help="both as one JSON object")
+    _declare_prompt(commands.add_parser("prompt", help="the system prompt of a task, or of one that would start here"))
+    _declare_personalities(commands.add_parser("personalities", help="who an agent can be"))
     context = commands.add_parser("context", help="what the newest turn of a task sent to its model, by part and size")
     context.add_argument("task_id", metavar="ID", help=_ID_HELP)
     context.add_argument("--json", action="store_true", help="all of it as one JSON object")
@@ -174,6 +181,31 @@ def _declare_run(run: argparse.ArgumentParser) -> None:
         "--attach", metavar="FILE", action="append", help="a picture to show, or a file to name; may be given again"
     )
     _add_task_options(run)
+
+
+def _declare_ask_models(ask: argparse.ArgumentParser) -> None:
+    ask.add_argument("prompt", metavar="PROMPT", help="what to ask; - reads it from standard input")
+    ask.add_argument("-m", dest="models", metavar="MODEL", action="append", help="one of the models; from 2 to 8")
+    ask.add_argument("--json", action="store_true", help="the tasks at their ends, one JSON object a line")
+    ask.add_argument("--conversation", metavar="ID", help="go on in this conversation")
+    _add_task_options(ask)
+
+
+def _declare_prompt(prompt: argparse.ArgumentParser) -> None:
+    prompt.add_argument("task_id", metavar="ID", nargs="?", default="", help=f"of a task as it began: {_ID_HELP}")
+    prompt.add_argument("--personality", metavar="NAME", help="of this one (default: assistant)")
+    prompt.add_argument("--workspace", metavar="DIR", help="in this folder (default: this one)")
+    prompt.add_argument("--mode", choices=("auto", "task", "chat"), default="auto", help="of a task, or of a chat")
+    prompt.add_argument("--json", action="store_true", help="the parts as one JSON list")
+
+
+def _declare_personalities(personalities: argparse.ArgumentParser) -> None:
+    personalities.add_argument(
+        "words", metavar="WHAT", nargs="*", help="list (the default), export NAME --to FILE, or import FILE"
+    )
+    personalities.add_argument("--to", dest="path", metavar="FILE", help="with export: where to")
+    personalities.add_argument("--overwrite", action="store_true", help="with export: replace what is there")
+    personalities.add_argument("--json", action="store_true", help="with list: one JSON object a line")
 
 
 def _declare_agents(agents: argparse.ArgumentParser) -> None:

@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QPlainTextEdit
 
 from app.protocol.agents import Personality
 from app.protocol.events import PersonalityUpdate
-from app.window.views.settings import personality_file
+from app.client import personality_file
 from app.window.views.settings.personalities_page import PersonalitiesPage
-from app.window.views.settings.personality_file import NotAPersonality
+from app.client.personality_file import NotAPersonality
 from tests.support.engine_server import EngineServer
 from tests.support.until import until
 from tests.window.settings.test_settings_dialog import Settings, engine, settings

@@ -12,7 +12,7 @@ from app.protocol.agents import Personality
 from app.window.stores.personalities import PersonalityStore
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
-from app.window.views.settings import personality_file
+from app.client import personality_file
 from app.window.views.settings.page import SettingsPage, hairline
 from app.window.views.settings.personality_editor import PersonalityEditor
 from app.window.views.settings.personality_row import PersonalityRow

@@ -1,0 +1,114 @@
+"""`errand personalities`: who an agent can be; listed, written to a file, and taken from one."""
+
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+
+from app.cli.options import Options
+from app.cli.plain import columns, one_line
+from app.cli.run import UsageError
+from app.cli.style import Style
+from app.cli.terminal import Terminal
+from app.client import personality_file
+from app.client.connection import Connection
+from app.client.launch import connect
+from app.client.personality_file import NotAPersonality
+from app.paths import Paths
+from app.protocol.agents import Personality, PersonalityListResult, PersonalitySaveParams
+from app.protocol.engine import EmptyParams
+from app.protocol.wire import PERSONALITY_LIST, PERSONALITY_SAVE
+
+
+async def personalities(options: Options, paths: Paths, terminal: Terminal) -> int:
+    connection = await connect(paths, "errand personalities")
+    try:
+        match options.words or ["list"]:
+            case ["list"]:
+                await _list(connection, options, terminal)
+            case ["export", name]:
+                await _export(connection, name, options, terminal)
+            case ["import", file]:
+                await _take_in(connection, file, terminal)
+            case _:
+                raise UsageError("Say what to do: errand personalities list, export NAME --to FILE, or import FILE")
+    finally:
+        await connection.close()
+    return 0
+
+
+async def find_personality(connection: Connection, name: str) -> Personality:
+    """By its id or its name, in any case; raises `UsageError`."""
+    known = (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities
+    for personality in known:
+        if name == personality.id or name.casefold() == personality.name.casefold():
+            return personality
+    names = ", ".join(personality.name for personality in known)
+    raise UsageError(f"There is no personality {name!r}. There are: {names}.")
+
+
+async def _list(connection: Connection, options: Options, terminal: Terminal) -> None:
+    for personality in (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities:
+        if options.json:
+            terminal.line(msgspec.json.encode(personality).decode())
+        else:
+            terminal.line(personality_line(personality, terminal.width, terminal.style))
+
+
+def personality_line(personality: Personality, width: int, style: Style) -> str:
+    """In one line: id, name, what differs from the rest, and the beginning of its prompt."""
+    thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
+    warmth = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
+    tools = ", ".join(personality.tools)
+    prompt = " ".join(personality.system_prompt.split()) or "the engine's own prompt"
+    about = " · ".join(part for part in (personality.model, tools, thinking, warmth, personality.color, prompt) if part)
+    head = f"{one_line(personality.id, 12):<12}  {one_line(personality.name, 20):<20}  "
+    return f"{style.bold(head)}{style.dim(one_line(about, max(12, width - columns(head))))}"
+
+
+async def _export(connection: Connection, name: str, options: Options, terminal: Terminal) -> None:
+    personality = await find_personality(connection, name)
+    if not options.path:
+        raise UsageError("Say where to: errand personalities export NAME --to FILE")
+    file = _write(personality, options)
+    terminal.line(f"{personality.name} was written to {file}.")
+
+
+def _write(personality: Personality, options: Options) -> Path:
+    file = Path(options.path).expanduser()
+    if file.exists() and not options.overwrite:
+        raise UsageError(f"{file} is there already. Name another, or replace it with --overwrite.")
+    try:
+        personality_file.write(file, personality)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}.") from error
+    return file
+
+
+def _read(file: str) -> Personality:
+    try:
+        return personality_file.read(Path(file).expanduser())
+    except NotAPersonality as error:
+        raise UsageError(str(error)) from error
+
+
+async def _take_in(connection: Connection, file: str, terminal: Terminal) -> None:
+    """As a new one, whatever id it had: it replaces none."""
+    found = _read(file)
+    there = await connection.call(PERSONALITY_LIST, EmptyParams())
+    name = _free_name(found.name.strip()[:90] or "Imported", there)
+    tools = tuple(tool for tool in found.tools if tool in there.tools)
+    if found.tools and not tools:
+        raise UsageError(f"{file} needs tools that there are not: {', '.join(found.tools)}.")
+    taken = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=tools)
+    await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=taken))
+    terminal.line(f"{name} was taken in; its id is {taken.id}.")
+    left = [tool for tool in found.tools if tool not in tools]
+    if left:
+        terminal.note(f"errand: tools that there are not were left out: {', '.join(left)}")
+
+
+def _free_name(wanted: str, there: PersonalityListResult) -> str:
+    taken = {personality.name.casefold() for personality in there.personalities}
+    names = (wanted, *(f"{wanted} {number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name.casefold() not in taken)
