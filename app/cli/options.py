@@ -11,6 +11,10 @@ _PROGRAMS = (
     "Known are the exports of ChatGPT and Claude (the zip or its conversations.json), of OpenCode and goose, and the "
     "sessions of Codex (~/.codex/sessions), Claude Code (~/.claude/projects) and pi (~/.pi/agent/sessions)."
 )
+_OPERATORS = (
+    "A search can be narrowed, with words or without: from:user, from:agent or from:NAME, in:TITLE or in:ID, "
+    "tool:shell, after:2026-11-01 and before:2026-12 (days, months or years). Values with blanks stand in quotes."
+)
 _ID_HELP = "its id, or a part at either end of it that only one task has"
 
 
@@ -119,13 +123,13 @@ def _parser() -> argparse.ArgumentParser:
         "replay", help="play a record offline, and see what the agent loop does differently today"
     )
     replay.add_argument("file", metavar="FILE", help="made with errand record")
-    search = commands.add_parser("search", help="full-text search in all conversations")
-    search.add_argument("text", metavar="TEXT", help='words, or a "phrase"')
+    search = commands.add_parser("search", help="full-text search in all conversations", epilog=_OPERATORS)
+    search.add_argument("text", metavar="TEXT", help='words, a "phrase", the beginning of a word from 3 letters on')
     search.add_argument("--json", action="store_true", help="one JSON object a line")
     search.add_argument("--limit", type=_whole, default=20, help="how many at most (default 20)")
     models = commands.add_parser("models", help="providers and models that were found")
     models.add_argument("--json", action="store_true", help="the whole list as one JSON object")
-    models.add_argument("--refresh", action="store_true", help="look for local model servers again")
+    models.add_argument("--refresh", action="store_true", help="ask the providers for their own lists, and keep them")
     models.add_argument(
         "--test", metavar="PROVIDER", nargs="?", const="", help="try one, or all that are ready, with a small request"
     )

@@ -4,6 +4,7 @@ import msgspec
 
 from app.cli.options import Options
 from app.cli.plain import one_line
+from app.cli.run import UsageError
 from app.cli.style import Style
 from app.cli.terminal import Terminal
 from app.client.launch import connect
@@ -17,22 +18,28 @@ _START, _END = "\u2068", "\u2069"
 async def search(options: Options, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand search")
     try:
-        params = ConversationSearchParams(text=options.text, limit=options.limit)
-        hits = (await connection.call(CONVERSATION_SEARCH, params)).hits
+        found = await connection.call(
+            CONVERSATION_SEARCH, ConversationSearchParams(text=options.text, limit=options.limit)
+        )
     finally:
         await connection.close()
-    if not hits and not options.json:
+    if found.advice:
+        raise UsageError(found.advice)
+    if not found.hits and not options.json:
         terminal.note(f"errand: nothing was found for {options.text!r}")
-    for hit in hits:
-        terminal.line(msgspec.json.encode(hit).decode() if options.json else hit_line(hit, terminal.style))
+    for hit in found.hits:
+        terminal.line(msgspec.json.encode(hit).decode() if options.json else hit_lines(hit, terminal.style))
     return 0
 
 
-def hit_line(hit: SearchHit, style: Style) -> str:
-    """Day, conversation and snippet, with the words that matched in bold."""
+def hit_lines(hit: SearchHit, style: Style) -> str:
+    """Day, conversation, place and snippet, with the words that matched in bold; then what stands around it."""
     day = hit.created_at.astimezone().strftime("%Y-%m-%d %H:%M")
-    title = one_line(hit.conversation_title, 40)
-    return style.join(f"{style.dim(day)}  {style.bold(title)}", marked(hit.snippet, style))
+    title, place = one_line(hit.conversation_title, 40), style.dim(f"{hit.place:,} of {hit.of:,}")
+    lines = [style.join(f"{style.dim(day)}  {style.bold(title)}  {place}", marked(hit.snippet, style))]
+    around = (("before", hit.before), ("after", hit.after))
+    lines += [style.dim(f"    {word}: {one_line(text, 100)}") for word, text in around if text]
+    return "\n".join(lines)
 
 
 def marked(snippet: str, style: Style) -> str:

@@ -9,7 +9,8 @@ from app.engine.storage.search_query import SearchQuery
 from app.engine.storage.tables import agents, conversations
 from app.engine.storage.title_search import TitleSearch
 
-_MOST_PLACES = 200
+# The newest that a title's words fit: each is one more word for the index to join.
+_MOST_PLACES = 50
 _MOST_AGENTS = 200
 _KNOWN = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
 _NAMED = select(agents.c.id).limit(_MOST_AGENTS + 1)

@@ -2,6 +2,7 @@
 
 from PySide6.QtCore import Signal
 
+from app.client.figures import file_size
 from app.protocol.conversations import (
     Conversation,
     ConversationChangeParams,
@@ -9,8 +10,14 @@ from app.protocol.conversations import (
     ConversationSearchResult,
     ConversationTreeParams,
 )
-from app.protocol.data import ConversationDeleteParams
-from app.protocol.wire import CONVERSATION_CHANGE, CONVERSATION_DELETE, CONVERSATION_SEARCH, CONVERSATION_TREE
+from app.protocol.data import ConversationDeleteParams, DataExportParams, ExportFormat
+from app.protocol.wire import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_DELETE,
+    CONVERSATION_SEARCH,
+    CONVERSATION_TREE,
+    DATA_EXPORT,
+)
 from app.window.stores.listing import Listing
 from app.window.stores.session import Session
 from app.window.stores.shelf import Shelf
@@ -22,13 +29,15 @@ class ConversationsStore(Listing):
     """As a listing: the pinned ones, then all others that are not archived. `archived` is loaded by who shows it.
 
     `found` gives a `ConversationSearchResult`. `weighed` answers `weigh`, with how many messages and tasks there are.
-    `put_away` gives the conversation that was archived here, `dropped` the id of one that was deleted.
+    `put_away` gives the conversation that was archived here, `dropped` the id of one that was deleted,
+    `exported` the words of what was written.
     """
 
     found = Signal(object)
     weighed = Signal(str, int, int)
     dropped = Signal(str)
     put_away = Signal(object)
+    exported = Signal(str)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session, (Shelf(pinned=True), Shelf(pinned=False)))
@@ -75,6 +84,10 @@ class ConversationsStore(Listing):
         """For good; only an archived one."""
         self._session.spawn(self._delete(conversation_id), self.failed.emit)
 
+    def export(self, conversation_id: str, form: ExportFormat, path: str) -> None:
+        """Write one to a file; what is there is replaced."""
+        self._session.spawn(self._export(conversation_id, form, path), self.failed.emit)
+
     async def _search(self, text: str, number: int) -> None:
         result = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text, limit=_MOST_HITS))
         if number == self._searched:
@@ -94,3 +107,8 @@ class ConversationsStore(Listing):
 
     async def _delete(self, conversation_id: str) -> None:
         await self._session.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation_id))
+
+    async def _export(self, conversation_id: str, form: ExportFormat, path: str) -> None:
+        params = DataExportParams(path=path, format=form, conversation_ids=(conversation_id,), overwrite=True)
+        done = await self._session.call(DATA_EXPORT, params)
+        self.exported.emit(f"Written to {done.path} ({file_size(done.bytes)}).")

@@ -73,11 +73,13 @@ class ArchivedListView(ListingView):
         self._store = store
         self._leaving: Conversation | None = None
         store.weighed.connect(self._on_weighed)
+        self.export_asked.connect(store.export)
 
     def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
         return (
             *self.open_actions(),
             ListAction("Take out of the archive", "Ctrl+Backspace", self._restore),
+            self.export_action(),
             ListAction("Delete for good …", "Del", self._ask_to_delete),
         )
 

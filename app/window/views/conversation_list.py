@@ -11,12 +11,14 @@ class ConversationListView(ListingView):
         super().__init__(store, theme, "Conversations")
         self._store = store
         self.renamed.connect(store.rename)
+        self.export_asked.connect(store.export)
 
     def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
         return (
             *self.open_actions(),
             ListAction("Rename", "F2", self.edit_title),
             ListAction("Unpin" if conversation.pinned else "Pin", "Ctrl+D", self._turn_pin),
+            self.export_action(),
             ListAction("Archive", "Del", self._archive),
         )
 

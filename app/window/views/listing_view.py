@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent
@@ -24,11 +25,15 @@ class ListAction:
 
 
 class ListingView(QListView):
-    """Enter or a click opens. A subclass gives the actions, which the menu shows."""
+    """Enter or a click opens. A subclass gives the actions, which the menu shows.
+
+    `export_asked` gives a conversation, the form and the path.
+    """
 
     opened = Signal(str)
     opened_behind = Signal(str)
     renamed = Signal(str, str)
+    export_asked = Signal(str, str, str)
 
     def __init__(self, listing: Listing, theme: Theme, name: str) -> None:
         super().__init__()
@@ -96,6 +101,17 @@ class ListingView(QListView):
                 "Open in background", "Shift+Return", lambda conversation: self.opened_behind.emit(conversation.id)
             ),
         )
+
+    def export_action(self) -> ListAction:
+        return ListAction("Export …", "Ctrl+E", self.ask_to_export)
+
+    def ask_to_export(self, conversation: Conversation) -> None:
+        """Where it is to be written, and as what."""
+        from app.window.views.export_dialog import ExportDialog
+
+        dialog = ExportDialog(conversation.title, self)
+        dialog.chosen.connect(partial(self.export_asked.emit, conversation.id))
+        dialog.open()
 
     def _on_picked(self, index: QModelIndex) -> None:
         conversation = self._model.at(index)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from html import escape
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
@@ -15,13 +16,18 @@ from app.window.widgets.text_label import TextLabel
 
 _MARKS = {ord("\u2068"): None, ord("\u2069"): None, ord("\n"): " "}
 
+OPERATORS = (
+    'A search can be narrowed: from:user, from:agent or an agent\'s name, in:"words of a title", tool:shell, '
+    "after:2026-11 and before:2026-11-20."
+)
+
 # The newest of them; with more words there are fewer, and the messages are not pushed out of sight.
 _MOST_TITLES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """`node_id` is "" for a title."""
+    """`node_id` is "" for a title. `around` says where a message is and what stands before and after it."""
 
     conversation_id: str
     node_id: str
@@ -29,6 +35,7 @@ class _Result:
     detail: str
     hint: str
     heading: str
+    around: str = ""
 
 
 class SearchResultsView(QWidget):
@@ -72,7 +79,8 @@ class SearchResultsView(QWidget):
         self._model.clear()
         for result in self._results:
             self._model.appendRow(_item(result))
-        self._nothing.setText(f"Nothing was found for “{text}” in titles and messages, archived ones too.")
+        nothing = f"Nothing was found for “{text}” in titles and messages, archived ones too.\n\n{OPERATORS}"
+        self._nothing.setText(found.advice or nothing)
         self._layers.setCurrentWidget(self._list if self._results else self._nothing)
         if self._results:
             self._list.setCurrentIndex(self._model.index(0, 0))
@@ -111,7 +119,15 @@ def _of_hit(hit: SearchHit, now: datetime, place: int) -> _Result:
     hint = short_time(hit.created_at, now)
     hint = f"Archived · {hint}" if hit.conversation_archived else hint
     heading = "" if place else "Messages"
-    return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading)
+    where = f"Entry {hit.place:,} of {hit.of:,}"
+    lines = (where, _said("Before", hit.before), _said("After", hit.after))
+    # Qt takes a tool tip for rich text where it looks like it: what people wrote is not.
+    around = "<br>".join(escape(line) for line in lines if line)
+    return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading, around)
+
+
+def _said(word: str, text: str) -> str:
+    return f"{word}: {text}" if text else ""
 
 
 def _item(result: _Result) -> QStandardItem:
@@ -120,6 +136,7 @@ def _item(result: _Result) -> QStandardItem:
     item.setData(result.detail, DETAIL)
     item.setData(result.hint, HINT)
     item.setData(result.heading, HEADING)
+    item.setToolTip(result.around)
     told = (result.title, result.detail, result.hint if result.hint.startswith("Archived") else "")
     item.setData(": ".join(part for part in told if part), Qt.ItemDataRole.AccessibleTextRole)
     return item

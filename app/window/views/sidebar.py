@@ -13,8 +13,9 @@ from app.window.theme.theme import Theme
 from app.window.unread import UnreadStore
 from app.window.views.conversation_list import ConversationListView
 from app.window.views.inbox import InboxView
-from app.window.views.search_results import SearchResultsView
+from app.window.views.search_results import OPERATORS, SearchResultsView
 from app.window.views.undo_banner import UndoBanner
+from app.window.widgets.banner import Banner
 from app.window.widgets.fitting_scroll import FittingScroll
 from app.window.widgets.pulse import Pulse
 from app.window.widgets.search_field import SearchField
@@ -29,7 +30,8 @@ _NOTHING = "Your conversations will be listed here."
 class SidebarView(QFrame):
     """Asks for a conversation with `opened` and `opened_behind`, for a node of one with `hit_opened`.
 
-    `hit_opened` also gives what was searched. `stop_asked`, `resume_asked` and `new_asked` are what they say.
+    `hit_opened` also gives the words that were searched. `stop_asked`, `resume_asked` and `new_asked` are what they
+    say.
     """
 
     opened = Signal(str)
@@ -47,14 +49,17 @@ class SidebarView(QFrame):
         self._theme = theme
         self._sought = ""
         self._found = ""
+        self._words = ""
         self._opens_first = False
         self.setMinimumWidth(theme.tokens.column // 3)
         self.search = SearchField(theme, "Search")
+        self.search.setToolTip(OPERATORS)
         self.new = push_button("New task")
         self.inbox = InboxView(stores, unread, theme, pulse)
         self.list = ConversationListView(stores.conversations, theme)
         self.results = SearchResultsView(theme)
         self.undo = UndoBanner(stores.conversations, theme)
+        self.told = Banner(theme)
         self._archived = push_button("Archived", "quiet")
         self._nothing = TextLabel(theme, tone="muted", wrap=True)
         self._nothing.setMargin(theme.tokens.space_close)
@@ -105,6 +110,7 @@ class SidebarView(QFrame):
         column.addLayout(top)
         column.addWidget(self._layers, 1)
         column.addWidget(self.undo)
+        column.addWidget(self.told)
 
     def _connect(self) -> None:
         self.search.searched.connect(self._on_searched)
@@ -122,6 +128,7 @@ class SidebarView(QFrame):
         self.results.left.connect(self._on_results_left)
         self._archived.clicked.connect(self._on_archive_asked)
         self._stores.conversations.found.connect(self._on_found)
+        self._stores.conversations.exported.connect(self._on_exported)
         self._stores.conversations.reset.connect(self._on_listed)
         self._stores.conversations.archived.reset.connect(self._on_archived_changed)
         self._stores.conversations.archived.changed.connect(self._on_archived_changed)
@@ -142,11 +149,15 @@ class SidebarView(QFrame):
         if not self._sought:
             return
         self._found = self._sought
+        self._words = result.words
         self.results.show_found(self._found, result)
         self._layers.setCurrentWidget(self.results)
         if self._opens_first:
             self._opens_first = False
             self.results.open_marked()
+
+    def _on_exported(self, words: str) -> None:
+        self.told.tell(words, "done")
 
     def _on_search_entered(self) -> None:
         """What stands there may be of other words: then the first that comes is opened."""
@@ -162,7 +173,7 @@ class SidebarView(QFrame):
 
     def _on_result_opened(self, conversation_id: str, node_id: str) -> None:
         if node_id:
-            self.hit_opened.emit(conversation_id, node_id, self._found)
+            self.hit_opened.emit(conversation_id, node_id, self._words)
         else:
             self.opened.emit(conversation_id)
 

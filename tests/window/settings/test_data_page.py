@@ -47,7 +47,7 @@ async def test_everything_is_exported_and_taken_in_again(
     page_of(settings).export("json", str(tmp_path / "all.jsonl"))
     await settings.see(f"2 conversations with 2 messages written to {tmp_path / 'all.jsonl'}")
     page_of(settings).take_in(str(tmp_path / "all.jsonl"))
-    await settings.see("2 were here already and were left as they are.")
+    await settings.see("2 were here already and left as they are.")
     page_of(settings).take_in(str(tmp_path / "window.json"))
     await settings.see("cannot be read: No such file or directory. Nothing was taken in.")
     await until(lambda: settings.buttons()["Import …"].isEnabled())

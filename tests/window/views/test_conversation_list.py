@@ -17,6 +17,7 @@ from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.views.conversation_list import ConversationListView
 from app.window.views.entry import HEADING
+from app.window.views.export_dialog import ExportDialog, file_name
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.records import conversation
 from tests.support.store_engine import stores_on
@@ -156,3 +157,30 @@ async def test_keys_and_the_menu_do_the_same(view: ConversationListView) -> None
     menu.actions()[4].trigger()
     menu.close()
     await until(lambda: "Title 1" not in shown(view))
+
+
+async def test_one_is_exported_with_the_keyboard_in_the_form_that_was_chosen(
+    view: ConversationListView, stores: Stores, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    stores.conversations.exported.connect(told.append)
+    for form, start in (("html", b"<!doctype html>"), ("md", b"# Title 0"), ("jsonl", b'{"errand_export":1')):
+        view.mark("c0")
+        press(view, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+        (dialog,) = view.findChildren(ExportDialog)
+        (wanted,) = (name for name in dialog.nameFilters() if f"*.{form})" in name)
+        dialog.selectNameFilter(wanted)
+        dialog.filterSelected.emit(wanted)
+        assert dialog.defaultSuffix() == form
+        path = tmp_path / f"one.{form}"
+        dialog.fileSelected.emit(str(path))
+        dialog.reject()
+        await until(lambda path=path: any(str(path) in words for words in told))
+        assert path.read_bytes().startswith(start)
+        await until(lambda: not view.findChildren(ExportDialog))
+
+
+def test_a_title_becomes_a_name_that_every_system_takes() -> None:
+    assert file_name("../a/b: «ü»? CON.") == "a-b-ü-CON"
+    assert file_name("???") == "conversation"
+    assert len(file_name("word " * 100)) <= 60

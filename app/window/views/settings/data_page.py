@@ -7,9 +7,10 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.client.figures import count, file_size
+from app.client.import_words import import_words
 from app.protocol.data import DataExportParams, DataImportParams, DataSummaryResult, ExportFormat
 from app.protocol.engine import EmptyParams
 from app.protocol.wire import DATA_EXPORT, DATA_IMPORT, DATA_SUMMARY
@@ -24,8 +25,10 @@ from app.window.widgets.text_label import TextLabel
 _TEXT = "Everything Errand keeps is in one folder on this computer. Only keys may be in the system's keyring instead."
 _MOVE = (
     "The export for keeping holds all branches, records and pictures, and can be taken in on another computer. It "
-    "holds no keys and no permissions. Markdown is for reading."
+    "holds no keys and no permissions. Pages and Markdown are for reading. Import also takes what ChatGPT, Claude, "
+    "Codex, Claude Code, OpenCode, goose and pi keep or export, in a file, a zip or a folder."
 )
+_FORMS: dict[ExportFormat, str] = {"json": "JSON", "markdown": "Markdown", "html": "HTML"}
 _PRUNE = "Deletes what you archived long ago. It is counted first."
 
 
@@ -40,16 +43,22 @@ class DataPage(SettingsPage):
         self._parts = QVBoxLayout()
         self._parts.setSpacing(theme.tokens.space_normal)
         self._export = push_button("Export everything …")
-        self._pages = push_button("Export as Markdown …")
+        self._web = push_button("As pages …")
+        self._web.setAccessibleName("Export everything as HTML pages …")
+        self._pages = push_button("As Markdown …")
+        self._pages.setAccessibleName("Export everything as Markdown …")
         self._import = push_button("Import …")
+        self._folder_import = push_button("Import a folder …")
         self._doing = TextLabel(theme, tone="muted")
         self._doing.hide()
         self._prune = PruneView(theme, calls)
         self._lay_out()
         self._open.clicked.connect(self._on_opened)
         self._export.clicked.connect(self._on_export)
-        self._pages.clicked.connect(self._on_pages)
+        self._web.clicked.connect(partial(self._on_pages, "html"))
+        self._pages.clicked.connect(partial(self._on_pages, "markdown"))
         self._import.clicked.connect(self._on_import)
+        self._folder_import.clicked.connect(self._on_folder_import)
         self._prune.asked.connect(partial(self.bring_into_view, self._prune))
         self._prune.pruned.connect(self._on_pruned)
 
@@ -74,12 +83,13 @@ class DataPage(SettingsPage):
         self.rows.addWidget(self._facts)
         self.rows.addLayout(self._parts)
         self._add_section("Take out and in", _MOVE)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(tokens.space_close)
-        for button in (self._export, self._pages, self._import):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        self.rows.addLayout(buttons)
+        for group in self._buttons():
+            buttons = QHBoxLayout()
+            buttons.setSpacing(tokens.space_close)
+            for button in group:
+                buttons.addWidget(button)
+            buttons.addStretch(1)
+            self.rows.addLayout(buttons)
         self.rows.addWidget(self._doing)
         self._add_section("Delete old conversations", _PRUNE)
         self.rows.addWidget(self._prune)
@@ -114,9 +124,7 @@ class DataPage(SettingsPage):
 
     async def _take_in(self, path: str) -> None:
         done = await self._calls.call(DATA_IMPORT, DataImportParams(path=path))
-        what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')} taken in."
-        present = f" {done.present:,} were here already and were left as they are." if done.present else ""
-        self.banner.tell(what + present, "done")
+        self.banner.tell(" ".join(import_words(done)), "done")
         await self._load()
 
     def _begin(self, words: str, work: Coroutine[None, None, None]) -> None:
@@ -133,8 +141,12 @@ class DataPage(SettingsPage):
 
     def _set_busy(self, busy: bool) -> None:
         self._doing.setVisible(busy)
-        for button in (self._export, self._pages, self._import):
-            button.setEnabled(not busy)
+        for group in self._buttons():
+            for button in group:
+                button.setEnabled(not busy)
+
+    def _buttons(self) -> tuple[tuple[QPushButton, ...], ...]:
+        return (self._export, self._web, self._pages), (self._import, self._folder_import)
 
     def _on_opened(self) -> None:
         if self._folder:
@@ -145,19 +157,26 @@ class DataPage(SettingsPage):
         dialog.fileSelected.connect(partial(self.export, "json"))
         dialog.open()
 
-    def _on_pages(self) -> None:
-        name = f"errand-{datetime.now(UTC).astimezone():%Y-%m-%d}-markdown"
-        dialog = self._dialog("Folder for the Markdown files", name)
-        dialog.fileSelected.connect(partial(self.export, "markdown"))
+    def _on_pages(self, form: ExportFormat) -> None:
+        name = f"errand-{datetime.now(UTC).astimezone():%Y-%m-%d}-{form}"
+        dialog = self._dialog(f"Folder for the {_FORMS[form]} files", name)
+        dialog.fileSelected.connect(partial(self.export, form))
         dialog.open()
 
     def _on_import(self) -> None:
-        dialog = QFileDialog(self, "Import conversations", str(Path.home()))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.setNameFilters(["Exports of Errand (*.jsonl *.json)", "All files (*)"])
-        dialog.fileSelected.connect(self.take_in)
+        dialog = self._import_dialog("Import conversations", QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilters(["Exports and sessions (*.jsonl *.json *.zip)", "All files (*)"])
         dialog.open()
+
+    def _on_folder_import(self) -> None:
+        self._import_dialog("Import all conversations in a folder", QFileDialog.FileMode.Directory).open()
+
+    def _import_dialog(self, title: str, mode: QFileDialog.FileMode) -> QFileDialog:
+        dialog = QFileDialog(self, title, str(Path.home()))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(mode)
+        dialog.fileSelected.connect(self.take_in)
+        return dialog
 
     def _dialog(self, title: str, name: str) -> QFileDialog:
         """Asks by itself before a file is overwritten."""
