@@ -14,7 +14,7 @@ from app.engine.agent.reach import Hearing, Reach, reach_of
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.sent import sizes_of
 from app.engine.agent.summaries import Failed, Summaries
-from app.engine.agent.summary import length_of, older_of
+from app.engine.agent.summary import Older, length_of, older_of
 from app.engine.cancel import CancelSignal
 from app.engine.errors import EngineError
 from app.engine.messages import ModelMessage
@@ -85,10 +85,11 @@ class Room:
         tokens = self._tokens(request)
         if tokens >= (self._known.share or _FULL) * window:
             request = await self._smaller(whole, window, cancel)
+            tokens = self._tokens(request)
         elif self._before < (self._known.share - _WARNED_BEFORE) * window <= tokens:
             share = f"{tokens / window:.0%}".replace("%", " %")
             self._tell(f"About {share} of what the model can read is used; soon the older part will be summarised.")
-        self._before = self._tokens(request)
+        self._before = tokens
         return request
 
     async def after(
@@ -119,7 +120,7 @@ class Room:
     async def summarise(self, model: str, cancel: CancelSignal) -> str | None:
         """Though there is room, because a person wants it; why there is no summary, if there is none."""
         reach = await self._reach()
-        older = older_of(reach, round(_NEWEST * length_of(reach.rest)))
+        older = await self._older(reach, None)
         if not older.nodes:
             return "There is nothing to summarise yet."
         self._measure = await self._counted(model)
@@ -147,9 +148,8 @@ class Room:
     async def _summarise(self, reach: Reach, whole: ModelRequest, window: int, cancel: CancelSignal) -> bool:
         """True when there is a new summary. One that fails is not tried again by this task."""
         assert self._measure is not None, "it was fitted"
-        room = min(self._measure.characters_of(_NEWEST * window), round(_NEWEST * length_of(reach.rest)))
-        older = older_of(reach, room)
-        if not older.nodes or length_of(older.nodes) < self._measure.characters_of(_WORTH * window):
+        older = await self._older(reach, self._measure.characters_of(_NEWEST * window))
+        if not older.nodes or older.characters < self._measure.characters_of(_WORTH * window):
             return False
         made = await self._summaries.make(older, whole.model, window, self._measure, cancel)
         if not isinstance(made, Failed):
@@ -164,7 +164,7 @@ class Room:
         about = reach.without(frozenset(node.id for node in reach.rest))
         fixed = _characters(replace(whole, messages=about.messages(self._known.heard)))
         room = self._measure.characters_of(_AFTER_LEAVING_OUT * window) - fixed
-        older = older_of(reach, max(0, room)).nodes
+        older = (await asyncio.to_thread(older_of, reach, max(0, room))).nodes
         left_out = frozenset(node.id for node in older)
         if left_out - self._left_out:
             self._left_out = left_out
@@ -177,6 +177,15 @@ class Room:
     async def _counted(self, model: str) -> Measure:
         return Measure(*await self._database.turns.counted(self._branch.position.conversation_id, model))
 
+    async def _older(self, reach: Reach, most: int | None) -> Older:
+        """All but the newest quarter of what is read, or less if that has more than `most` characters."""
+
+        def part() -> Older:
+            quarter = round(_NEWEST * length_of(reach.rest))
+            return older_of(reach, quarter if most is None else min(most, quarter))
+
+        return await asyncio.to_thread(part)
+
     async def _reach(self) -> Reach:
         """Of the branch as it is on record now."""
         await self._branch.save()
@@ -188,7 +197,8 @@ class Room:
 
     async def _take(self, reach: Reach, whole: ModelRequest) -> None:
         """From now on send this in place of what the whole request holds."""
-        self._instead = tuple(await with_pictures(reach.messages(self._known.heard)))
+        messages = await asyncio.to_thread(reach.messages, self._known.heard)
+        self._instead = tuple(await with_pictures(messages))
         self._replaced = len(whole.messages)
 
     def _current(self, whole: ModelRequest) -> ModelRequest:
