@@ -67,6 +67,7 @@ async def engine_server(
     database = await Database.open(f"sqlite+aiosqlite:///{paths.database}", paths.copies)
     log = EventLog(database.journal, database.epoch, (await database.events.bounds())[1])
     keys = KeyStore(paths.keys, {}, lambda: None)
+    settings = Settings(paths.settings)
     models = ModelRouter(keys, home)
     runner = PlainRunner(log)
     claims = Claims(database, AskDesk(log, database.asks))
@@ -79,10 +80,10 @@ async def engine_server(
         claims=claims,
         roster=roster,
         chats=Chats(database, roster, runner),
-        comparison=Comparison(database, roster, runner, models),
+        comparison=Comparison(database, roster, runner, models, settings),
         models=models,
         keys=keys,
-        settings=Settings(paths.settings),
+        settings=settings,
         grants=Grants(),
         paths=paths,
         instance_id=instance_id,
