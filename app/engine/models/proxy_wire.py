@@ -34,7 +34,7 @@ class SentText(Wire, frozen=True, tag="text"):
     text: str
 
 
-class SentThinking(Wire, frozen=True, tag="thinking"):
+class SentThinking(Wire, frozen=True, omit_defaults=True, tag="thinking"):
     text: str
     signature: str = ""
 
@@ -44,7 +44,7 @@ class SentImage(Wire, frozen=True, tag="image"):
     data: str
 
 
-class SentCall(Wire, frozen=True, tag="tool_call"):
+class SentCall(Wire, frozen=True, omit_defaults=True, tag="tool_call"):
     id: str
     name: str
     arguments: JsonObject
@@ -59,14 +59,14 @@ class SentUser(Wire, frozen=True, tag="user", tag_field="role"):
     content: tuple[SentUserContent, ...]
 
 
-class SentAssistant(Wire, frozen=True, tag="assistant", tag_field="role"):
+class SentAssistant(Wire, frozen=True, omit_defaults=True, tag="assistant", tag_field="role"):
     content: tuple[SentAssistantContent, ...]
     model: str = ""
     stop_reason: StopReason = "stop"
     error: str | None = None
 
 
-class SentResult(Wire, frozen=True, tag="tool_result", tag_field="role"):
+class SentResult(Wire, frozen=True, omit_defaults=True, tag="tool_result", tag_field="role"):
     tool_call_id: str
     tool_name: str
     content: tuple[SentUserContent, ...]
@@ -90,7 +90,7 @@ class SentContext(Wire, frozen=True):
     tools: tuple[SentTool, ...] = ()
 
 
-class SentOptions(Wire, frozen=True):
+class SentOptions(Wire, frozen=True, omit_defaults=True):
     thinking_level: ThinkingLevel = "off"
     temperature: float | None = None
     max_tokens: int | None = None
@@ -109,7 +109,7 @@ class Started(Wire, frozen=True, tag="start"):
     """A reply begins: the first one, or another attempt after `retry`."""
 
 
-class BlockStarted(Wire, frozen=True, tag="block_start"):
+class BlockStarted(Wire, frozen=True, omit_defaults=True, tag="block_start"):
     """`id` and `name` are a tool call's; the name may still be empty."""
 
     kind: BlockKind
@@ -123,7 +123,7 @@ class BlockGrew(Wire, frozen=True, tag="block_delta"):
     delta: str
 
 
-class BlockEnded(Wire, frozen=True, tag="block_end"):
+class BlockEnded(Wire, frozen=True, omit_defaults=True, tag="block_end"):
     """`signature` is of thinking, `name` of a tool call."""
 
     index: int
@@ -146,7 +146,7 @@ class Remarked(Wire, frozen=True, tag="remark"):
     text: str
 
 
-class SentUsage(Wire, frozen=True):
+class SentUsage(Wire, frozen=True, omit_defaults=True):
     """As `Usage` of the model messages."""
 
     input_tokens: int = 0
@@ -156,14 +156,14 @@ class SentUsage(Wire, frozen=True):
     cost_usd: float = 0.0
 
 
-class SentLater(Wire, frozen=True):
+class SentLater(Wire, frozen=True, omit_defaults=True):
     """As `Later` of the model events."""
 
     reason: str
     at: datetime | None = None
 
 
-class Ended(Wire, frozen=True, tag="end"):
+class Ended(Wire, frozen=True, omit_defaults=True, tag="end"):
     """The last event. `content` is given only where it is not what the blocks before add up to."""
 
     model: str

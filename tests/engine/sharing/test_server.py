@@ -1,0 +1,194 @@
+"""The machine that shares its models: who gets in, what it refuses, and what of its keys can be seen (nothing)."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import pytest
+
+from app.engine.cancel import CancelSignal
+from app.engine.errors import ConfigurationError
+from app.engine.models.base import BlockDelta, Remark, ReplyEnd, Retry
+from app.engine.models.retry import RetryPolicy
+from app.engine.models.router import ModelRouter
+from app.engine.secrets import KeyStore
+from app.engine.settings import SettingValues
+from app.engine.sharing.offer import Offer
+from app.engine.sharing.server import Bounds
+from app.engine.sharing.tokens import Tokens
+from app.protocol.json import JsonObject
+from tests.support.model_server import ModelServer, Reply
+from tests.support.replies import collect, final, request_for
+from tests.support.sharing import TOKEN, Shared, sharing
+
+ONCE = RetryPolicy(attempts=1)
+MODEL = "proxy/ollama/test-model"
+BODY: JsonObject = {"model": "ollama/test-model", "context": {"systemPrompt": "", "messages": []}}
+
+
+async def post(shared: Shared, body: JsonObject | bytes = BODY, **headers: str) -> tuple[int, str]:
+    """One plain request: status and text."""
+    given = {"Authorization": f"Bearer {TOKEN}"} | headers
+    data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{shared.url}/api/stream", headers=given, data=data) as response,
+    ):
+        return response.status, await response.text()
+
+
+def refusal(text: str) -> str:
+    return f'{{"error": {{"message": "{text}"}}}}'
+
+
+def client(folder: Path, shared: Shared, token: str = TOKEN, retry: RetryPolicy = ONCE) -> ModelRouter:
+    """The router of another engine, which has the address by its settings and the token by its environment."""
+    keys = KeyStore(folder / "client", {"ERRAND_PROXY_TOKEN": token}, lambda: None)
+    return ModelRouter(keys, folder, retry, lambda: SettingValues(proxy_url=shared.url))
+
+
+def address(server: ModelServer) -> str:
+    return server.url.removesuffix("/v1")
+
+
+async def test_nobody_gets_in_without_a_token_of_the_file(tmp_path: Path) -> None:
+    async with ModelServer() as upstream, sharing(address(upstream), tmp_path, ONCE) as shared:
+        for wrong in ("", "Bearer ", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"bearer {TOKEN}"):
+            assert (await post(shared, Authorization=wrong))[0] == 401
+        assert (await post(shared, Origin="http://evil.example"))[0] == 403
+        assert upstream.requests == []
+
+
+async def test_a_token_taken_out_of_the_file_is_refused_at_once(tmp_path: Path) -> None:
+    async with ModelServer([Reply(text="hi")]) as upstream, sharing(address(upstream), tmp_path, ONCE) as shared:
+        models = client(tmp_path, shared)
+        assert (await final(models.open(MODEL), request_for(MODEL))).text == "hi"
+        shared.tokens_file.write_text("bob another-token-of-the-test-01\n")
+        message = await final(models.open(MODEL), request_for(MODEL))
+        await models.close()
+    assert "Shared models refused the key (401)" in (message.error or "")
+    assert "ERRAND_PROXY_TOKEN" in (message.error or "")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"{", 400, "not a request"),
+        (b"[" * 100_000, 400, "not a request"),
+        ({**BODY, "apiKey": "sk-secret"}, 400, "unknown field"),
+        ({**BODY, "options": {"apiKey": "sk-secret-key-123"}}, 400, "unknown field"),
+        ({**BODY, "model": "scripted/tour"}, 404, "not shared here"),
+        ({**BODY, "model": "openai_compatible/x"}, 404, "not shared here"),
+        ({**BODY, "model": "../../etc/passwd"}, 404, "not shared here"),
+        (b"x" * 5000, 413, "4,096 bytes"),
+    ],
+)
+async def test_what_is_no_request_is_refused_in_words(
+    tmp_path: Path, body: JsonObject | bytes, status: int, said: str
+) -> None:
+    bounds = Bounds(body_bytes=4096 if status == 413 else 1_000_000)
+    async with ModelServer() as upstream, sharing(address(upstream), tmp_path, ONCE, bounds) as shared:
+        answer = await post(shared, body)
+    assert answer[0] == status
+    assert said in answer[1]
+    assert "sk-secret" not in answer[1]
+
+
+async def test_one_token_asks_so_often_and_so_much_at_once_and_no_more(tmp_path: Path) -> None:
+    async with ModelServer([Reply(text="x" * 100, stall_after=2)]) as upstream:
+        bounds = Bounds(at_once=1, burst=3, per_second=0.001)
+        async with sharing(address(upstream), tmp_path, ONCE, bounds) as shared:
+            models = client(tmp_path, shared)
+            async with aclosing(models.open(MODEL).stream(request_for(MODEL), CancelSignal())) as events:
+                async for event in events:
+                    if isinstance(event, BlockDelta):
+                        break
+                assert await post(shared) == (
+                    429,
+                    '{"error": {"message": "At most 1 replies at once with one token."}}',
+                )
+            assert (await post(shared, b"{"))[0] == 400
+            assert (await post(shared)) == (429, refusal("Too many requests with this token."))
+            await models.close()
+
+
+async def test_a_stop_at_the_client_ends_the_request_to_the_provider_at_once(tmp_path: Path) -> None:
+    upstream = ModelServer([Reply(text="abcdefgh" * 50, stall_after=3)])
+    async with upstream, sharing(address(upstream), tmp_path, ONCE) as shared:
+        models, cancel, last = client(tmp_path, shared), CancelSignal(), None
+        async with asyncio.timeout(10), aclosing(models.open(MODEL).stream(request_for(MODEL), cancel)) as events:
+            async for event in events:
+                last = event
+                if isinstance(event, BlockDelta):
+                    cancel.set("stopped")
+        async with asyncio.timeout(2):
+            await upstream.requests[0].gone.wait()
+        await models.close()
+    assert isinstance(last, ReplyEnd)
+    assert last.message.stop_reason == "aborted"
+
+
+async def test_the_models_of_the_other_machine_try_again_and_that_is_shown_here(tmp_path: Path) -> None:
+    replies = [Reply(status=503, error="down"), Reply(text="up again")]
+    twice = RetryPolicy(attempts=2, first_delay_s=0.001)
+    async with ModelServer(replies) as upstream, sharing(address(upstream), tmp_path, twice) as shared:
+        models = client(tmp_path, shared)
+        events = await collect(models.open(MODEL), request_for(MODEL))
+        await models.close()
+    assert [event.reason for event in events if isinstance(event, Retry)] == ["server error 503"]
+    end = events[-1]
+    assert isinstance(end, ReplyEnd)
+    assert (end.message.text, end.message.model) == ("up again", MODEL)
+
+
+async def test_another_model_here_answers_where_the_other_machine_is_gone(tmp_path: Path) -> None:
+    async with ModelServer([Reply(text="from here")]) as local:
+        keys = KeyStore(tmp_path, {"ERRAND_PROXY_TOKEN": TOKEN, "OLLAMA_HOST": address(local)}, lambda: None)
+        values = SettingValues(proxy_url="http://127.0.0.1:9", fallback_models="ollama/mine")
+        models = ModelRouter(keys, tmp_path, ONCE, lambda: values)
+        events = await collect(models.open(MODEL), request_for(MODEL))
+        await models.close()
+    (remark,) = [event.text for event in events if isinstance(event, Remark)]
+    assert "Cannot reach Shared models at http://127.0.0.1:9" in remark
+    assert "errand share-models" in remark
+
+
+async def test_a_silent_model_is_told_from_a_machine_that_is_gone(tmp_path: Path) -> None:
+    bounds = Bounds(life_s=0.02)
+    upstream = ModelServer([Reply(text="at last", delay_s=0.2)])
+    async with upstream, sharing(address(upstream), tmp_path, ONCE, bounds) as shared:
+        status, text = await post(shared)
+    assert status == 200
+    assert text.count(": at work\n\n") >= 2
+    assert '"type":"end"' in text.splitlines()[-2]
+
+
+def test_what_is_offered_is_named_by_patterns() -> None:
+    offer = Offer(("openai/*", "ollama/qwen3"))
+    assert [offer.has(name) for name in ("openai/gpt-5.4", "ollama/qwen3", "ollama/qwen", "gemini/x")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nobody\n", "ann short\n", "a b a-token-that-is-long-enough\n", "tökenökentökenöken\n"]
+)
+def test_a_file_of_tokens_that_lets_nobody_or_anybody_in_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError):
+        Tokens.open(file)
+
+
+def test_a_missing_file_is_made_with_a_token_that_only_its_owner_can_read(tmp_path: Path) -> None:
+    file = tmp_path / "keys" / "tokens"
+    tokens = Tokens.open(file)
+    name, token = file.read_text().split()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert tokens.holder(f"Bearer {token}") == name
+    assert tokens.holder(f"Bearer {token[:-1]}") is None
