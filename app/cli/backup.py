@@ -1,4 +1,4 @@
-"""`errand backup`: a copy of all conversations in one file, made while the engine works or without it."""
+"""`errand backup`: all conversations, pictures and settings in one file, made while the engine works or without it."""
 
 import asyncio
 import sqlite3
@@ -6,10 +6,12 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+from app.cli.backup_file import Contents, write_backup
 from app.cli.options import Options
 from app.cli.outcome import EXIT_ERROR
 from app.cli.run import UsageError
 from app.cli.terminal import Terminal
+from app.client.figures import count, file_size
 from app.database_file import copy_database, fault, open_to_read
 from app.paths import Paths
 
@@ -19,26 +21,33 @@ async def backup(options: Options, paths: Paths, terminal: Terminal) -> int:
     if not paths.database.exists():
         raise UsageError(f"There is nothing to back up: {paths.database} does not exist yet.")
     target = _target(options.to or None, paths)
+    copy = target.with_name(f".{target.name}.db")
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        await asyncio.to_thread(copy_database, paths.database, target)
-        wrong, count = await asyncio.to_thread(_look, target)
+        await asyncio.to_thread(copy_database, paths.database, copy)
+        wrong, conversations = await asyncio.to_thread(_look, copy)
+        contents = await asyncio.to_thread(write_backup, copy, paths, target)
     except (OSError, sqlite3.Error) as error:
         terminal.note(f"errand: No backup was made: {error}. Nothing was changed.")
         return EXIT_ERROR
+    finally:
+        copy.unlink(missing_ok=True)
     if wrong:
         terminal.note(f"errand: {target} was made, but the database is damaged: {wrong}. Run: errand doctor --repair")
         return EXIT_ERROR
-    size = target.stat().st_size / 1e6
-    conversations = "1 conversation" if count == 1 else f"{count:,} conversations"
-    terminal.line(f"{target}: {conversations}, {size:.1f} MB, whole.")
-    terminal.line(f"Attached pictures, settings and keys are not in it; they are in {paths.home}.")
+    terminal.line(f"{target}: {_words(conversations, contents)}, {file_size(target.stat().st_size)}, whole.")
+    terminal.line(f"Keys, long output and workspaces are not in it; they are in {paths.home}.")
     terminal.line(f"Back to it: errand restore {target}")
     return 0
 
 
+def _words(conversations: int, contents: Contents) -> str:
+    settings = " and your settings" if contents.has_settings else ""
+    return f"{count(conversations, 'conversation')}, {count(contents.pictures, 'picture')}{settings}"
+
+
 def _target(given: str | None, paths: Paths) -> Path:
-    name = f"errand-backup-{datetime.now(UTC):%Y%m%dT%H%M%S}.db"
+    name = f"errand-backup-{datetime.now(UTC):%Y%m%dT%H%M%S}.tar"
     if given is None:
         return paths.copies / name
     target = Path(given).expanduser().absolute()
@@ -52,5 +61,5 @@ def _target(given: str | None, paths: Paths) -> Path:
 def _look(file: Path) -> tuple[str, int]:
     wrong = fault(file)
     with closing(open_to_read(file)) as connection:
-        (count,) = connection.execute("SELECT count(*) FROM conversations").fetchone()
-        return wrong, int(count)
+        (conversations,) = connection.execute("SELECT count(*) FROM conversations").fetchone()
+        return wrong, int(conversations)

@@ -158,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="what is installed, what is missing, what to do")
     doctor.add_argument("--repair", action="store_true", help="mend a damaged database; the broken file is kept")
     doctor.add_argument("--force", action="store_true", help="repair also while tasks run; they are interrupted")
-    backup = commands.add_parser("backup", help="copy all conversations into one file, also while tasks run")
+    backup = commands.add_parser("backup", help="copy conversations, pictures and settings into one file")
     backup.add_argument("--to", metavar="PATH", help="a file or a folder (default: the folder copies of the data)")
     restore = commands.add_parser("restore", help="go back to a copy; what is there now is kept aside")
     restore.add_argument("file", metavar="FILE", help="a backup, or a daily copy from the folder copies")

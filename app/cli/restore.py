@@ -2,15 +2,18 @@
 
 import asyncio
 import sqlite3
+import tarfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from app.cli.backup_file import unpack_database, unpack_rest
 from app.cli.options import Options
 from app.cli.outcome import EXIT_ERROR
 from app.cli.run import UsageError
 from app.cli.terminal import Terminal
 from app.client.errors import ConnectionLost, NoEngine
+from app.client.figures import count
 from app.client.launch import connect
 from app.database_file import copy_database, fault, flush_folder, move_database, new_epoch, revision
 from app.file_lock import FileLock
@@ -24,13 +27,18 @@ _ENDS_WITHIN_S = 10.0
 async def restore(options: Options, paths: Paths, terminal: Terminal) -> int:
     """Looks at the copy first; refuses while tasks run, unless `force` says that they may be interrupted."""
     paths.prepare()
-    file = _checked(options.file, paths)
+    given = _absolute(options.file)
+    unpacked = paths.home / ".errand.db.unpacked"
+    is_backup = _is_backup(given)
     new = paths.database.with_name("errand.db.restoring")
     try:
+        file = _checked(_database_of(given, unpacked) if is_backup else given, given, paths)
         await asyncio.to_thread(_prepare, file, new)
-    except (OSError, sqlite3.Error) as error:
-        terminal.note(f"errand: {file} cannot be put in place: {error}. Nothing was changed.")
+    except (OSError, sqlite3.Error, tarfile.TarError) as error:
+        terminal.note(f"errand: {given} cannot be put in place: {error}. Nothing was changed.")
         return EXIT_ERROR
+    finally:
+        unpacked.unlink(missing_ok=True)
     try:
         lock = await sole_user(paths, force=options.force)
     except BaseException:
@@ -38,10 +46,38 @@ async def restore(options: Options, paths: Paths, terminal: Terminal) -> int:
         raise
     try:
         kept = put_in_place(new, paths)
+        rest = _rest(given, paths) if is_backup else ""
     finally:
         lock.release()
-    terminal.line(f"Restored from {file}." + (f" What was there before is kept: {kept}" if kept else ""))
+    terminal.line(f"Restored from {given}.{rest}" + (f" What was there before is kept: {kept}" if kept else ""))
     return 0
+
+
+def _absolute(given: str) -> Path:
+    return Path(given).expanduser().absolute()
+
+
+def _is_backup(file: Path) -> bool:
+    """With what belongs to the database; a copy of the database alone is the other form."""
+    return file.is_file() and tarfile.is_tarfile(file)
+
+
+def _database_of(backup: Path, unpacked: Path) -> Path:
+    if not unpack_database(backup, unpacked):
+        raise UsageError(f"{backup} is not a backup of Errand. Nothing was changed.")
+    return unpacked
+
+
+def _rest(backup: Path, paths: Paths) -> str:
+    """The database is in place: what goes wrong with pictures and settings is said, and undoes nothing."""
+    kept = paths.copies / f"settings-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.json"
+    try:
+        contents = unpack_rest(backup, paths, kept)
+    except (OSError, tarfile.TarError) as error:
+        return f" Not all of its pictures and settings could be put back: {error}."
+    before = f" (those before: {kept})" if kept.exists() else ""
+    settings = f" and the settings{before}" if contents.has_settings else ""
+    return f" With {count(contents.pictures, 'picture')} that had gone{settings}."
 
 
 async def sole_user(paths: Paths, *, force: bool) -> FileLock:
@@ -85,28 +121,27 @@ async def _engine_lock(paths: Paths) -> FileLock:
     return lock
 
 
-def _checked(given: str, paths: Paths) -> Path:
-    """UsageError for a file that must not take the database's place."""
-    file = Path(given).expanduser().absolute()
+def _checked(file: Path, given: Path, paths: Paths) -> Path:
+    """UsageError for a file that must not take the database's place; `given` is what it is called."""
     if not file.is_file():
-        raise UsageError(f"There is no file {file}. The copies that there are: {paths.copies}")
+        raise UsageError(f"There is no file {given}. The copies that there are: {paths.copies}")
     if paths.database.exists() and file.samefile(paths.database):
-        raise UsageError(f"{file} is the database itself.")
+        raise UsageError(f"{given} is the database itself.")
     try:
         schema = revision(file)
         wrong = fault(file) if schema is not None else ""
         present = revision(paths.database) if paths.database.exists() else None
     except sqlite3.Error as error:
         if "malformed" not in str(error) and "not a database" not in str(error):
-            raise UsageError(f"{file} cannot be read: {error}. Nothing was changed.") from error
+            raise UsageError(f"{given} cannot be read: {error}. Nothing was changed.") from error
         schema, wrong, present = "", str(error), None
     if schema is None:
-        raise UsageError(f"{file} is not a database of Errand. Nothing was changed.")
+        raise UsageError(f"{given} is not a database of Errand. Nothing was changed.")
     if wrong:
-        raise UsageError(f"{file} is damaged: {wrong}. Nothing was changed. Try another copy from {paths.copies}")
+        raise UsageError(f"{given} is damaged: {wrong}. Nothing was changed. Try another copy from {paths.copies}")
     if present is not None and schema > present:
         raise UsageError(
-            f"{file} was written by a newer Errand (schema {schema}; the present database has {present}). "
+            f"{given} was written by a newer Errand (schema {schema}; the present database has {present}). "
             "Nothing was changed. Install the newer version first."
         )
     return file

@@ -3,6 +3,7 @@
 import asyncio
 import resource
 import sqlite3
+import tarfile
 from contextlib import closing
 from pathlib import Path
 
@@ -106,9 +107,9 @@ async def test_114_a_backup_is_made_while_a_task_runs_and_never_over_a_file(
         done = await rest(task)
     assert done.code == 0
     assert made.code == 0, made.err
-    assert "mine.db: 1 conversation, " in made.out and "whole" in made.out
+    assert "mine.db: 1 conversation, 0 pictures, " in made.out and "whole" in made.out
     assert again.code == 2 and "exists already" in again.err
-    assert inside.code == 0 and len(list((own_errand.home / "copies").glob("errand-backup-*.db"))) == 1
+    assert inside.code == 0 and len(list((own_errand.home / "copies").glob("errand-backup-*.tar"))) == 1
     assert names_in(workspace) == ["mine.db"]
 
 
@@ -153,12 +154,17 @@ async def test_116_what_is_no_whole_database_of_errand_is_never_restored(own_err
     (workspace / "newer.db").write_bytes(before[0])
     with closing(sqlite3.connect(workspace / "newer.db")) as newer, newer:
         newer.execute("UPDATE alembic_version SET version_num = '9999'")
+    for name, inside in (("other.tar", "x.db"), ("broken.tar", "errand.db")):
+        with tarfile.open(workspace / name, "w") as archive:
+            archive.add(workspace / "broken.db", inside)
     for name, words in {
         "nowhere.db": "There is no file",
         "text.db": "is damaged",
         "broken.db": "is damaged",
         "other.db": "is not a database of Errand",
         "newer.db": "was written by a newer Errand (schema 9999",
+        "other.tar": "is not a backup of Errand",
+        "broken.tar": "is damaged",
     }.items():
         refused = await own_errand.run("restore", name)
         assert refused.code == 2, name

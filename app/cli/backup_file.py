@@ -1,0 +1,103 @@
+"""A backup as a file: a tar with the database, the attached pictures and the settings. Keys are never in it."""
+
+import os
+import re
+import tarfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from app.paths import Paths
+
+_DATABASE, _SETTINGS = "errand.db", "settings.json"
+_PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
+_PIECE = 1024 * 1024
+_LARGEST_SETTINGS = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What was put in beside the database."""
+
+    pictures: int
+    has_settings: bool
+
+
+def write_backup(database: Path, paths: Paths, target: Path) -> Contents:
+    """Put the copy `database` and what belongs to it into `target`, which appears when it is whole. Raises OSError."""
+    part = target.with_name(target.name + ".part")
+    pictures = [file for file in sorted(paths.attachments.glob("*/*")) if file.is_file() and not file.is_symlink()]
+    has_settings = paths.settings.is_file()
+    try:
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            with tarfile.open(fileobj=file, mode="w") as archive:
+                archive.add(database, _DATABASE)
+                if has_settings:
+                    archive.add(paths.settings, _SETTINGS)
+                for picture in pictures:
+                    archive.add(picture, f"attachments/{picture.parent.name}/{picture.name}")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    return Contents(len(pictures), has_settings)
+
+
+def unpack_database(backup: Path, to: Path) -> bool:
+    """False where the file has no database of that name. Raises OSError or tarfile.TarError."""
+    with tarfile.open(backup) as archive:
+        for member in archive:
+            if member.name == _DATABASE and member.isfile():
+                _copy(_opened(archive, member), to)
+                return True
+    return False
+
+
+def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> Contents:
+    """Put back the pictures that are not there, and the settings; the present ones go to `kept_settings`.
+
+    Only names that a backup has are looked at, so that nothing lands elsewhere. Raises OSError or tarfile.TarError.
+    """
+    pictures, has_settings = 0, False
+    with tarfile.open(backup) as archive:
+        for member in _files(archive):
+            place = _PICTURE.fullmatch(member.name)
+            if place is not None and place[2] not in (".", ".."):
+                picture = paths.attachments / place[1] / place[2]
+                if not picture.exists():
+                    picture.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    _copy(_opened(archive, member), picture)
+                    pictures += 1
+            elif member.name == _SETTINGS and member.size <= _LARGEST_SETTINGS:
+                if paths.settings.exists():
+                    os.replace(paths.settings, kept_settings)
+                _copy(_opened(archive, member), paths.settings)
+                has_settings = True
+    return Contents(pictures, has_settings)
+
+
+def _files(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    return (member for member in archive if member.isfile())
+
+
+def _opened(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    file = archive.extractfile(member)
+    assert file is not None, "it is a file"
+    return file
+
+
+def _copy(source: IO[bytes], to: Path) -> None:
+    part = to.with_name(f".{to.name[:100]}.part")
+    part.unlink(missing_ok=True)
+    with source, os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as target:
+        while piece := source.read(_PIECE):
+            target.write(piece)
+        target.flush()
+        os.fsync(target.fileno())
+    os.replace(part, to)
