@@ -16,6 +16,8 @@ from app.protocol.json import JsonObject
 
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
+# SIGKILL, which some systems have no name for.
+_KILLED = 9
 
 
 class ShellArguments(Struct, frozen=True):
@@ -130,11 +132,18 @@ def _joined(stdout: str, stderr: str) -> str:
 def _remarks(outcome: Outcome) -> list[str]:
     remarks: list[str] = []
     if outcome.exit_code:
-        remarks.append(f"[exit code {outcome.exit_code}]")
+        remarks.append(f"[exit code {outcome.exit_code}{_why(outcome.exit_code)}]")
     if outcome.running:
         names = ", ".join(outcome.running[:5]) + (", …" if len(outcome.running) > 5 else "")
         remarks.append(f"[{len(outcome.running)} still running in the background, until the task ends: {names}]")
     return remarks
+
+
+def _why(exit_code: int) -> str:
+    """Of a command that was killed, itself or, as its shell says it, the last one in it."""
+    if exit_code in (-_KILLED, 128 + _KILLED):
+        return ": killed from outside; that is also how the system ends a command when memory runs out"
+    return ""
 
 
 def _summary(outcome: Outcome) -> str:
