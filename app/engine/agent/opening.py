@@ -10,6 +10,7 @@ from app.engine.agent.place import Place, publish_place
 from app.engine.broadcast import EventLog
 from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.ids import new_id
+from app.engine.models.catalog import REACT
 from app.engine.models.router import ModelRouter
 from app.engine.settings import SettingValues
 from app.protocol.agents import Personality, ThinkingLevel
@@ -116,7 +117,7 @@ def publish_message(
 
 def default_api_base(model: str, settings: SettingValues) -> str | None:
     """For models of no known provider only: another provider's key must not go to that address."""
-    return settings.default_api_base or None if model.startswith("openai_compatible/") else None
+    return settings.default_api_base or None if model.removeprefix(REACT).startswith("openai_compatible/") else None
 
 
 def _thinking_level(personality: Personality, settings: SettingValues) -> ThinkingLevel:

@@ -17,6 +17,7 @@ from app.engine.models.endpoint import Endpoint
 from app.engine.models.litellm import LiteLLM
 from app.engine.models.litellm_thread import LibraryThread
 from app.engine.models.openai_compatible import OpenAICompatible
+from app.engine.models.react.model import ReAct
 from app.engine.models.sse import EventStream
 from tests.engine.models.ways import ONCE, stored_key
 from tests.support.replies import final, request_for
@@ -162,6 +163,13 @@ def without_made_up_ids(message: AssistantMessage) -> AssistantMessage:
 @pytest.mark.parametrize("stream", [*FAST, *LIBRARY], ids=lambda stream: stream.name)
 async def test_a_documented_stream_is_read_whole(stream: Stream, piece: int) -> None:
     message = await played(stream.name, stream.model, piece)
+    assert (without_made_up_ids(message) if stream.name.startswith("gemini") else message) == stream.message
+
+
+@pytest.mark.parametrize("stream", [*FAST, *LIBRARY], ids=lambda stream: stream.name)
+async def test_the_text_form_around_it_changes_nothing_of_a_stream_without_such_text(stream: Stream) -> None:
+    async with StreamPlayer(stream.body) as player, way_to(stream.model, player.url) as model:
+        message = await final(ReAct(model), request_for(stream.model))
     assert (without_made_up_ids(message) if stream.name.startswith("gemini") else message) == stream.message
 
 

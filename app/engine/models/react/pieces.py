@@ -15,10 +15,12 @@ _FENCE = "```"
 # Blank space before a tag, and a fence opened right before it, belong to the tag. All is bounded, so that little is
 # ever held back.
 _BLANK_LIMIT = 64
-_FENCE_LINE = r"```[\w+-]{0,20}[ \t]{0,8}\r?\n"
-_LEAD = rf"\s{{0,{_BLANK_LIMIT}}}(?:{_FENCE_LINE}\s{{0,{_BLANK_LIMIT}}})?"
+_BLANK = rf"\s{{0,{_BLANK_LIMIT}}}+"
+_FENCE_LINE = r"```[\w+-]{0,20}+[ \t]{0,8}+\r?"
+_LEAD = rf"{_BLANK}(?:{_FENCE_LINE}\n{_BLANK})?"
 _TAG = re.compile(rf"(?P<lead>{_LEAD})(?P<tag><tool_code>|<final_answer>|</final_answer>)")
 _LONGEST = 200  # more than the longest lead and tag
+_STRIDE = 4096  # of a large text, so that what is held stays small
 # What a call begins with. Anything else after the tag, in the middle of a line, makes it a word about the tag.
 _BEGINNINGS = ("<name>", "<parameters>", "{", "<![CDATA[", _FENCE)
 
@@ -32,7 +34,7 @@ def _beginnings(tag: str) -> str:
 
 
 _PARTS = "|".join(_beginnings(tag) for tag in (OPEN, "<final_answer>", "</final_answer>"))
-_HELD = re.compile(rf"\s{{0,{_BLANK_LIMIT}}}(?:`{{1,2}}|```[\w+-]{{0,20}}[ \t]{{0,8}}\r?)\Z|{_LEAD}(?:{_PARTS})\Z")
+_HELD = re.compile(rf"{_BLANK}(?:`{{1,2}}|{_FENCE_LINE})\Z|{_LEAD}(?:{_PARTS})\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,11 @@ class Pieces:
         self._call = CallText()
 
     def feed(self, delta: str) -> list[Piece]:
-        self._held += delta
-        return self._take(is_end=False)
+        pieces: list[Piece] = []
+        for at in range(0, len(delta), _STRIDE):
+            self._held += delta[at : at + _STRIDE]
+            pieces += self._take(is_end=False)
+        return pieces
 
     def finish(self) -> list[Piece]:
         """The reply is over: what was held back, and a call that was not closed as far as it can be read."""
