@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 
 from app.engine.storage import nodes
-from app.protocol.events import ConversationUpdate
+from app.protocol.events import AgentUpdate, ConversationUpdate
 from app.window.views.settings.data_page import DataPage
 from tests.support.engine_server import EngineServer
-from tests.support.records import conversation, node
+from tests.support.records import agent, conversation, node
 from tests.support.until import until
 from tests.window.settings.test_settings_dialog import Settings, engine, settings
 
@@ -73,3 +73,26 @@ async def test_old_ones_are_counted_before_they_are_deleted(settings: Settings, 
     assert await engine.database.conversations.get("c2") is None
     settings.buttons()["Count what would be deleted"].click()
     await settings.see("No archived conversation is that old.")
+
+
+async def test_conversations_without_an_agent_are_listed_with_sizes_before_they_go(
+    settings: Settings, engine: EngineServer
+) -> None:
+    await fill(engine)
+    engine.log.publish(AgentUpdate(agent=agent("a1")))
+    await engine.log.flush()
+    settings.dialog.open_page("data")
+    await settings.see("2 conversations")
+    settings.buttons()["List conversations without an agent"].click()
+    await settings.see("1 conversation without any agent")
+    await settings.see("“A title” · 1 message, ")
+    settings.buttons()["Leave them"].click()
+    assert await engine.database.conversations.get("c2") is not None
+    settings.buttons()["List conversations without an agent"].click()
+    await until(lambda: "Delete conversations without an agent for good" in settings.buttons())
+    settings.buttons()["Delete conversations without an agent for good"].click()
+    await settings.see("1 conversation deleted.")
+    assert await engine.database.conversations.get("c2") is None
+    assert await engine.database.conversations.get("c1") is not None
+    settings.buttons()["List conversations without an agent"].click()
+    await settings.see("Every conversation has an agent.")

@@ -153,7 +153,7 @@ async def test_keys_and_the_menu_do_the_same(view: ConversationListView) -> None
     view.customContextMenuRequested.emit(view.visualRect(view.currentIndex()).center())
     (menu,) = view.findChildren(QMenu)
     texts = [action.text() for action in menu.actions()]
-    assert texts == ["Open", "Open in background", "Rename", "Pin", "Archive"]
+    assert texts == ["Open", "Open in background", "Rename", "Pin", "Export …", "Archive"]
     menu.actions()[4].trigger()
     menu.close()
     await until(lambda: "Title 1" not in shown(view))

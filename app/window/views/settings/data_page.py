@@ -17,6 +17,7 @@ from app.protocol.wire import DATA_EXPORT, DATA_IMPORT, DATA_SUMMARY
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.views.settings.calls import Calls
+from app.window.views.settings.orphans_view import OrphansView
 from app.window.views.settings.page import SettingsPage, hairline
 from app.window.views.settings.part_row import PartRow
 from app.window.views.settings.prune_view import PruneView
@@ -30,6 +31,7 @@ _MOVE = (
 )
 _FORMS: dict[ExportFormat, str] = {"json": "JSON", "markdown": "Markdown", "html": "HTML"}
 _PRUNE = "Deletes what you archived long ago. It is counted first."
+_ORPHANS = "A conversation stays when its last agent is deleted. Nobody answers in it any more."
 
 
 class DataPage(SettingsPage):
@@ -52,6 +54,7 @@ class DataPage(SettingsPage):
         self._doing = TextLabel(theme, tone="muted")
         self._doing.hide()
         self._prune = PruneView(theme, calls)
+        self._orphans = OrphansView(theme, calls)
         self._lay_out()
         self._open.clicked.connect(self._on_opened)
         self._export.clicked.connect(self._on_export)
@@ -61,6 +64,8 @@ class DataPage(SettingsPage):
         self._folder_import.clicked.connect(self._on_folder_import)
         self._prune.asked.connect(partial(self.bring_into_view, self._prune))
         self._prune.pruned.connect(self._on_pruned)
+        self._orphans.asked.connect(partial(self.bring_into_view, self._orphans))
+        self._orphans.done.connect(self._on_pruned)
 
     def load(self) -> None:
         self._calls.spawn(self._load(), self.tell_failure)
@@ -93,6 +98,8 @@ class DataPage(SettingsPage):
         self.rows.addWidget(self._doing)
         self._add_section("Delete old conversations", _PRUNE)
         self.rows.addWidget(self._prune)
+        self._add_section("Conversations without an agent", _ORPHANS)
+        self.rows.addWidget(self._orphans)
 
     def _add_section(self, title: str, text: str) -> None:
         self.rows.addWidget(hairline())

@@ -1,0 +1,119 @@
+"""Conversations without any agent: counted and sized, listed, put away or deleted after asking with the numbers."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.client.figures import count, file_size
+from app.protocol.conversations import ConversationChangeParams
+from app.protocol.data import ConversationDeleteParams, Orphan, OrphansParams, OrphansResult
+from app.protocol.wire import CONVERSATION_CHANGE, CONVERSATION_DELETE, DATA_ORPHANS
+from app.window.theme.look import push_button
+from app.window.theme.theme import Theme
+from app.window.views.settings.calls import Calls
+from app.window.widgets.text_label import TextLabel
+
+# As many as one request gives; the next ones are there once these are gone.
+_MOST = 500
+_SHOWN = 8
+
+
+class OrphansView(QWidget):
+    """`asked` when there is a question to read; `done` says in words what was done."""
+
+    asked = Signal()
+    done = Signal(str)
+
+    def __init__(self, theme: Theme, calls: Calls) -> None:
+        super().__init__()
+        self._calls = calls
+        self._found: tuple[Orphan, ...] = ()
+        self._list = push_button("List …")
+        self._list.setAccessibleName("List conversations without an agent")
+        self._words = TextLabel(theme, wrap=True)
+        self._words.hide()
+        self._archive = push_button("Archive them")
+        self._delete = push_button("Delete for good", "danger")
+        self._delete.setAccessibleName("Delete conversations without an agent for good")
+        self._keep = push_button("Leave them")
+        self._answer = QWidget()
+        self._answer.hide()
+        self._lay_out(theme)
+        self._list.clicked.connect(self._on_listed)
+        self._archive.clicked.connect(self._on_archived)
+        self._delete.clicked.connect(self._on_deleted)
+        self._keep.clicked.connect(self._put_away)
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
+        answer = QHBoxLayout(self._answer)
+        answer.setContentsMargins(0, 0, 0, 0)
+        answer.setSpacing(tokens.space_close)
+        for button in (self._archive, self._delete, self._keep):
+            answer.addWidget(button)
+        answer.addStretch(1)
+        first = QHBoxLayout()
+        first.addWidget(self._list)
+        first.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(first)
+        column.addWidget(self._words)
+        column.addWidget(self._answer)
+
+    async def _load(self) -> None:
+        found = await self._calls.call(DATA_ORPHANS, OrphansParams(limit=_MOST))
+        self._found = found.orphans
+        self._say(orphan_words(found))
+        self._answer.setVisible(found.count > 0)
+        self._keep.setFocus()
+        self.asked.emit()
+
+    async def _clear(self, *, delete: bool) -> None:
+        """Only archived ones can be deleted."""
+        gone, self._found = self._found, ()
+        for orphan in gone:
+            conversation_id = orphan.conversation.id
+            params = ConversationChangeParams(conversation_id=conversation_id, archived=True)
+            await self._calls.call(CONVERSATION_CHANGE, params)
+            if delete:
+                await self._calls.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation_id))
+        self._put_away()
+        self.done.emit(f"{count(len(gone), 'conversation')} {'deleted' if delete else 'archived'}.")
+
+    def _say(self, text: str) -> None:
+        self._words.setText(text)
+        self._words.show()
+
+    def _put_away(self) -> None:
+        self._words.hide()
+        self._answer.hide()
+
+    def _on_listed(self) -> None:
+        self._calls.spawn(self._load(), self._say)
+
+    def _on_archived(self) -> None:
+        self._begin("Archiving …", delete=False)
+
+    def _on_deleted(self) -> None:
+        self._begin("Deleting …", delete=True)
+
+    def _begin(self, words: str, *, delete: bool) -> None:
+        self._answer.hide()
+        self._say(words)
+        self._calls.spawn(self._clear(delete=delete), self._say)
+
+
+def orphan_words(found: OrphansResult) -> str:
+    """How many, how large, and the largest by name."""
+    if not found.count:
+        return "Every conversation has an agent."
+    lines = [f"{count(found.count, 'conversation')} without any agent, {file_size(found.bytes)} in all:"]
+    for orphan in found.orphans[:_SHOWN]:
+        archived = ", archived" if orphan.conversation.archived else ""
+        facts = f"{count(orphan.nodes, 'message')}, {file_size(orphan.bytes)}{archived}"
+        lines.append(f"“{' '.join(orphan.conversation.title.split())[:60]}” · {facts}")
+    if found.count > _SHOWN:
+        lines.append(f"and {found.count - _SHOWN:,} more")
+    lines.append("Deleted, they are gone with the files Errand keeps for them. This cannot be undone.")
+    return "\n".join(lines)
