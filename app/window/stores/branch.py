@@ -223,7 +223,11 @@ class Branch:
             above = self._nodes.get(above.parent_id or "")
         if above is not None and above.author == node.author:
             return []
-        return [SpeakerRow(f"{node.id}/speaker", node, self._speakers.get(node.author, _REMOVED))]
+        speaker = self._speakers.get(node.author, _REMOVED)
+        task = self._tasks.get(node.task_id or "")
+        if task is not None and any(one.model for one in self._speakers.values()):
+            speaker = replace(speaker, model=task.model)  # where one has a model of its own the others' are news too
+        return [SpeakerRow(f"{node.id}/speaker", node, speaker)]
 
     def _last_reply(self, task_id: str) -> list[str]:
         """Whose calls may have no result yet."""

@@ -36,6 +36,11 @@ class TreeSplit(QSplitter):
         self.splitterMoved.connect(self.changed)
 
     @property
+    def panel(self) -> "TreePanelView":
+        """The tree, which is made for who asks first."""
+        return self._panel or self._made_panel(_WIDTH)
+
+    @property
     def panes(self) -> tuple[QWidget, ...]:
         """Where F6 stops."""
         return (self._panel,) if self._panel is not None and self._panel.isVisible() else ()
@@ -51,7 +56,7 @@ class TreeSplit(QSplitter):
 
     def toggle(self) -> None:
         """Show the tree, with the keyboard in it, or put it away."""
-        panel = self._panel or self._made_panel(_WIDTH)
+        panel = self.panel
         if panel.isVisible():
             self._on_closed()
         else:

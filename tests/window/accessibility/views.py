@@ -17,16 +17,19 @@ from app.window.blocks.line_button import LineButton
 from app.window.theme.look import push_button
 from app.window.transcript.view import TranscriptView
 from app.window.views.actions import ActionName
+from app.window.views.add_agent_dialog import AddAgentDialog
 from app.window.views.choices_dialog import ChoicesDialog
 from app.window.views.delete_dialog import DeleteDialog
 from app.window.views.leave_dialog import LeaveDialog
 from app.window.views.picker import PickerDialog
 from app.window.views.settings.dialog import PageName, SettingsDialog
 from app.window.views.shortcut_sheet import ShortcutDialog
+from app.window.views.turns_dialog import TurnsDialog
 from app.window.views.usage.dialog import UsageDialog
 from tests.support.desk import press
 from tests.support.rows import KeptActions, RowList
 from tests.support.until import until
+from tests.window.accessibility import company
 from tests.window.accessibility.every_row import every_row
 from tests.window.accessibility.office import Office, top
 
@@ -200,4 +203,10 @@ VIEWS = (
     View("every kind of row, closed", partial(_every_row, closed=True)),
     View("every kind of row, open", partial(_every_row, closed=False)),
     View("a window of its own", _own_window),
+    View("several agents", company.several),
+    View("one more agent", partial(company.asked, ask=lambda view: view.foot.add_agent(), kind=AddAgentDialog)),
+    View("turns", partial(company.asked, ask=lambda view: view.foot.set_turns(), kind=TurnsDialog)),
+    View("several models", company.models),
+    View("an agent is removed", company.removal),
+    View("two branches", company.side_by_side),
 )
