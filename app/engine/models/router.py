@@ -144,6 +144,9 @@ class ModelRouter:
         """The one that tasks would use."""
         if provider.default_model:
             return f"{provider.name}/{provider.default_model}"
+        listing = self._listings.of(provider.name)
+        if listing is not None and listing.models:
+            return f"{provider.name}/{listing.models[0].name}"
         await self._look(refresh=True)
         server = self._server(provider.name)
         if server is not None and server.models:
