@@ -47,6 +47,7 @@ from app.protocol.tasks import (
 _logger = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 0.02
+_KEY_IS_GONE = "it ran with a key that was given for it alone: resume it to go on with the stored one"
 
 
 class AgentTaskRunner:
@@ -238,17 +239,17 @@ class AgentTaskRunner:
             if task.status != "interrupted" or not (task.resumes or task.retry_at):
                 continue
             if task.own_key:
-                self._leave_to_person(task)
+                self._leave_to_person(task, _KEY_IS_GONE)
                 continue
             try:
                 await self.resume(task.id)
             except EngineError as error:
                 _logger.warning("task %s is not resumed: %s", task.id, error)
+                if not self._claims.is_closed:
+                    self._leave_to_person(task, str(error))
 
-    def _leave_to_person(self, task: Task) -> None:
-        """The key that was given for this task ended with the engine that held it."""
-        words = "it ran with a key that was given for it alone: resume it to go on with the stored one"
-        task = msgspec.structs.replace(task, resumes=False, retry_at=None, activity=words)
+    def _leave_to_person(self, task: Task, why: str) -> None:
+        task = msgspec.structs.replace(task, resumes=False, retry_at=None, activity=why)
         self._assembly.log.publish(TaskUpdate(task=task))
 
     def _on_health(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from app.engine.errors import IllegalMove
 from app.engine.models.retry import RetryPolicy
+from app.protocol.agents import AgentSetHeadParams
 from app.protocol.blocks import TextBlock
 from app.protocol.tasks import Task
 from tests.engine.agent.test_crash import branch, crash
@@ -137,6 +138,22 @@ async def test_a_task_with_a_key_of_its_own_says_that_it_cannot_go_on_by_itself(
         assert (left.status, left.retry_at) == ("interrupted", None)
         await engine.services.runner.resume(held.id)
         assert (await engine.watcher.end(held.id)).status == "completed"
+
+
+async def test_a_task_that_cannot_go_on_by_itself_says_why_and_waits_no_more(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE, HOUR])) as engine:
+        first = await engine.watcher.end((await engine.start(api_key=None)).id)
+        (*_, before) = await branch(engine, first.conversation_id)
+        second = await engine.start(conversation_id=first.conversation_id, api_key=None)
+        await engine.watcher.task(second.id, waits)
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        (agent,) = await engine.services.database.agents.list(first.conversation_id)
+        move = AgentSetHeadParams(agent_id=agent.id, node_id=before.id, version=agent.version)
+        await engine.services.roster.set_head(move)
+        engine.services.runner.take_over()
+        left = await engine.watcher.task(second.id, lambda task: task.retry_at is None)
+        assert left.status == "interrupted"
+        assert "on another branch" in left.activity
 
 
 async def test_an_interrupted_task_that_waits_can_be_tried_now_or_stopped(tmp_path: Path) -> None:
