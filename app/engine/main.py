@@ -156,7 +156,7 @@ async def open_services(
     recovery = await _recovered(database, log, desk)
     stack.push_async_callback(_ended, recovery)
     keys = KeyStore(paths.keys, os.environ)
-    models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values)
+    models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values, paths.models)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
     stalls = StallMeter()
