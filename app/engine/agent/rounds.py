@@ -66,7 +66,7 @@ class Rounds:
         path = await self._since_person(speaker.head_id, task)
         together = await self._take_along(speaker, _walked(path, task))
         conversation = await self._database.conversations.get(task.conversation_id)
-        if conversation is None or task.status not in ("completed", "error"):
+        if conversation is None or task.status not in ("completed", "error") or not _has_spoken(path, task):
             return None
         so_far = _round(path, task)
         agent = following(conversation.turn_taking, together, so_far)
@@ -155,6 +155,11 @@ def _end(task: Task, speaker: Agent, agent: Agent, so_far: Round, rule: TurnTaki
     if len(so_far.speakers) >= rule.limit:
         return _LIMIT.format(count=rule.limit)
     return ""
+
+
+def _has_spoken(path: Sequence[Node], task: Task) -> bool:
+    """A task that made a summary alone has not."""
+    return any(node.role == "assistant" and node.task_id == task.id for node in path)
 
 
 def _walked(path: Sequence[Node], task: Task) -> set[str | None]:

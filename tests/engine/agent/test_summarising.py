@@ -8,7 +8,7 @@ import pytest
 from app.client.errors import CallError
 from app.protocol.blocks import SummaryBlock, TextBlock
 from app.protocol.context import ContextExplainParams, ConversationSummariseParams, SummaryEditParams
-from app.protocol.conversations import ConversationChangeParams, Node
+from app.protocol.conversations import ConversationChangeParams, Node, TurnTaking
 from app.protocol.tasks import Task, TaskStartParams
 from app.protocol.wire import (
     CONTEXT_EXPLAIN,
@@ -18,6 +18,7 @@ from app.protocol.wire import (
 )
 from tests.engine.agent.test_crash import branch, crash
 from tests.engine.agent.test_room import SUMMARY, is_summary, summaries
+from tests.engine.agent.test_rounds import company, quiet, spoken
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import StoreEngine, store_engine
@@ -191,3 +192,20 @@ async def test_a_summary_by_hand_that_fails_says_why_and_one_that_was_interrupte
         assert len(summaries(after)) == 1
         (agent,) = await after.services.database.agents.list(task.conversation_id)
         assert agent.head_id == summaries(after)[0].id
+
+
+async def test_of_several_agents_one_summarises_and_nobody_takes_a_turn_for_it(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
+        anna, _, _ = await company(engine.parts, TurnTaking(rule="round_robin", limit=9))
+        assert await spoken(engine.parts, "Message 0", anna.conversation_id) == ["Anna", "Coder", "Writer"]
+        task = await engine.parts.watcher.end((await summarise(engine, anna.conversation_id)).id)
+        await quiet(engine.parts)
+        (node,) = summaries(engine.parts)
+        agents = await engine.parts.services.database.agents.list(anna.conversation_id)
+        assert (task.status, {agent.head_id for agent in agents}) == ("completed", {node.id})
+        assert len(await engine.parts.services.database.tasks.of_conversation(anna.conversation_id)) == 4
+        record = str(next(one for one in engine.parts.model.requests if is_summary(one)).messages[1]["content"])
+        assert "Message 0" in record and "[Coder]: The tide" in record
+        await spoken(engine.parts, "Message 1", anna.conversation_id)
+        read = contents(engine.parts.model.requests[-1])
+        assert read[0].endswith(SUMMARY) and not any("Message 0" in text for text in read)
