@@ -13,5 +13,5 @@ def import_words(done: DataImportResult) -> tuple[str, ...]:
     if done.present:
         words.append(f"{done.present:,} {'was' if done.present == 1 else 'were'} here already and left as they are.")
     if done.left:
-        words.append(f"Left: {', '.join(f'{one.count:,} {one.kind}' for one in done.left)}.")
+        words.append(f"Left: {', '.join(f'{one.kind} ({one.count:,})' for one in done.left)}.")
     return tuple(words)

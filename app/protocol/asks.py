@@ -83,6 +83,7 @@ class Ask(Wire, frozen=True, kw_only=True):
     remember: Remember = "once"
     answered_by: str | None = None
     answered_at: Moment | None = None
+    owner: str = "local"
 
 
 class AskAnswerParams(Wire, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ class Grant(Wire, frozen=True, kw_only=True):
     ask_id: str
     revoked_at: Moment | None = None
     last_used_at: Moment | None = None
+    owner: str = "local"
 
 
 class GrantListParams(Wire, frozen=True, kw_only=True):

@@ -48,6 +48,7 @@ class Approvals:
             id=new_id("ask"),
             task_id=self._live.task.id,
             conversation_id=self._live.task.conversation_id,
+            owner=self._live.task.owner,
             kind="approval",
             text=access.text,
             created_at=datetime.now(UTC),
@@ -74,6 +75,7 @@ class Approvals:
             created_at=datetime.now(UTC),
             created_by=ask.answered_by or "",
             ask_id=ask.id,
+            owner=ask.owner,
         )
         self._grants.add(grant)
         self._log.publish(GrantUpdate(grant=grant))

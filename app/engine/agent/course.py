@@ -127,6 +127,7 @@ class Course:
             id=new_id("ask"),
             task_id=self._live.task.id,
             conversation_id=self._live.task.conversation_id,
+            owner=self._live.task.owner,
             kind="limit",
             text=f"{over.text} Go on?",
             created_at=datetime.now(UTC),

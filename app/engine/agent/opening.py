@@ -75,6 +75,7 @@ async def new_task(params: TaskStartParams, place: Place, settings: SettingValue
     return Task(
         id=params.task_id or new_id("task"),
         conversation_id=place.conversation.id,
+        owner=place.conversation.owner,
         agent_id=place.agent.id,
         prompt=params.prompt,
         status="running",

@@ -110,6 +110,7 @@ async def _agent(params: TaskStartParams, conversation: Conversation, database: 
         head_id=await database.nodes.newest(conversation.id) if params.conversation_id else None,
         version=0,
         created_at=datetime.now(UTC),
+        owner=conversation.owner,
     )
 
 

@@ -22,6 +22,7 @@ class Questions:
             id=new_id("ask"),
             task_id=self._live.task.id,
             conversation_id=self._live.task.conversation_id,
+            owner=self._live.task.owner,
             kind="question",
             text=question,
             created_at=datetime.now(UTC),

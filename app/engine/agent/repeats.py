@@ -110,6 +110,7 @@ class Repeats:
             id=new_id("ask"),
             task_id=self._live.task.id,
             conversation_id=self._live.task.conversation_id,
+            owner=self._live.task.owner,
             kind="limit",
             text=f"It is about to make the same call for the {self._count}th time in a row: {_shown(self._call)}",
             created_at=datetime.now(UTC),

@@ -128,6 +128,7 @@ class Roster:
             created_at=datetime.now(UTC),
             model=params.model,
             color=params.color or personality.color,
+            owner=conversation.owner,
         )
         await self._put(agent, opens=conversation if params.conversation_id is None else None)
         return agent

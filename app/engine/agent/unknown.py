@@ -19,6 +19,7 @@ def ask_about(started: Started, task: Task) -> Ask:
         id=new_id("ask"),
         task_id=task.id,
         conversation_id=task.conversation_id,
+        owner=task.owner,
         kind="unknown",
         text=_TEXT,
         created_at=datetime.now(UTC),
