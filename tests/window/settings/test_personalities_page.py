@@ -6,11 +6,13 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QPlainTextEdit
 
+from app.client import personality_file
+from app.client.personality_file import NotAPersonality
 from app.protocol.agents import Personality
 from app.protocol.events import PersonalityUpdate
-from app.client import personality_file
+from app.window.views.settings.color_box import ColorBox
 from app.window.views.settings.personalities_page import PersonalitiesPage
-from app.client.personality_file import NotAPersonality
+from app.window.views.settings.temperature_box import TemperatureBox
 from tests.support.engine_server import EngineServer
 from tests.support.until import until
 from tests.window.settings.test_settings_dialog import Settings, engine, settings
@@ -115,3 +117,21 @@ def test_a_file_that_holds_no_personality_says_so(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"id": 1}')
     with pytest.raises(NotAPersonality, match="holds no personality"):
         personality_file.read(tmp_path / "bad.json")
+
+
+async def test_colour_and_temperature_are_chosen_and_kept(settings: Settings, engine: EngineServer) -> None:
+    page = await open_page(settings)
+    settings.buttons()["Edit Assistant"].click()
+    (color,) = page.findChildren(ColorBox)
+    (warmth,) = page.findChildren(TemperatureBox)
+    assert (color.currentText(), warmth.currentText()) == ("Blue", "the model's own")
+    color.choose("pink")
+    warmth.choose(0.25)
+    settings.buttons()["Save"].click()
+    await settings.see("comes with Errand · changed")
+    assistant = await engine.database.personalities.get("assistant")
+    assert assistant is not None and (assistant.color, assistant.temperature) == ("pink", 0.25)
+    settings.buttons()["Edit Assistant"].click()
+    assert (color.currentText(), warmth.currentText()) == ("Pink", "0.25")
+    settings.buttons()["Restore the original"].click()
+    assert (color.currentText(), warmth.temperature) == ("Blue", None)

@@ -8,11 +8,11 @@ import msgspec
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QWidget
 
+from app.client import personality_file
 from app.protocol.agents import Personality
 from app.window.stores.personalities import PersonalityStore
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
-from app.client import personality_file
 from app.window.views.settings.page import SettingsPage, hairline
 from app.window.views.settings.personality_editor import PersonalityEditor
 from app.window.views.settings.personality_row import PersonalityRow

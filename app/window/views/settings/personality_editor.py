@@ -1,4 +1,4 @@
-"""Edits one personality: name, prompt, model, tools, thinking level. Nothing is stored before Save."""
+"""Edits one personality: name, colour, prompt, model, tools, thinking, temperature. Nothing is stored before Save."""
 
 from typing import cast, get_args
 
@@ -10,10 +10,12 @@ from app.protocol.agents import Personality, ThinkingLevel
 from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.views.settings.choice_box import ChoiceBox
+from app.window.views.settings.color_box import ColorBox
+from app.window.views.settings.temperature_box import TemperatureBox
 from app.window.widgets.text_label import TextLabel
 
 _LEVELS: tuple[str, ...] = get_args(ThinkingLevel)
-_PROMPT_HEIGHT = 220
+_PROMPT_HEIGHT = 180
 _PROMPT_HINT = "Who the agent is and how it works. Empty: the engine's own prompt."
 
 
@@ -35,6 +37,8 @@ class PersonalityEditor(QWidget):
         self._prompt = QPlainTextEdit()
         self._model = QLineEdit()
         self._thinking = ChoiceBox(_LEVELS)
+        self._color = ColorBox(theme)
+        self._temperature = TemperatureBox()
         self._tools: dict[str, QCheckBox] = {}
         self._tool_row = QHBoxLayout()
         self._problem = TextLabel(theme, tone="failed", wrap=True)
@@ -92,10 +96,12 @@ class PersonalityEditor(QWidget):
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         self._tool_row.setSpacing(tokens.space_wide)
         form.addRow(TextLabel(self._theme, "Name"), self._name)
+        form.addRow(TextLabel(self._theme, "Colour"), self._color)
         form.addRow(TextLabel(self._theme, "Prompt"), self._prompt)
         form.addRow(TextLabel(self._theme, "Model"), self._model)
         form.addRow(TextLabel(self._theme, "Tools"), self._tool_row)
         form.addRow(TextLabel(self._theme, "Thinking"), self._thinking)
+        form.addRow(TextLabel(self._theme, "Temperature"), self._temperature)
         buttons, answer = QHBoxLayout(), QHBoxLayout()
         for row in (buttons, answer):
             row.setSpacing(tokens.space_close)
@@ -120,6 +126,8 @@ class PersonalityEditor(QWidget):
         self._prompt.textChanged.connect(self._on_changed)
         self._model.textChanged.connect(self._on_changed)
         self._thinking.currentIndexChanged.connect(self._on_changed)
+        self._color.currentIndexChanged.connect(self._on_changed)
+        self._temperature.currentIndexChanged.connect(self._on_changed)
         self._save.clicked.connect(self._on_saved)
         self._back.clicked.connect(self._on_back)
         self._restore.clicked.connect(self._on_restored)
@@ -133,6 +141,8 @@ class PersonalityEditor(QWidget):
         self._prompt.setPlainText(personality.system_prompt)
         self._model.setText(personality.model)
         self._thinking.setCurrentText(personality.thinking_level)
+        self._color.choose(personality.color)
+        self._temperature.choose(personality.temperature)
         for name, box in self._tools.items():
             box.setChecked(not personality.tools or name in personality.tools)
         self._on_changed()
@@ -161,6 +171,8 @@ class PersonalityEditor(QWidget):
             model=self._model.text().strip(),
             tools=() if len(chosen) == len(self._tools) else chosen,
             thinking_level=cast(ThinkingLevel, self._thinking.currentText()),
+            color=self._color.color,
+            temperature=self._temperature.temperature,
         )
 
     def _ask(self, what: str, question: str = "", yes: str = "", no: str = "") -> None:

@@ -7,6 +7,7 @@ from app.protocol.agents import Personality
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.elided_label import ElidedLabel
+from app.window.widgets.person_dot import PersonDot
 from app.window.widgets.text_label import TextLabel
 
 
@@ -24,6 +25,8 @@ class PersonalityRow(QWidget):
         duplicate.clicked.connect(self._on_duplicated)
         name = QHBoxLayout()
         name.setSpacing(tokens.space_close)
+        if personality.color:
+            name.addWidget(PersonDot(theme, personality.color))
         name.addWidget(TextLabel(theme, personality.name, bold=True))
         if shipped is not None:
             origin = "comes with Errand" if shipped == personality else "comes with Errand · changed"
@@ -51,5 +54,6 @@ def about(personality: Personality) -> str:
     """In one line: model, tools, thinking, and the beginning of the prompt."""
     tools = ", ".join(personality.tools) if personality.tools else "all tools"
     thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
+    warmth = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
     prompt = " ".join(personality.system_prompt.split()) or "the engine's own prompt"
-    return " · ".join(part for part in (personality.model or "default model", tools, thinking, prompt) if part)
+    return " · ".join(part for part in (personality.model or "default model", tools, thinking, warmth, prompt) if part)
