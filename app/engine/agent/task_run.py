@@ -34,6 +34,8 @@ _logger = logging.getLogger(__name__)
 
 NO_ANSWER = "The model ended its work without an answer that follows the schema. Try again, or choose another model."
 
+_SUMMARISED = "What was said before is summarised for the model."
+
 # Tools end themselves on the signal; one that does not is given up after this.
 _PATIENCE_S = 5.0
 # An end that could not be saved (a full disk) is tried again this often, for ten minutes.
@@ -82,6 +84,7 @@ class TaskRun:
         self._briefing = briefing
         self._room = room
         self._unmade: str | None = None
+        self._has_replied = True
         self._engine_ends = asyncio.Event()
         self._takes_words = True
         self._resumes = False
@@ -205,11 +208,13 @@ class TaskRun:
             await self._brief()
             if self.task.summarises:
                 self._unmade = await self._room.summarise(self.task.model, self._cancel)
+                self._has_replied = False
             elif isinstance(opening, UserMessage):
                 await self._agent.prompt(opening, self._cancel)
             else:
                 await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
             while self._is_read_on():
+                self._has_replied = True
                 self._completion.completed = None
                 await self._agent.continue_(self._cancel)
         finally:
@@ -311,6 +316,8 @@ class TaskRun:
     def _summary(self) -> str:
         if self._completion.completed is not None:
             return self._completion.completed
+        if not self._has_replied:
+            return _SUMMARISED if self._unmade is None and not self._cancel.is_set else ""
         replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
         return next(replies, "")
 

@@ -68,6 +68,7 @@ async def test_a_person_has_the_older_part_summarised_and_keeps_a_message_of_it(
         task = await summarise(engine, talked.conversation_id, "by-hand")
         ended = await parts.watcher.end(task.id)
         assert (ended.status, ended.step_count, ended.usage.input_tokens) == ("completed", 1, 100)
+        assert ended.summary == "What was said before is summarised for the model."
         (node,) = summaries(parts)
         assert (node.author, node.task_id) == ("engine", "by-hand")
         assert await summarise(engine, talked.conversation_id, "by-hand") == ended

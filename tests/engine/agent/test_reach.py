@@ -1,0 +1,90 @@
+"""What of a branch a model still reads, and the record of it that a summary is made from."""
+
+from datetime import UTC, datetime
+
+from app.engine.agent.measure import Measure
+from app.engine.agent.reach import SummaryMessage, reach_of, read, steps_of
+from app.engine.agent.summary import older_of, record_of
+from app.engine.messages import AssistantMessage, ToolResultMessage, user_text
+from app.protocol.blocks import Block, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node, Role
+
+
+def a_node(key: str, role: Role, *blocks: Block) -> Node:
+    return Node(
+        id=key,
+        conversation_id="c",
+        parent_id=None,
+        role=role,
+        author="a",
+        blocks=blocks,
+        status="complete",
+        created_at=datetime.now(UTC),
+    )
+
+
+def said(key: str, text: str) -> Node:
+    return a_node(key, "user", TextBlock(text=text))
+
+
+def step(number: int, length: int = 4) -> tuple[Node, Node]:
+    call = ToolCallBlock(call_id=f"call{number}", tool="shell", arguments={})
+    result = ToolResultBlock(call_id=f"call{number}", tool="shell", text="r" * length, is_error=False)
+    return a_node(f"a{number}", "assistant", call), a_node(f"t{number}", "tool_result", result)
+
+
+def summary(key: str, until: str, text: str = "short") -> Node:
+    return a_node(key, "system", SummaryBlock(text=text, until_id=until))
+
+
+def test_the_newest_summary_stands_for_what_is_before_it_and_an_older_one_is_not_read() -> None:
+    path = (said("u1", "one"), *step(1), summary("s1", "t1"), *step(2), summary("s2", "t2", "new"), said("u2", "two"))
+    first, *rest = read(path, (), tuple)
+    assert isinstance(first, SummaryMessage)
+    assert str(first.content).endswith("new'),)") and rest == [user_text("two")]
+
+
+def test_a_kept_result_stays_with_its_call_and_a_kept_call_with_its_result() -> None:
+    path = (said("u1", "one"), *step(1), *step(2), said("u2", "two"), summary("s", "u2"), said("u3", "three"))
+    for kept in ("t2", "a2"):
+        first, call, result, last = read(path, (kept,), tuple)
+        assert isinstance(first, SummaryMessage) and first.kept == 2
+        assert isinstance(call, AssistantMessage) and isinstance(result, ToolResultMessage)
+        assert [one.id for one in call.tool_calls] == [result.tool_call_id] == ["call2"]
+        assert last == user_text("three")
+
+
+def test_a_summary_of_what_is_not_on_the_branch_says_nothing() -> None:
+    path = (said("u1", "one"), summary("s", "elsewhere"), said("u2", "two"))
+    assert read(path, (), tuple) == (user_text("one"), user_text("two"))
+    assert reach_of((), ("nothing",)).messages(tuple) == ()
+
+
+def test_whole_steps_are_older_and_what_was_said_last_never_is() -> None:
+    path = (said("u1", "x" * 100), *step(1), *step(2), said("u2", "y" * 1_000))
+    assert [node.id for node in older_of(reach_of(path), 10).nodes] == ["u1", "a1", "t1", "a2", "t2"]
+    assert [node.id for node in older_of(reach_of(path), 1_015).nodes] == ["u1", "a1", "t1"]
+    assert older_of(reach_of(path), 10_000).nodes == ()
+    assert [len(one) for one in steps_of(path)] == [1, 2, 2, 1]
+
+
+def test_a_last_step_too_large_to_stay_is_older_too() -> None:
+    path = (said("u1", "one"), *step(1, 50_000))
+    assert [node.id for node in older_of(reach_of(path), 1_000).nodes] == ["u1", "a1", "t1"]
+
+
+def test_a_record_has_the_room_it_is_given_and_tells_what_it_left_out() -> None:
+    nodes = tuple(node for number in range(200) for node in step(number, 30_000))
+    for room in (2_000_000, 100_000, 5_000):
+        record = record_of("before", nodes, room)
+        assert record.startswith("# Earlier summary\n\nbefore") and len(record) < 1.1 * room
+    assert "entries are left out here" in record
+    assert record.rstrip().endswith("r" * 20)
+
+
+def test_tokens_are_told_by_what_was_counted_within_reason() -> None:
+    assert Measure().tokens_of(4_000) == 1_000
+    assert Measure(4_000, 2_000).tokens_of(8_000) == 4_000
+    assert Measure(4_000, 1).tokens_of(1_600) == 100
+    assert Measure(10, 100_000).tokens_of(10) == 20
+    assert Measure(4_000, 2_000).characters_of(1_000) == 2_000
