@@ -26,14 +26,13 @@ def as_text(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
 
     A reply of several calls, from another model, becomes several replies of one call each.
     """
-    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolResultMessage)}
     made: list[ModelMessage] = []
-    for message in messages:
+    for at, message in enumerate(messages):
         match message:
             case UserMessage():
                 _add_user(made, message.content)
             case AssistantMessage():
-                for said in _turns(message, results):
+                for said in _turns(message, _results(messages, at)):
                     if isinstance(said, str):
                         _add_reply(made, said)
                     else:
@@ -41,6 +40,18 @@ def as_text(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
             case ToolResultMessage():
                 pass  # it stands behind its call
     return tuple(made)
+
+
+def _results(messages: Sequence[ModelMessage], at: int) -> dict[str, ToolResultMessage]:
+    """What came of the calls of the reply at this place. Some servers give the same ids anew in each reply."""
+    found: dict[str, ToolResultMessage] = {}
+    for later in range(at + 1, len(messages)):
+        message = messages[later]
+        if isinstance(message, AssistantMessage):
+            break
+        if isinstance(message, ToolResultMessage):
+            found[message.tool_call_id] = message
+    return found
 
 
 def _turns(

@@ -60,6 +60,14 @@ def test_calls_that_another_model_made_at_once_become_one_a_turn() -> None:
     ]
 
 
+def test_ids_that_are_given_anew_in_each_reply_keep_their_own_results() -> None:
+    messages = (reply(shell("0")), result("0", "first"), reply(shell("0", "pwd")), result("0", "second"))
+    assert [said(message) for message in as_text(messages)][1::2] == [
+        "user: <observation>\nfirst\n</observation>",
+        "user: <observation>\nsecond\n</observation>",
+    ]
+
+
 def test_roles_take_turns_when_somebody_speaks_after_a_result() -> None:
     picture = Image("image/png", "aGk=")
     messages = (
