@@ -192,6 +192,20 @@ async def test_a_provider_is_tried_for_real_and_can_be_tried_again(settings: Set
         assert len(server.requests) == 2
 
 
+async def test_the_list_of_a_provider_is_fetched_and_what_fails_is_said_on_its_row(
+    settings: Settings, engine: EngineServer
+) -> None:
+    async with ModelServer(models=("first-model", "second-model")) as server:
+        engine.services.keys.environments.offer({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
+        settings.dialog.open_page("providers")
+        await until(lambda: "Fetch lists of models" in settings.buttons())
+        settings.buttons()["Fetch lists of models"].click()
+        await settings.see("2 models, listed on")
+    await until(lambda: settings.buttons()["Fetch lists of models"].isEnabled())
+    settings.buttons()["Fetch lists of models"].click()
+    await settings.see("OpenAI could not be reached; the list from before is kept.")
+
+
 async def test_a_grant_is_shown_exactly_and_revoked(settings: Settings, engine: EngineServer) -> None:
     engine.log.publish(GrantUpdate(grant=GRANT))
     await engine.log.flush()

@@ -104,6 +104,12 @@ class ProviderRow(QWidget):
 def state_words(provider: Provider, models: int) -> tuple[str, Tone]:
     """Whether the provider can be used, from where, and with how many models."""
     offers = f" · {models:,} models" if models else ""
+    if provider.listed_at is not None:
+        offers += f", listed on {provider.listed_at.astimezone():%d %B %Y}"
+    if provider.list_error:
+        return provider.list_error, "waiting"
+    if not provider.ready and provider.key_source in ("environment", "keyring", "file"):
+        return "It has a key, but no address: set it in General, under Shared models", "waiting"
     if provider.local:
         return (f"Runs at {provider.api_base}{offers}", "done") if provider.ready else ("Not running here", "muted")
     match provider.key_source:

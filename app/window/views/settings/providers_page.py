@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QPushButton
 
 from app.protocol.models import ModelListParams, ModelListResult, ModelTestParams, Provider
 from app.protocol.settings import KeySetParams
@@ -19,30 +19,42 @@ _TEXT = (
 )
 
 
+_LOOK = "Look for local model servers"
+_FETCH = "Fetch lists of models"
+
+
 class ProvidersPage(SettingsPage):
     def __init__(self, theme: Theme, calls: Calls) -> None:
         super().__init__(theme, "Models and keys", _TEXT)
         self._calls = calls
         self._rows: dict[str, ProviderRow] = {}
         self._under_test: set[str] = set()
-        self._look = push_button("Look for local model servers")
-        self.top.addWidget(self._look, 0, Qt.AlignmentFlag.AlignLeft)
+        self._look = push_button(_LOOK)
+        self._fetch = push_button(_FETCH)
+        self._fetch.setToolTip("Ask each provider that has a key which models it offers now; the lists are kept")
+        buttons = QHBoxLayout()
+        buttons.addWidget(self._look)
+        buttons.addWidget(self._fetch)
+        buttons.addStretch(1)
+        self.top.addLayout(buttons)
         self._look.clicked.connect(self._on_look)
+        self._fetch.clicked.connect(self._on_fetch)
 
     def load(self) -> None:
         self._calls.spawn(self._load(refresh=False), self.tell_failure)
 
-    async def _load(self, refresh: bool) -> None:
-        self._show(await self._calls.call(MODEL_LIST, ModelListParams(refresh=refresh)))
+    async def _load(self, *, refresh: bool, fetch: bool = False) -> None:
+        self._show(await self._calls.call(MODEL_LIST, ModelListParams(refresh=refresh, fetch=fetch)))
 
-    async def _refresh(self) -> None:
-        self._look.setEnabled(False)
-        self._look.setText("Looking …")
+    async def _refresh(self, button: QPushButton, *, fetch: bool) -> None:
+        words = button.text()
+        button.setEnabled(False)
+        button.setText("Asking …" if fetch else "Looking …")
         try:
-            await self._load(refresh=True)
+            await self._load(refresh=True, fetch=fetch)
         finally:
-            self._look.setText("Look for local model servers")
-            self._look.setEnabled(True)
+            button.setText(words)
+            button.setEnabled(True)
 
     async def _set_key(self, provider: str, key: str) -> None:
         result = await self._calls.call(KEY_SET, KeySetParams(provider=provider, key=key))
@@ -87,7 +99,10 @@ class ProvidersPage(SettingsPage):
         self._calls.spawn(self._set_key(provider, key), tell)
 
     def _on_look(self) -> None:
-        self._calls.spawn(self._refresh(), self.tell_failure)
+        self._calls.spawn(self._refresh(self._look, fetch=False), self.tell_failure)
+
+    def _on_fetch(self) -> None:
+        self._calls.spawn(self._refresh(self._fetch, fetch=True), self.tell_failure)
 
 
 def _order(provider: Provider) -> tuple[bool, bool]:
