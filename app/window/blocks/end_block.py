@@ -120,7 +120,8 @@ def ending_words(task: Task) -> str:
 def _ending(task: Task) -> _Ending:
     match task.stop_reason:
         case "completed":
-            return _Ending("Replied" if task.mode == "chat" else "Task complete", "circle-check", "done")
+            words = "Replied" if "chat" in (task.mode, task.decided) else "Task complete"
+            return _Ending(words, "circle-check", "done")
         case "manual_stop":
             return _Ending("Stopped", "circle-stop", "waiting")
         case "iteration_limit":

@@ -7,8 +7,16 @@ from PySide6.QtCore import QObject, Signal
 
 from app.protocol.asks import Ask, AskAnswerParams, Remember
 from app.protocol.comparisons import TaskCompareModelsParams
-from app.protocol.tasks import Task, TaskIdParams, TaskMessageParams, TaskStartParams
-from app.protocol.wire import TASK_COMPARE_MODELS, TASK_FOLLOW_UP, TASK_START, TASK_STEER, TASK_STOP, TASK_TRY_NOW
+from app.protocol.tasks import DecidedMode, Task, TaskIdParams, TaskMessageParams, TaskSetModeParams, TaskStartParams
+from app.protocol.wire import (
+    TASK_COMPARE_MODELS,
+    TASK_FOLLOW_UP,
+    TASK_SET_MODE,
+    TASK_START,
+    TASK_STEER,
+    TASK_STOP,
+    TASK_TRY_NOW,
+)
 from app.window.stores.agents import AgentStore
 from app.window.stores.asks import AskStore
 from app.window.stores.branch import Branch
@@ -132,6 +140,12 @@ class Requests(QObject):
             if not task.stopping:
                 self._session.spawn(self._stop(task), self.failed.emit)
 
+    def take_for(self, mode: DecidedMode) -> None:
+        """Take the task that is looked at for something else; a chat at its end goes on as a task."""
+        task = self.task
+        if task is not None:
+            self._session.spawn(self._take_for(TaskSetModeParams(task_id=task.id, mode=mode)), self.failed.emit)
+
     def try_now(self) -> None:
         """Have the newest task ask its model at once, though a limit of the provider is waited for."""
         task = self.task
@@ -209,6 +223,9 @@ class Requests(QObject):
 
     async def _stop(self, task: Task) -> None:
         await self._session.call(TASK_STOP, TaskIdParams(task_id=task.id))
+
+    async def _take_for(self, params: TaskSetModeParams) -> None:
+        await self._session.call(TASK_SET_MODE, params)
 
     async def _try_now(self, task: Task) -> None:
         await self._session.call(TASK_TRY_NOW, TaskIdParams(task_id=task.id))

@@ -138,6 +138,7 @@ class FootView(QWidget):
         composer.attachments.folder_brought.connect(self._on_folder_brought)
         composer.stop_asked.connect(store.requests.stop)
         self.status.try_now_asked.connect(store.requests.try_now)
+        self.status.mode.asked.connect(store.requests.take_for)
         self.queue.left.connect(composer.setFocus)
         self.agents.add_asked.connect(self.add_agent)
         self.agents.turns_asked.connect(self.set_turns)

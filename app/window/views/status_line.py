@@ -11,6 +11,7 @@ from app.window.theme.look import Tone, push_button
 from app.window.theme.theme import Theme
 from app.window.views.activity import activity_of
 from app.window.views.context_bar import ContextBar
+from app.window.views.mode_button import ModeButton, taken_words
 from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.state_dot import State, state_of
 from app.window.widgets.text_label import TextLabel
@@ -45,11 +46,13 @@ class StatusLine(QWidget):
         self._try_now.setToolTip("Ask the model at once instead of waiting for its limit to pass")
         self._try_now.clicked.connect(self.try_now_asked)
         self._try_now.hide()
+        self.mode = ModeButton()
         row = QHBoxLayout(self)
         row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
         row.addWidget(self._activity, 1)
         row.addWidget(self._try_now)
         row.addWidget(self._near)
+        row.addWidget(self.mode)
         row.addWidget(self._figures)
         row.addWidget(context)
         self._clock = QTimer(self)
@@ -65,6 +68,7 @@ class StatusLine(QWidget):
     def show_task(self, task: Task | None, who: str = "") -> None:
         """`who` works on it, where several could."""
         self._task = task
+        self.mode.show_task(task)
         if task is None:
             self._activity.set_text("")
             self._near.hide()
@@ -118,5 +122,5 @@ def _figures(task: Task) -> str:
     turn = f"turn {task.step_count}" if task.step_count else ""
     is_timed = task.status != "interrupted" or task.worked_s > 0
     time = duration(max(0.0, elapsed(task))) if is_timed else ""
-    parts = (time_left(task), turn, time, tokens(task.usage), money(task.usage))
+    parts = (time_left(task), taken_words(task), turn, time, tokens(task.usage), money(task.usage))
     return " · ".join(part for part in parts if part)
