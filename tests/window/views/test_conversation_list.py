@@ -154,7 +154,7 @@ async def test_keys_and_the_menu_do_the_same(view: ConversationListView) -> None
     (menu,) = view.findChildren(QMenu)
     texts = [action.text() for action in menu.actions()]
     assert texts == ["Open", "Open in background", "Rename", "Pin", "Export …", "Archive"]
-    menu.actions()[4].trigger()
+    menu.actions()[5].trigger()
     menu.close()
     await until(lambda: "Title 1" not in shown(view))
 
