@@ -4,7 +4,7 @@ import msgspec
 
 from app.engine.agent.branch import Branch
 from app.engine.agent.claims import Claims
-from app.engine.agent.reach import summary_of
+from app.engine.agent.reach import reach_of, steps_of, summary_of
 from app.engine.broadcast import EventLog
 from app.engine.errors import IllegalMove, InvalidParams, NotFound
 from app.engine.storage.database import Database
@@ -15,6 +15,8 @@ from app.protocol.tasks import TaskStartParams
 
 _PROMPT = "Summarise the conversation so far"
 _LONGEST = 100_000
+# Steps that were not summarised yet: what was said last stays word for word.
+_LEAST = 3
 # Among so many of a conversation's newest tasks the agent's last one is looked for.
 _LAST_TASKS = 50
 
@@ -30,6 +32,8 @@ async def as_start(params: ConversationSummariseParams, database: Database) -> T
     if agent.head_id is None:
         raise IllegalMove("There is nothing to summarise yet.")
     await _check_idle(agent, database)
+    if len(steps_of(reach_of(await database.nodes.path(agent.head_id)).rest)) < _LEAST:
+        raise IllegalMove("There is nothing to summarise yet.")
     page = await database.tasks.page(_LAST_TASKS, params.conversation_id)
     last = next((task for task in page.tasks if task.agent_id == agent.id), None)
     return TaskStartParams(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.client.errors import CallError
+from app.engine.errors import IllegalMove
 from app.protocol.blocks import SummaryBlock, TextBlock
 from app.protocol.context import ContextExplainParams, ConversationSummariseParams, SummaryEditParams
 from app.protocol.conversations import ConversationChangeParams, Node, TurnTaking
@@ -138,6 +139,8 @@ async def test_a_summary_by_hand_is_refused_where_it_cannot_be(tmp_path: Path) -
         with pytest.raises(CallError, match="1 to 100,000 characters"):
             await call(CONVERSATION_EDIT_SUMMARY, SummaryEditParams(node_id="nowhere", text=" "))
         first = await talk(engine.parts, 1)
+        with pytest.raises(CallError, match="nothing to summarise yet"):
+            await summarise(engine, first.conversation_id)
         with pytest.raises(CallError, match="no node"):
             params = ConversationChangeParams(conversation_id=first.conversation_id, keep_node_id="nowhere")
             await call(CONVERSATION_CHANGE, params)
@@ -188,6 +191,9 @@ async def test_a_summary_by_hand_that_fails_says_why_and_one_that_was_interrupte
         await engine.parts.watcher.end(task.id)
     gate.set()
     async with engine_parts(tmp_path / "after", ModelServer(answer=answer, port=port)) as after:
+        params = ConversationSummariseParams(conversation_id=task.conversation_id)
+        with pytest.raises(IllegalMove, match="was interrupted"):
+            await after.services.runner.summarise(params)
         await after.services.runner.resume(task.id)
         assert (await after.watcher.end(task.id)).status == "completed"
         assert len(summaries(after)) == 1
