@@ -8,6 +8,7 @@ from app.cli.figures import account
 from app.cli.plain import cut, one_line, plain, wrapped
 from app.cli.prose import Prose
 from app.cli.style import Style
+from app.client.context_words import summary_words
 from app.client.figures import time_left
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
@@ -204,7 +205,7 @@ class Transcript:
         return paint(self._wrapped(f"{self.style.sign('warn')} {plain(text)}")) + "\n" if text else ""
 
     def _summary(self, summary: SummaryBlock) -> str:
-        text = f"{summary.nodes} earlier entries are summarised for the model; all of them stay in the conversation"
+        text = f"{summary_words(summary)}, for the model; all stays in the conversation"
         return self.style.dim(self._wrapped(text)) + "\n"
 
     def _ask(self, ask: Ask) -> str:
