@@ -15,7 +15,20 @@ _BREATH_S = 0.002
 
 def open_to_read(file: Path) -> sqlite3.Connection:
     """Read-only: even a database that is refused stays as it is. Close it; raises sqlite3.Error."""
-    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
+    if not _is_on_read_only_disk(connection):
+        return connection
+    connection.close()
+    return open_untouched(file)
+
+
+def _is_on_read_only_disk(connection: sqlite3.Connection) -> bool:
+    """SQLite cannot make the files that belong beside it. What else may be wrong is told by what is read."""
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        return "unable to open" in str(error)
+    return False
 
 
 def copy_database(source: Path, target: Path, done: Callable[[int, int], None] = lambda left, total: None) -> None:

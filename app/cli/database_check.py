@@ -61,7 +61,7 @@ def _search(file: Path) -> tuple[str, ...]:
             for index in ("node_search", "title_search"):
                 connection.execute(f"INSERT INTO {index} ({index}) VALUES ('integrity-check')")
         except sqlite3.OperationalError as error:
-            if "locked" in str(error) or "readonly" in str(error):
+            if any(words in str(error) for words in ("locked", "readonly", "unable to open")):
                 return ()  # it cannot be asked now
             raise
         except sqlite3.DatabaseError as error:

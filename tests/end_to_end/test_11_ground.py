@@ -1,4 +1,4 @@
-"""Behaviours 111 to 119: the disk is full, the database held or damaged; said plainly, and nothing is lost."""
+"""Behaviours 111 to 119 and 132: the disk is full, the database held or damaged; said plainly, and nothing is lost."""
 
 import asyncio
 import resource
@@ -17,7 +17,7 @@ from app.protocol.wire import TASK_LIST
 from tests.support.errand import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
-from tests.support.small_disk import filled, small_disk
+from tests.support.small_disk import filled, read_only, small_disk
 
 MODEL = ("--model", "openai_compatible/test-model", "--approve", "all", "--api-base")
 COMMAND = Call("shell", {"command": "echo once >> made.txt"})
@@ -244,3 +244,24 @@ async def test_119_an_engine_starts_on_a_full_disk_and_what_is_stored_is_read(tm
     assert "remember this" in listed.out
     assert "It is here." in found.out
     assert again.code == 0, again.err
+
+
+async def test_132_a_disk_that_became_read_only_is_named_and_its_database_is_not_taken_for_damaged(
+    tmp_path: Path, workspace: Path
+) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        errand = Errand(disk / "home", workspace)
+        async with ModelServer(replies=[Reply(text="It is here.")]) as server:
+            await errand.run("run", *MODEL, server.url, "remember this")
+        await errand.close()
+        with read_only(disk):
+            listed = await errand.run("tasks")
+            looked = await errand.run("doctor")
+            saved = await errand.run("backup", "--to", str(workspace))
+        mended = await errand.run("tasks")
+        await errand.close()
+    assert listed.code == 1
+    assert "Read-only file system" in listed.err and "Make it writable" in listed.err
+    assert "damaged" not in looked.out and "whole: 1 conversations" in looked.out
+    assert saved.code == 0, saved.err
+    assert "remember this" in mended.out

@@ -24,6 +24,16 @@ def small_disk(folder: Path, megabytes: int = 8) -> Generator[Path]:
 
 
 @contextmanager
+def read_only(disk: Path) -> Generator[None]:
+    """Nothing on it can be changed until the block is left."""
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+
+
+@contextmanager
 def filled(disk: Path) -> Generator[None]:
     """Not a byte is free until the block is left."""
     ballast = disk / "ballast"
