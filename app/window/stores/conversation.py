@@ -115,6 +115,13 @@ class ConversationStore(QObject):
         return self.requests.waiting
 
     @property
+    def next_ask(self) -> Ask | None:
+        """What waits here: of the task that is looked at before others."""
+        task = self.requests.task
+        own = [ask for ask in self.waiting if task is not None and ask.task_id == task.id]
+        return next(iter((*own, *self.waiting)), None)
+
+    @property
     def spoken(self) -> int:
         """How many replies there are since a person's last word, as far as it is loaded."""
         return self._branch.spoken()
@@ -123,6 +130,14 @@ class ConversationStore(QObject):
         """Have an agent go on from the end of what is shown."""
         if self._branch.ids:
             self.agents.bring(agent_id, self._branch.ids[-1])
+
+    def look_at_task(self, task_id: str) -> bool:
+        """Show the branch of the agent that has this task; False where it is shown already."""
+        task, shown = self._tasks.get(task_id), self.agents.shown
+        if task is None or shown is None or task.agent_id == shown.id or self.agents.get(task.agent_id) is None:
+            return False
+        self.agents.look_at(task.agent_id)
+        return True
 
     def go_on_with(self, node_id: str) -> None:
         """Have the conversation go on from the end of this branch, and show it, whoever wrote it."""

@@ -77,6 +77,14 @@ class Requests(QObject):
         return last if last is not None and is_working(last) else own
 
     @property
+    def steers(self) -> bool:
+        """Whether a message is for the task at work, and not for another agent whom a person looks at."""
+        task, chosen = self.task, self._agents.chosen_id
+        if task is None or not is_working(task):
+            return False
+        return chosen in (None, task.agent_id) or self._agents.is_in_round
+
+    @property
     def question(self) -> Ask | None:
         """What the task that is looked at asks a person."""
         task = self.task
@@ -100,7 +108,7 @@ class Requests(QObject):
         question, task = self.question, self.task
         if question is not None:
             self._session.spawn(self._answer(question, text, attachments), give_back)
-        elif task is not None and is_working(task) and not self._is_for_another(text, task):
+        elif task is not None and self.steers and not self._is_for_another(text, task):
             self._session.spawn(self._steer(_message(task, text, attachments)), give_back)
         else:
             agent_id = self._addressed(text)
@@ -121,7 +129,7 @@ class Requests(QObject):
         """Have it read when the work at hand is done; starts a task where none is at work."""
         task = self.task
         give_back = self.give_back(text, attachments)
-        if task is None or not is_working(task):
+        if task is None or not self.steers:
             self.send(text, attachments)
         elif _is_too_long(text):
             give_back(_TOO_LONG)

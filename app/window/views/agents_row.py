@@ -45,12 +45,16 @@ class AgentsRow(QWidget):
         self.setAccessibleName("Agents")
         self._add.clicked.connect(self.add_asked)
         self._more.clicked.connect(self._on_more_clicked)
-        store.agents.changed.connect(self.show_agents)
         self.show_agents()
 
     @property
     def chips(self) -> tuple[AgentChip, ...]:
         return tuple(self._chips[agent.id] for agent in self._seen())
+
+    @property
+    def turns(self) -> str:
+        """The rule, as it is told; nothing for the usual one."""
+        return self._turns.text()
 
     def show_agents(self) -> None:
         """Those that take part, and of those beside them the ones at work and the one that is looked at."""

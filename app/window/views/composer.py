@@ -18,9 +18,13 @@ Mode = Literal["send", "steer", "reply", "stop", "stopping"]
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the composer stands under: the conversation's task and the question that waits, if any."""
+    """What the composer stands under: the conversation's task and the question that waits, if any.
+
+    `steers` says that what is written is for the active task.
+    """
 
     active: bool = False
+    steers: bool = True
     stopping: bool = False
     question: str = ""
     connected: bool = True
@@ -110,7 +114,7 @@ class ComposerView(QFrame):
             return "reply"
         if state.active and not written:
             return "stopping" if state.stopping else "stop"
-        return "steer" if state.active else "send"
+        return "steer" if state.active and state.steers else "send"
 
     def show_situation(self, situation: Situation) -> None:
         self._situation = situation
@@ -161,7 +165,7 @@ class ComposerView(QFrame):
             return state.question
         if self.attachments.paths:
             return "Say what is to be done with it"
-        if state.active:
+        if state.active and state.steers:
             return "Write to steer the task; Alt+Enter queues it for later"
         return "Go on from here" if state.has_begun else "What is to be done?"
 

@@ -116,11 +116,12 @@ class ConversationView(QWidget):
 
     def go_to_ask(self) -> None:
         """Bring what waits here into view and the keyboard into it, now or as soon as it is loaded."""
-        self._wants_ask = not self.store.is_loaded
-        waiting = [self._row_of(ask) for ask in self.store.waiting]
-        rows = [row for row in waiting if row is not None]
-        if rows:
-            self.transcript.focus_row(rows[0])
+        ask = self.store.next_ask
+        turns = ask is not None and self.store.is_loaded and self.store.look_at_task(ask.task_id)
+        row = self._row_of(ask) if ask is not None and not turns else None
+        self._wants_ask = not self.store.is_loaded or (ask is not None and row is None)
+        if row is not None:
+            self.transcript.focus_row(row)
 
     def allow_once(self) -> None:
         """Allow the approval that waits here; out of sight it is only shown: nobody allows what they did not see."""
@@ -265,6 +266,8 @@ class ConversationView(QWidget):
 
     def _show_task(self) -> None:
         task = self.store.task
+        if self._wants_ask and self.store.is_loaded:
+            self.go_to_ask()
         if task is not None and task.status == "interrupted":
             self.interrupted.tell(_INTERRUPTED, "waiting", "Resume", dismissible=False)
         else:

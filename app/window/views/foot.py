@@ -104,7 +104,8 @@ class FootView(QWidget):
         active = task is not None and is_working(task)
         stopping = task is not None and task.stopping
         connected = self._stores.session.state == "ready"
-        self.composer.show_situation(Situation(active, stopping, question, connected, task is not None))
+        steers = self._store.requests.steers
+        self.composer.show_situation(Situation(active, steers, stopping, question, connected, task is not None))
 
     def take(self, mime: QMimeData) -> None:
         """Attach what was dropped or pasted."""
@@ -122,6 +123,7 @@ class FootView(QWidget):
         store, composer = self._store, self.composer
         store.taskUpdate.connect(self.show_task)
         store.loaded.connect(self.show_task)
+        store.agents.changed.connect(self.show_task)
         self._stores.asks.changed.connect(self.show_task)
         self._stores.session.state_changed.connect(self.show_task)
         self._stores.personalities.changed.connect(self._show_offer)
