@@ -19,6 +19,8 @@ UNREADABLE = "unreadable_call"
 _ENDS = (CLOSE, OPEN, "<observation>")
 _OUTSIDE = re.compile(r'["<{]')
 _IN_STRING = re.compile(r'["\\]')
+# What every provider takes for a name, should the conversation go on with another model.
+_TOOL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _FENCE = re.compile(r"```[\w+-]*")
 
 
@@ -85,10 +87,10 @@ def read_call(text: str) -> ReadCall | None:
     head, _, rest = body.partition("<parameters>")
     inside, closed, after = rest.rpartition("</parameters>")
     name = _name(head) or _name(after)
-    if name:
+    if _TOOL.fullmatch(name):
         return _with_arguments(name, _bare(inside if closed else rest))
     whole = _object(_bare(body))
-    if whole is not None and isinstance(given := whole.get("name"), str) and given:
+    if whole is not None and isinstance(given := whole.get("name"), str) and _TOOL.fullmatch(given):
         arguments = whole.get("parameters", whole.get("arguments", {}))
         return _with_arguments(given, msgspec.json.encode(arguments).decode())
     return ReadCall(UNREADABLE, body.strip(), is_valid=False) if text.endswith(CLOSE) else None

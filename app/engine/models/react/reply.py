@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import msgspec
-
 from app.engine.messages import Text, Thinking, ToolCall
 from app.engine.models.assembly import Assembly
 from app.engine.models.base import (
@@ -23,6 +21,7 @@ from app.engine.models.react.pieces import Called, Mark, Piece, Pieces, Said
 
 # A final answer says what a call of this tool says, where a task has it.
 _DONE = "task_complete"
+_EMPTY = "The model sent an empty reply: no text and no tool call. Try again, or choose another model."
 
 
 class WrittenReply:
@@ -87,22 +86,19 @@ class WrittenReply:
         return self._assembly.tool_call(self._next_index, call.id, call.name, raw)
 
     def _end(self, event: ReplyEnd) -> list[ModelEvent]:
-        message = event.message
+        message, assembly = event.message, self._assembly
         events = self._show(self._pieces.finish())
-        assembly = self._assembly
+        if message.stop_reason == "stop" and assembly.is_nothing:
+            message = replace(message, stop_reason="error", error=_EMPTY)
         if message.stop_reason in ("error", "aborted"):
             assembly.close_blocks()
-            return [
-                *events,
-                replace(event, message=replace(message, content=assembly.partial.content, model=self._model)),
-            ]
+            failed = replace(message, content=assembly.partial.content, model=self._model)
+            return [*events, replace(event, message=failed)]
         if self._is_done_by_answer and self._pieces.has_answer and not assembly.has_calls:
             said = "".join(block.text for block in assembly.partial.content if isinstance(block, Text))
-            raw = msgspec.json.encode({"summary": said}).decode()
-            events += assembly.tool_call(self._next_index, "", _DONE, raw)
+            events += assembly.tool_call(self._next_index, "", _DONE, encode({"summary": said}).decode())
         assembly.usage = message.usage
-        reason = "stop" if message.stop_reason == "tool_use" else message.stop_reason
-        *blocks, last = assembly.end(reason)
+        *blocks, last = assembly.end("stop" if message.stop_reason == "tool_use" else message.stop_reason)
         assert isinstance(last, ReplyEnd), "an assembly ends with its message"
         return [*events, *blocks, replace(event, message=last.message)]
 

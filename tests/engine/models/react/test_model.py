@@ -96,6 +96,13 @@ async def test_a_final_answer_completes_a_task_that_can_be_completed(tmp_path: P
     assert calls_of(early) == [("shell", {"command": "ls"})]
 
 
+async def test_an_answer_of_nothing_is_an_empty_reply(tmp_path: Path) -> None:
+    async with react([Reply(text="<final_answer> </final_answer>")], tmp_path) as way:
+        message = await final(way.model, request_for(way.model_id))
+    assert (message.stop_reason, message.content) == ("error", ())
+    assert "sent an empty reply" in (message.error or "")
+
+
 async def test_without_tools_the_text_is_left_as_it_is(tmp_path: Path) -> None:
     async with react([Reply(text=f"So: {LIST}")], tmp_path) as way:
         message = await final(way.model, ModelRequest(way.model_id, "", request_for("m").messages))

@@ -110,6 +110,7 @@ def called(inside: str) -> ReadCall:
             '<parameters>{"a": 1}</parameters>',
             ReadCall(UNREADABLE, '<parameters>{"a": 1}</parameters>', is_valid=False),
         ),
+        ("<name>a\nb</name>", ReadCall(UNREADABLE, "<name>a\nb</name>", is_valid=False)),
         ('\nshell("ls")\n', ReadCall(UNREADABLE, 'shell("ls")', is_valid=False)),
     ],
 )
