@@ -2,6 +2,8 @@
 
 import re
 
+import msgspec
+
 from app.engine.agent.context import NOT_RUN
 from app.protocol.json import JsonObject
 from tests.support.model_server import Call, ReceivedRequest, Reply
@@ -10,7 +12,20 @@ from tests.support.task_replies import DONE
 STEPS = 4
 # The kinds of a task, in turn: plain, two calls in a reply, one that asks, one whose commands must be allowed, slow.
 KINDS = ("plain", "pairs", "asks", "approved", "slow")
+_NAMES = {"ask_user": "asked", "task_complete": "completed"}
 _STEP = re.compile(r"echo (step_\d+) >>")
+
+
+class _Function(msgspec.Struct):
+    name: str
+    arguments: str
+
+
+class _Sent(msgspec.Struct):
+    """A call as a request has it."""
+
+    id: str
+    function: _Function
 
 
 def prompt(kind: str, file: str) -> str:
@@ -48,6 +63,15 @@ def _first_words(request: ReceivedRequest) -> str:
 
 
 def _done(messages: list[JsonObject]) -> set[str]:
-    """Ids of the calls that have a result; one of a reply that was cut was never run."""
-    results = (message for message in messages if message.get("role") == "tool")
-    return {str(result.get("tool_call_id")) for result in results if result.get("content") != NOT_RUN}
+    """The steps whose calls have a result, and `asked`; a call of a reply that was cut was never run.
+
+    By what was called: an id that comes a second time is sent as another one.
+    """
+    called: dict[str, str] = {}
+    done: set[str] = set()
+    for message in messages:
+        for call in msgspec.convert(message.get("tool_calls") or [], list[_Sent]):
+            called[call.id] = _NAMES.get(call.function.name) or step_of(call.function.arguments)
+        if message.get("role") == "tool" and message.get("content") != NOT_RUN:
+            done.add(called[str(message.get("tool_call_id"))])
+    return done

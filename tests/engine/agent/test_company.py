@@ -42,7 +42,9 @@ def call(tool: str, **arguments: str) -> ToolCallBlock:
 
 
 def result(text: str, summary: str = "") -> Node:
-    return node("tool_result", "shell", ToolResultBlock(call_id="1", tool="shell", text=text, is_error=False, summary=summary))
+    return node(
+        "tool_result", "shell", ToolResultBlock(call_id="1", tool="shell", text=text, is_error=False, summary=summary)
+    )
 
 
 ANNA, CODER = agent("Anna"), agent("Coder")
