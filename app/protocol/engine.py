@@ -13,7 +13,7 @@ from app.protocol.tasks import Task
 PROTOCOL_VERSION = 1
 
 _KEY_ENDING = "_API_KEY"
-_ADDRESSES = frozenset({"OLLAMA_HOST", "OPENAI_BASE_URL"})
+_ADDRESSES = frozenset({"OLLAMA_HOST", "OPENAI_BASE_URL", "ERRAND_PROXY_URL"})
 
 
 def is_offered(variable: str) -> bool:
@@ -25,7 +25,7 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     """First call of a connection.
 
     `client_id` stays the same over reconnects: commands are told apart by it and their id. `keys` are the variables of
-    the client's environment that end in `_API_KEY`, and OLLAMA_HOST and OPENAI_BASE_URL: the engine may have been
+    the client's environment that end in `_API_KEY`, and the addresses OLLAMA_HOST, OPENAI_BASE_URL and ERRAND_PROXY_URL: the engine may have been
     started without them. It holds them in memory until it ends; the newest client's go before its own.
     """
 

@@ -23,7 +23,7 @@ async def shared(home: Path, upstream: str) -> AsyncGenerator[dict[str, str]]:
             line = (await process.stdout.readline()).decode()
         words = line.removesuffix(".\n").split()
         token = await asyncio.to_thread(_token_in, Path(words[-1]))
-        yield {"ERRAND_PROXY_URL": words[4], "ERRAND_PROXY_TOKEN": token}
+        yield {"ERRAND_PROXY_URL": words[4], "ERRAND_PROXY_API_KEY": token}
     finally:
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(LONGEST_S):
@@ -43,7 +43,7 @@ async def test_142_a_task_works_with_the_models_of_another_machine(
     assert done.code == 0, done.err
     assert "It has 2 lines.\n✓ task complete · 2 turns" in done.out
     assert told.strip() == "2"
-    assert variables["ERRAND_PROXY_TOKEN"] not in done.out + done.err
+    assert variables["ERRAND_PROXY_API_KEY"] not in done.out + done.err
 
 
 async def test_143_its_models_are_listed_and_can_be_tried(own_errand: Errand, tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ PROVIDERS = (
         "proxy",
         "Shared models",
         "proxy",
-        ("ERRAND_PROXY_TOKEN",),
+        ("ERRAND_PROXY_API_KEY",),
         base_variable="ERRAND_PROXY_URL",
         start_hint="start `errand share-models` there, and check the address and the network",
     ),

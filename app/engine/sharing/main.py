@@ -88,7 +88,7 @@ def _tell(runner: web.AppRunner, host: str, file: Path) -> None:
     lines = [
         f"Models are shared at http://{_in_url(host)}:{port} with the tokens in {file}.",
         "On the other machine: set the proxy's address in the settings (or ERRAND_PROXY_URL), store a token as the",
-        "key of proxy (or ERRAND_PROXY_TOKEN), and use models such as proxy/openai/gpt-5.4. Ctrl+C ends it.",
+        "key of proxy (or ERRAND_PROXY_API_KEY), and use models such as proxy/openai/gpt-5.4. Ctrl+C ends it.",
     ]
     if not _is_loopback(host):
         lines.append("It speaks plain HTTP: use it inside a network you trust, a tunnel, or behind a server with TLS.")

@@ -18,11 +18,11 @@ DOWN = Reply(status=503, error="we are down")
 FIRST = "openai_compatible/first"
 
 
-def router(folder: Path, local: str, others: str) -> ModelRouter:
-    """Ollama at `local`; `others` are asked in turn."""
+def router(folder: Path, local: str, others: str, own: str = "") -> ModelRouter:
+    """Ollama at `local`; `others` are asked in turn; `own` describes models."""
     keys = KeyStore(folder, {"OLLAMA_HOST": local.removesuffix("/v1")}, lambda: None)
     policy = RetryPolicy(attempts=2, first_delay_s=0.001)
-    return ModelRouter(keys, folder, policy, lambda: SettingValues(fallback_models=others))
+    return ModelRouter(keys, folder, policy, lambda: SettingValues(fallback_models=others, own_models=own))
 
 
 async def asked(models: ModelRouter, base: str) -> tuple[ReplyEnd, list[str]]:
@@ -115,11 +115,12 @@ async def test_a_limit_of_all_of_them_is_waited_for_at_the_first(tmp_path: Path)
 async def test_a_model_that_is_known_not_to_see_is_not_asked_about_pictures(tmp_path: Path) -> None:
     picture = UserMessage((Text("what is it?"), Image("image/png", "AAAA")))
     async with ModelServer([DOWN] * 2) as first, ModelServer([Reply(text="A cat.")]) as second:
-        models = router(tmp_path, second.url, "openai/gpt-3.5-blind,ollama/second")
+        models = router(tmp_path, second.url, "ollama/blind, ollama/sees", "ollama/blind 8000 0 0 tools")
         request = replace(request_for(FIRST), messages=(picture,))
         events = await collect(models.open(FIRST, first.url), request)
         await models.close()
-    assert isinstance(events[-1], ReplyEnd)
+        assert [asked.body["model"] for asked in second.requests] == ["sees"]
+    assert len(remarks(events)) == 1
 
 
 async def test_tool_calls_of_the_other_model_arrive_whole(tmp_path: Path) -> None:

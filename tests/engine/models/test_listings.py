@@ -125,7 +125,7 @@ async def test_the_models_that_another_machine_shares_are_listed(tmp_path: Path)
         ModelServer([Reply(text="hi")], models=("qwen",)) as upstream,
         sharing(upstream.url.removesuffix("/v1"), tmp_path / "there", RetryPolicy(attempts=1)) as shared,
     ):
-        keys = KeyStore(tmp_path / "keys", {"ERRAND_PROXY_TOKEN": TOKEN}, lambda: None)
+        keys = KeyStore(tmp_path / "keys", {"ERRAND_PROXY_API_KEY": TOKEN}, lambda: None)
         models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), lambda: SettingValues(proxy_url=shared.url))
         found = await models.list(refresh=False, fetch=True)
         await models.close()

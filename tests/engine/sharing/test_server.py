@@ -45,7 +45,7 @@ def refusal(text: str) -> str:
 
 def client(folder: Path, shared: Shared, token: str = TOKEN, retry: RetryPolicy = ONCE) -> ModelRouter:
     """The router of another engine, which has the address by its settings and the token by its environment."""
-    keys = KeyStore(folder / "client", {"ERRAND_PROXY_TOKEN": token}, lambda: None)
+    keys = KeyStore(folder / "client", {"ERRAND_PROXY_API_KEY": token}, lambda: None)
     return ModelRouter(keys, folder, retry, lambda: SettingValues(proxy_url=shared.url))
 
 
@@ -69,7 +69,7 @@ async def test_a_token_taken_out_of_the_file_is_refused_at_once(tmp_path: Path) 
         message = await final(models.open(MODEL), request_for(MODEL))
         await models.close()
     assert "Shared models refused the key (401)" in (message.error or "")
-    assert "ERRAND_PROXY_TOKEN" in (message.error or "")
+    assert "ERRAND_PROXY_API_KEY" in (message.error or "")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ async def test_the_models_of_the_other_machine_try_again_and_that_is_shown_here(
 
 async def test_another_model_here_answers_where_the_other_machine_is_gone(tmp_path: Path) -> None:
     async with ModelServer([Reply(text="from here")]) as local:
-        keys = KeyStore(tmp_path, {"ERRAND_PROXY_TOKEN": TOKEN, "OLLAMA_HOST": address(local)}, lambda: None)
+        keys = KeyStore(tmp_path, {"ERRAND_PROXY_API_KEY": TOKEN, "OLLAMA_HOST": address(local)}, lambda: None)
         values = SettingValues(proxy_url="http://127.0.0.1:9", fallback_models="ollama/mine")
         models = ModelRouter(keys, tmp_path, ONCE, lambda: values)
         events = await collect(models.open(MODEL), request_for(MODEL))
