@@ -2,7 +2,7 @@
 
 from app.cli.live_prompt import LivePrompt
 from app.cli.models import model_lines, ready_lines
-from app.cli.search import hit_line
+from app.cli.search import hit_lines
 from app.cli.tasks import task_row
 from app.client.connection import Connection
 from app.protocol.conversations import ConversationSearchParams
@@ -59,8 +59,8 @@ class SlashCommands:
 
     async def _search(self, text: str) -> None:
         params = ConversationSearchParams(text=text, limit=10)
-        hits = (await self._connection.call(CONVERSATION_SEARCH, params)).hits
-        for hit in hits:
-            self._prompt.line(hit_line(hit, self._prompt.style))
-        if not hits:
-            self._prompt.note(f"Nothing was found for {text!r}.")
+        found = await self._connection.call(CONVERSATION_SEARCH, params)
+        for hit in found.hits:
+            self._prompt.line(hit_lines(hit, self._prompt.style))
+        if not found.hits:
+            self._prompt.note(found.advice or f"Nothing was found for {text!r}.")

@@ -171,7 +171,9 @@ class FindStore(QObject):
 
     async def _ask(self, text: str, conversation_id: str, asked: int) -> None:
         """The engine looks for words, so only messages that are not loaded are taken from it."""
-        params = ConversationSearchParams(text=text, limit=_MOST_HITS, conversation_id=conversation_id)
+        # Here all that is typed is sought: a colon would make an operator of the word before it.
+        words = text.replace(":", " ")
+        params = ConversationSearchParams(text=words, limit=_MOST_HITS, conversation_id=conversation_id)
         found = (await self._session.call(CONVERSATION_SEARCH, params)).hits
         away: frozenset[str] = frozenset()
         if self._store.has_older and any(not self._store.holds(hit.node_id) for hit in found):
