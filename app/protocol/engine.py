@@ -25,8 +25,9 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     """First call of a connection.
 
     `client_id` stays the same over reconnects: commands are told apart by it and their id. `keys` are the variables of
-    the client's environment that end in `_API_KEY`, and the addresses OLLAMA_HOST, OPENAI_BASE_URL and ERRAND_PROXY_URL: the engine may have been
-    started without them. It holds them in memory until it ends; the newest client's go before its own.
+    the client's environment that end in `_API_KEY`, and the addresses OLLAMA_HOST, OPENAI_BASE_URL and
+    ERRAND_PROXY_URL: the engine may have been started without them. It holds them in memory until it ends; the newest
+    client's go before its own.
     """
 
     client_id: str
