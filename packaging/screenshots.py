@@ -26,7 +26,9 @@ from app.window.attention.tray_menu import TrayMenu
 from app.window.blocks.line_button import LineButton
 from app.window.rows import EndRow
 from app.window.state import ThemeMode
+from app.window.stores.agents import NewAgent
 from app.window.views.choices_dialog import ChoicesDialog
+from app.window.views.compare_dialog import CompareDialog
 from app.window.views.picker import PickerDialog
 from app.window.views.settings.dialog import PageName, SettingsDialog
 from app.window.views.shortcut_sheet import ShortcutDialog
@@ -111,6 +113,7 @@ async def _play(album: _Album) -> None:
     await _take_waiting(album)
     await _take_finished(album)
     await _take_branches(album)
+    await _take_company(album)
     await _take_new(album)
     await _take_sidebar(album)
     await _take_dialogs(album)
@@ -161,6 +164,28 @@ async def _take_branches(album: _Album) -> None:
     person.front.transcript.to_start()
     await album.take("branches")
     album.person.window.on_action("tree")
+
+
+async def _take_company(album: _Album) -> None:
+    """Two more agents join, and the two tones stand side by side."""
+    person = album.person
+    agents = person.front.store.agents
+    for new in (NewAgent("coder", color="teal"), NewAgent("researcher", "Reader", color="violet")):
+        known = len(agents.all)
+        agents.add(person.front.store.conversation_id or "", new)
+        await person.until(lambda known=known: len(agents.all) > known)
+    await album.take("agents")
+    panel = person.front.tree.panel
+    panel.show()
+    await person.until(lambda: any(line.count for line in panel.lines))
+    other = next(line for line in panel.lines if line.count and not line.is_in_front)
+    panel.menu_of(other).actions()[-1].trigger()
+    dialog = _top(CompareDialog)
+    assert isinstance(dialog, CompareDialog)
+    await person.until(lambda: all(view.side.count() for view in dialog.views))
+    await album.take("compare", dialog)
+    dialog.close()
+    panel.hide()
 
 
 async def _answer(person: OpenWindow, text: str) -> None:
