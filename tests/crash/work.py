@@ -71,7 +71,8 @@ def _done(messages: list[JsonObject]) -> set[str]:
     done: set[str] = set()
     for message in messages:
         for call in msgspec.convert(message.get("tool_calls") or [], list[_Sent]):
-            called[call.id] = _NAMES.get(call.function.name) or step_of(call.function.arguments)
+            found = _STEP.search(call.function.arguments)  # none in one that was cut within its arguments
+            called[call.id] = found.group(1) if found else _NAMES.get(call.function.name, "cut")
         if message.get("role") == "tool" and message.get("content") != NOT_RUN:
             done.add(called[str(message.get("tool_call_id"))])
     return done
