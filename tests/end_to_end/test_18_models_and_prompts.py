@@ -1,4 +1,4 @@
-"""Behaviours 150 to 153: several models asked at once, modes reversed, prompts shown and personalities carried about."""
+"""Behaviours 150 to 153: several models asked at once, a chat done as a task, prompts and personalities."""
 
 from pathlib import Path
 

@@ -29,7 +29,7 @@ async def get(services: Services, session: Session, params: PromptGetParams) -> 
 def _workspace(given: str) -> Path:
     folder = Path(given)
     if not folder.is_absolute() or not folder.is_dir():
-        raise InvalidParams("workspace: the folder that the task would work in, as an absolute path.")
+        raise InvalidParams(f"workspace: {given!r} is no folder. Name the one to work in by its absolute path.")
     return folder.resolve()
 
 
