@@ -62,12 +62,12 @@ class HitContext:
         totals: dict[str, int] = {}
         for conversation_id, _, reached in places:
             totals[conversation_id] = reached
-        by_number = {number: reached for _, number, reached in places}
+        reached_at = {(conversation_id, number): reached for conversation_id, number, reached in places}
         return tuple(
             Around(
                 before=lines.get(hit.parent_id or "", ""),
                 after=lines.get(children.get(hit.id, ""), ""),
-                place=by_number.get(hit.number, 0),
+                place=reached_at.get((hit.conversation_id, hit.number), 0),
                 of=totals.get(hit.conversation_id, 0),
             )
             for hit in hits

@@ -109,6 +109,18 @@ async def test_hits_tell_what_stands_around_them_and_where_they_are(database: Da
     }
 
 
+async def test_places_are_counted_in_each_conversation_where_they_are_written_by_turns(database: Database) -> None:
+    database.journal.put(conversations.save(conversation("c1")), conversations.save(conversation("c2")))
+    for number in range(6):
+        of = "c1" if number % 2 else "c2"
+        database.journal.put(nodes.save(node(f"n{number}", conversation_id=of, text=f"fox {number}")))
+    await database.journal.flush()
+    hits = await database.search.find("fox", limit=3)
+    assert [(hit.node_id, hit.place, hit.of) for hit in hits] == [("n5", 3, 3), ("n4", 3, 3), ("n3", 2, 3)]
+    (first,) = await database.search.find('"fox 0"')
+    assert (first.place, first.of) == (1, 3)
+
+
 async def test_a_name_that_very_many_agents_have_finds_all_they_said(database: Database) -> None:
     await fill(database)
     for number in range(300):

@@ -1,0 +1,39 @@
+"""One branch of a conversation, lossless: what belongs to it alone, and a whole conversation where it is taken in."""
+
+from pathlib import Path
+
+import msgspec
+
+from app.engine.data.export import export_json
+from app.engine.storage import nodes
+from app.protocol.data import DataExportParams, DataImportResult
+from tests.engine.data.test_round_trip import fill, home
+
+
+async def test_a_branch_comes_in_as_a_conversation_that_ends_where_the_branch_does(tmp_path: Path) -> None:
+    path = tmp_path / "branch.jsonl"
+    async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
+        await fill(old)
+        params = DataExportParams(path=str(path), conversation_ids=("c1",), leaf_id="n3")
+        assert (await export_json(old.database, old.paths, params)).nodes == 2
+        assert await new.take(path) == DataImportResult(
+            source="Errand", conversations=1, nodes=2, present=0, calls=0, pictures=1
+        )
+        (agent,) = await new.database.agents.list("c1")
+        assert [node.id for node in await new.database.nodes.path(agent.head_id or "")] == ["n1", "n3"]
+        assert await new.database.tasks.of_conversation("c1") == ()
+
+
+async def test_the_tasks_of_a_branch_go_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "branch.jsonl"
+    async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
+        await fill(old)
+        (first,) = await old.database.nodes.several(["n2"])
+        old.database.journal.put(nodes.save(msgspec.structs.replace(first, task_id="t1")))
+        await old.database.journal.flush()
+        params = DataExportParams(path=str(path), conversation_ids=("c1",), leaf_id="n2")
+        await export_json(old.database, old.paths, params)
+        await new.take(path)
+        assert [task.id for task in await new.database.tasks.of_conversation("c1")] == ["t1"]
+        assert len(await new.database.executions.of_task("t1")) == 1
+        assert [ask.id for ask in await new.database.asks.page(task_ids=("t1",))] == ["k1"]
