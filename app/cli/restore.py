@@ -81,6 +81,47 @@ def _rest(backup: Path, paths: Paths) -> str:
     return pictures + settings
 
 
+async def sole_user(paths: Paths, *, force: bool) -> FileLock:
+    """End the engine that runs and keep others from starting; UsageError while tasks run, without `force`."""
+    try:
+        connection = await connect(paths, "errand", start=False)
+    except NoEngine:
+        return await _engine_lock(paths)
+    try:
+        running = (await connection.call(ENGINE_STATUS, EmptyParams())).running_tasks
+        if running and not force:
+            raise UsageError(
+                f"{running} {'task runs' if running == 1 else 'tasks run'}. Stop them first (errand tasks --active), "
+                "or give --force: they are interrupted then."
+            )
+        await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
+    except ConnectionLost:
+        pass  # it ended before it could say so
+    finally:
+        await connection.close()
+    return await _engine_lock(paths)
+
+
+def put_in_place(new: Path, paths: Paths) -> Path | None:
+    """Give the database's place to `new`; where the present one is kept. The engine's lock is held by the caller."""
+    kept = paths.copies / f"errand-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
+    had_one = paths.database.exists()
+    move_database(paths.database, kept)
+    move_database(new, paths.database)
+    flush_folder(paths.home)
+    return kept if had_one else None
+
+
+async def _engine_lock(paths: Paths) -> FileLock:
+    """Taken the moment the engine is gone: an open window would start the next one."""
+    give_up_at = time.monotonic() + _ENDS_WITHIN_S
+    while (lock := FileLock.take(paths.lock)) is None:
+        if time.monotonic() > give_up_at:
+            raise UsageError("The engine does not end, or is started again. Close Errand's windows and try again.")
+        await asyncio.sleep(0.005)  # a lock of another process sets no event
+    return lock
+
+
 def _checked(file: Path, given: Path, paths: Paths) -> Path:
     """UsageError for a file that must not take the database's place; `given` is what it is called."""
     if not file.is_file():
