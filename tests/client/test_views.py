@@ -6,7 +6,16 @@ import msgspec
 import pytest
 
 from app.client import agent_view, thought_view
-from app.client.agent_view import AgentView, ChatComplete, ChatContent, ChatStart, ChatUsage, HeadUpdated, Position
+from app.client.agent_view import (
+    AgentEvent,
+    AgentView,
+    ChatComplete,
+    ChatContent,
+    ChatStart,
+    ChatUsage,
+    HeadUpdated,
+    Position,
+)
 from app.client.thought_view import FinalResponse, Thought, ThoughtView, ToolCall, ToolOutput
 from app.protocol.agents import AgentCreateParams, AgentSetHeadParams
 from app.protocol.chats import AgentChatParams
@@ -62,15 +71,15 @@ async def test_agents_heads_and_chats_as_they_come(tmp_path: Path) -> None:
 
 async def test_pieces_of_text_are_said_once_and_what_was_missed_comes_with_the_reply(tmp_path: Path) -> None:
     text = "A longer reply that comes in pieces. " * 20
-    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text=text, piece_delay_s=0.001)])) as engine:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text=text, piece_delay_s=0.004)])) as engine:
         agent = await engine.services.roster.create(AgentCreateParams())
         await chat(engine, agent.id, "hi")
         deltas = [delta for delta in engine.watcher.deltas if isinstance(delta, TextDelta)]
         assert len(deltas) > 2
         for seen in (deltas, deltas[:1] + deltas[2:], deltas[1:], []):
             view = AgentView()
-            every = [one for told in engine.watcher.events[:3] for one in view.record(told)]
-            every += [one for delta in seen for one in view.delta(delta)]
+            view.record(next(told for told in engine.watcher.events if isinstance(told, TaskUpdate)))
+            every: list[AgentEvent] = [one for delta in seen for one in view.delta(delta)]
             every += [one for told in engine.watcher.events for one in view.record(told)]
             assert "".join(one.content for one in every if isinstance(one, ChatContent)) == text
             late = [one for delta in deltas for one in view.delta(delta)]

@@ -1,37 +1,14 @@
 """Behaviours 42 and 43: a client edits a message, tries a reply again and goes between the branches."""
 
-import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-
 from app.client.connection import Connection
-from app.client.launch import read_endpoint
-from app.paths import Paths
 from app.protocol.agents import AgentSetHeadParams
 from app.protocol.blocks import TextBlock
 from app.protocol.conversations import ConversationNodesParams, ConversationTreeParams, Fork, Node
-from app.protocol.tasks import Task, TaskIdParams, TaskRetryParams, TaskStartParams
-from app.protocol.wire import AGENT_SET_HEAD, CONVERSATION_NODES, CONVERSATION_TREE, TASK_GET, TASK_RETRY, TASK_START
-from tests.support.errand import LONGEST_S, Errand
+from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from app.protocol.wire import AGENT_SET_HEAD, CONVERSATION_NODES, CONVERSATION_TREE, TASK_RETRY, TASK_START
+from tests.support.connected import connected, ended
+from tests.support.errand import Errand
 from tests.support.model_server import ModelServer, Reply
-
-
-@asynccontextmanager
-async def connected(errand: Errand) -> AsyncGenerator[Connection]:
-    """To the engine that the command line has started."""
-    connection = Connection(lambda: read_endpoint(Paths(errand.home)), "test")
-    await connection.open()
-    try:
-        yield connection
-    finally:
-        await connection.close()
-
-
-async def ended(client: Connection, task: Task) -> Task:
-    async with asyncio.timeout(LONGEST_S):
-        while task.ended_at is None:
-            task = (await client.call(TASK_GET, TaskIdParams(task_id=task.id))).task
-    return task
 
 
 async def shown(client: Connection, task: Task) -> tuple[tuple[Node, ...], tuple[Fork, ...]]:

@@ -11,7 +11,7 @@ from app.protocol.chats import AgentChatParams, AgentChatResult
 from app.protocol.conversations import ConversationTreeParams
 from app.protocol.events import AgentUpdate, EventRecord
 from app.protocol.wire import AGENT_CHAT, AGENT_DELETE, AGENT_LIST, CONVERSATION_TREE
-from tests.end_to_end.test_08_branches import connected, ended
+from tests.support.connected import connected, ended
 from tests.support.errand import Errand
 from tests.support.model_server import ModelServer, Reply
 from tests.support.task_replies import shell
