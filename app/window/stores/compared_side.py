@@ -1,20 +1,24 @@
 """One of two branches that are compared, from where they part: its rows, kept current, and what its tasks took."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
-from app.client.figures import count, duration, elapsed
+from app.client.figures import count, duration, elapsed, money
 from app.protocol.asks import Ask
 from app.protocol.conversations import Node
 from app.protocol.events import TextDelta, ToolOutput
 from app.protocol.tasks import Task
+from app.protocol.usage import Usage
 from app.window.rows import Row, Speaker
 from app.window.stores.branch import Branch
 from app.window.stores.compared import Compared
 from app.window.stores.pace import Pace
-from app.window.stores.row_list import RowList
+from app.window.stores.row_list import RowList, Section
 from app.window.stores.tasks import is_working
+
+_AT_A_TIME = 50
 
 
 class ComparedSide(QObject):
@@ -68,18 +72,26 @@ class ComparedSide(QObject):
         parts = (
             count(len(tasks), "task") if tasks else "",
             count(used, "token") if used else "",
-            f"${sum(costs):.4f}" if costs and len(costs) == len(tasks) else "",
+            money(Usage(cost_usd=sum(costs))) if costs and len(costs) == len(tasks) else "",
             duration(sum(max(0.0, elapsed(task)) for task in tasks)) if tasks else "",
             "at work" if any(map(is_working, tasks)) else "",
         )
         return " · ".join(part for part in parts if part) or "No task worked here"
 
-    def show(self, nodes: Sequence[Node], base_id: str | None, speakers: Mapping[str, Speaker]) -> None:
-        """Become the branch of these nodes below `base_id`, of which tasks and asks are known already."""
+    async def show(self, nodes: Sequence[Node], base_id: str | None, speakers: Mapping[str, Speaker]) -> None:
+        """Become the branch of these nodes below `base_id`, of which tasks and asks are known already.
+
+        The rows are made some at a time: those of a thousand nodes at once would hold the window up.
+        """
         self._base_id = base_id
         self.branch.show(nodes, False, ())
         self.branch.name(speakers)
-        self._rows.fill([(node_id, self.branch.rows(node_id)) for node_id in self.branch.ids])
+        sections: list[Section] = []
+        for number, node_id in enumerate(tuple(self.branch.ids), start=1):
+            sections.append((node_id, self.branch.rows(node_id)))
+            if number % _AT_A_TIME == 0:
+                await asyncio.sleep(0)
+        self._rows.fill(sections)
         self.reset.emit()
         self.told.emit()
 

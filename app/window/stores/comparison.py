@@ -71,12 +71,13 @@ class ComparisonStore(QObject):
         paths = (left.below(meeting), right.below(meeting))
         for side, nodes in zip(self.sides, paths, strict=True):
             await Past(self._session, side.branch).load(self._conversation_id, nodes)
+        for side, nodes in zip(self.sides, paths, strict=True):
+            if number == self._loads:  # else it was asked for otherwise meanwhile
+                await side.show(nodes, meeting, self.store.agents.speakers)
         if number != self._loads:
-            return  # it was asked for otherwise meanwhile
+            return
         self.beginning = _words(left.until(meeting))
         self.is_loaded = True
-        for side, nodes in zip(self.sides, paths, strict=True):
-            side.show(nodes, meeting, self.store.agents.speakers)
         for event in self._meanwhile:
             self._put(event)
         self.loaded.emit()
