@@ -184,8 +184,6 @@ CONTEXT_EXPLAIN = Method(
     "context/explain", context.ContextExplainParams, context.ContextExplainResult, False, "What a turn was sent."
 )
 
-PROMPT_GET = Method("prompt/get", prompts.PromptGetParams, prompts.PromptGetResult, False, "A system prompt.")
-
 CONVERSATION_SUMMARISE = Method(
     "conversation/summarise",
     context.ConversationSummariseParams,
@@ -196,6 +194,8 @@ CONVERSATION_SUMMARISE = Method(
 CONVERSATION_EDIT_SUMMARY = Method(
     "conversation/edit_summary", context.SummaryEditParams, context.SummaryEditResult, True, "Change a summary."
 )
+
+PROMPT_GET = Method("prompt/get", prompts.PromptGetParams, prompts.PromptGetResult, False, "A system prompt.")
 
 DATA_SUMMARY = Method("data/summary", engine.EmptyParams, data.DataSummaryResult, False, "Folder, parts and sizes.")
 DATA_EXPORT = Method("data/export", data.DataExportParams, data.DataExportResult, True, "Write conversations out.")
@@ -256,9 +256,9 @@ METHODS = (
     MODEL_TEST,
     USAGE_REPORT,
     CONTEXT_EXPLAIN,
+    PROMPT_GET,
     CONVERSATION_SUMMARISE,
     CONVERSATION_EDIT_SUMMARY,
-    PROMPT_GET,
     DATA_SUMMARY,
     DATA_EXPORT,
     DATA_IMPORT,

@@ -9,8 +9,8 @@ import msgspec
 from app.engine.errors import InvalidParams
 from app.protocol.agents import Personality
 from app.protocol.asks import Ask
-from app.protocol.prompts import PromptPart
 from app.protocol.conversations import Node
+from app.protocol.prompts import PromptPart
 from app.protocol.struct import Moment, Wire
 from app.protocol.tasks import Task
 
