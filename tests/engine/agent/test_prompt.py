@@ -1,5 +1,6 @@
 """The system prompt of a task: its parts, what they are read from, and that it stays the same."""
 
+import asyncio
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from app.engine.permissions.policy import decide
 from app.engine.tools.base import Access
 from app.protocol.prompts import PromptPart
 from app.protocol.tasks import TaskMode
+from tests.engine.agent.test_crash import crash
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer, Reply
 from tests.support.task_replies import DONE, shell
@@ -196,6 +198,24 @@ async def test_it_stays_as_it_was_while_the_task_works_and_is_kept(tmp_path: Pat
         assert joined(kept) == first
         await engine.watcher.end((await engine.start(conversation_id=task.conversation_id)).id)
         assert "changed" in str(server.requests[2].messages[0]["content"])
+
+
+async def test_a_task_that_is_resumed_after_a_restart_has_the_prompt_it_began_with(tmp_path: Path) -> None:
+    gate, after = asyncio.Event(), tmp_path / "after"
+    server = ModelServer(replies=[shell("true"), Reply(gate=gate)])
+    async with engine_parts(tmp_path, server) as engine:
+        write(engine.workspace / "AGENTS.md", "as it was")
+        started = await engine.start()
+        await server.request(1)
+        port = crash(engine, after)
+        gate.set()
+        await engine.watcher.end(started.id)
+    write(tmp_path / "workspace" / "AGENTS.md", "changed meanwhile")
+    again = ModelServer(replies=[DONE], port=port)
+    async with engine_parts(after, again) as engine:
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+    assert again.requests[0].messages[0] == server.requests[0].messages[0]
 
 
 async def test_what_was_left_out_is_said_once_in_a_conversation(tmp_path: Path) -> None:
