@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QObject, Signal
 
 from app.protocol.agents import Agent, AgentCreateParams, AgentIdParams, AgentSetHeadParams, Color, first_agent
-from app.protocol.conversations import ConversationChangeParams, TurnTaking
+from app.protocol.conversations import Conversation, ConversationChangeParams, FormerAgent, TurnTaking
 from app.protocol.wire import AGENT_CREATE, AGENT_DELETE, AGENT_SET_HEAD, CONVERSATION_CHANGE
 from app.window.rows import Speaker
 from app.window.stores.session import Session
@@ -37,6 +37,7 @@ class AgentStore(QObject):
         self._session = session
         self._known: dict[str, Agent] = {}
         self._chosen: str | None = None
+        self._former: tuple[FormerAgent, ...] = ()
         self.turns = TurnTaking()
 
     @property
@@ -69,10 +70,11 @@ class AgentStore(QObject):
 
     @property
     def speakers(self) -> dict[str, Speaker]:
-        """How the transcript names them, by id; of one alone there is nothing to be told."""
-        if not self.is_several:
-            return {}
-        return {agent.id: Speaker(agent.name, agent.color, agent.model) for agent in self._known.values()}
+        """How the transcript names them and those who left, by id; of one alone there is nothing to be told."""
+        former = {agent.id: Speaker(agent.name, agent.color) for agent in self._former}
+        here = {agent.id: Speaker(agent.name, agent.color, agent.model) for agent in self._known.values()}
+        every = former | here
+        return every if len(every) > 1 else {}
 
     def get(self, agent_id: str) -> Agent | None:
         return self._known.get(agent_id)
@@ -123,10 +125,10 @@ class AgentStore(QObject):
         params = ConversationChangeParams(conversation_id=conversation_id, turn_taking=turns)
         self._session.spawn(self._take_turns(params), self.failed.emit)
 
-    def put_turns(self, turns: TurnTaking) -> None:
-        """Take the rule that the engine told."""
-        if turns != self.turns:
-            self.turns = turns
+    def put_conversation(self, conversation: Conversation) -> None:
+        """Take the rule that the engine told, and who took part before."""
+        if (conversation.turn_taking, conversation.former) != (self.turns, self._former):
+            self.turns, self._former = conversation.turn_taking, conversation.former
             self.changed.emit()
 
     def take(self, agents: Iterable[Agent]) -> None:

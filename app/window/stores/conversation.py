@@ -214,7 +214,7 @@ class ConversationStore(QObject):
     def put_conversation(self, conversation: Conversation) -> None:
         old = self.title
         self.conversation = conversation
-        self.agents.put_turns(conversation.turn_taking)
+        self.agents.put_conversation(conversation)
         self.context.put_conversation(conversation)
         if self.title != old:
             self.title_changed.emit()

@@ -16,7 +16,7 @@ class RemoveAgentDialog(QMessageBox):
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setText(f"Remove {name} from this conversation?")
         self.setInformativeText(
-            "What it wrote stays, without its name. Its branches stay too: go to them by the tree. "
+            "What it wrote stays, under its name. Its branches stay too: go to them by the tree. "
             "A task of it that was interrupted cannot be resumed any more."
         )
         remove = self.addButton("Remove", QMessageBox.ButtonRole.AcceptRole)

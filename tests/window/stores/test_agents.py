@@ -128,7 +128,7 @@ async def test_who_is_removed_is_looked_at_no_longer_and_what_it_said_stays(tmp_
         await until(lambda: people.said[-1] == "You said go on." and store.branches.locked == "")
         store.agents.remove(people.agent("Coder").id)
         await until(lambda: not store.agents.is_several)
-        await people.until_said("begin", "You said begin.", "go on", "You said go on.")
+        await people.until_said("begin", "Assistant:", "You said begin.", "go on", "Coder:", "You said go on.")
         assert store.agents.shown == people.agent("Assistant")
 
 
