@@ -3,9 +3,7 @@
 from pathlib import Path
 
 from app.engine.data.export import export_json
-from app.engine.data.importing import Importer
 from app.engine.data.orphans import orphaned
-from app.engine.data.pages import export_pages
 from app.engine.data.remover import Remover
 from app.engine.data.summary import summary
 from app.engine.server.limits import page_size
@@ -33,11 +31,16 @@ async def summarise(services: Services, session: Session, params: EmptyParams) -
 
 
 async def export(services: Services, session: Session, params: DataExportParams) -> DataExportResult:
-    write = export_json if params.format == "json" else export_pages
-    return await write(services.database, services.paths, params)
+    if params.format == "json":
+        return await export_json(services.database, services.paths, params)
+    from app.engine.data.pages import export_pages  # a library for Markdown comes with it
+
+    return await export_pages(services.database, services.paths, params)
 
 
 async def take_in(services: Services, session: Session, params: DataImportParams) -> DataImportResult:
+    from app.engine.data.importing import Importer  # it knows the forms of many programs
+
     return await Importer(services.log, services.database, services.paths).take(Path(params.path))
 
 
