@@ -1,6 +1,6 @@
 """What a task is taken for where that is left to it, and what follows when a person takes it for something else."""
 
-from app.engine.agent.control import AskUser
+from app.engine.agent.control import AskUser, TaskComplete
 from app.engine.agent.events import AgentEvent, MessageEnd
 from app.engine.agent.live import LiveTask
 from app.engine.agent.prompting import text as prompt_text
@@ -31,15 +31,17 @@ class FirstReply:
 
 
 def taken_from(reply: AssistantMessage) -> DecidedMode | None:
-    """A reply that begins work makes a task, a plain answer a chat; a question to the person leaves it open.
+    """A reply that begins work makes a task, an answer a chat; a question to the person leaves it open.
 
-    A reply that was broken off says nothing, nor does what is only announced: words are not guessed at.
+    An answer may be marked as the last word, as a model with tools as text does with its final answer. A reply that was
+    broken off says nothing, nor does what is only announced: words are not guessed at.
     """
     if reply.stop_reason in ("error", "aborted"):
         return None
-    if not reply.tool_calls:
+    called = {call.name for call in reply.tool_calls}
+    if not called or (called == {TaskComplete.name} and reply.text):
         return "chat"
-    return None if all(call.name == AskUser.name for call in reply.tool_calls) else "task"
+    return None if called == {AskUser.name} else "task"
 
 
 async def as_task(task: Task, params: TaskSetModeParams, database: Database) -> TaskStartParams:
