@@ -1,34 +1,29 @@
-"""Owns every task under way: starts them, hands them what people say, and ends them with the engine."""
+"""Does what people ask of tasks: starts them, hands them what is said, and ends them with the engine."""
 
 import asyncio
-import logging
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
 
-from app.engine.agent import summarising
 from app.engine.agent.assembly import Assembly
 from app.engine.agent.attachments import accept
-from app.engine.agent.beginnings import Beginning, Beginnings
 from app.engine.agent.claims import Claims
+from app.engine.agent.handover import Handover
 from app.engine.agent.mode import as_task
 from app.engine.agent.opening import check
-from app.engine.agent.place import find_place
-from app.engine.agent.retrying import as_start
-from app.engine.agent.rounds import Rounds, next_turn
+from app.engine.agent.rounds import Rounds
+from app.engine.agent.starts import Start, Starts
 from app.engine.agent.task import ended, words
 from app.engine.agent.task_queue import Queue, changed, node_of, without
 from app.engine.agent.task_run import TaskRun
 from app.engine.agent.turnstile import Turnstile
-from app.engine.errors import Conflict, EngineError, IllegalMove, InvalidParams, NotFound, StorageError
+from app.engine.agent.under_way import TasksUnderWay
+from app.engine.errors import EngineError, IllegalMove, InvalidParams, NotFound, StorageError
 from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
 from app.engine.stall import StallMeter
-from app.protocol.agents import Agent
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.events import TaskUpdate
@@ -44,11 +39,6 @@ from app.protocol.tasks import (
     TaskStartParams,
 )
 
-_logger = logging.getLogger(__name__)
-
-_LOOK_AGAIN_S = 0.02
-_KEY_IS_GONE = "it ran with a key that was given for it alone: resume it to go on with the stored one"
-
 
 class AgentTaskRunner:
     """One asyncio task each, in `group`; one task at a time for each agent."""
@@ -58,22 +48,18 @@ class AgentTaskRunner:
     ) -> None:
         self._assembly = assembly
         self._claims = claims
-        self._stalls = stalls
         self._group = group
-        self._beginnings = Beginnings(assembly, models)
+        self._starts = Starts(assembly, models)
         self._rounds = Rounds(assembly.log, assembly.database, claims)
-        self._runs: dict[str, TaskRun] = {}
-        self._one_of_a_task = Turnstile()
-        self._resumes = False
+        health = assembly.database.health
+        self._runs = TasksUnderWay(claims, assembly.desk, stalls, health, group, self._take_turn)
+        self._handover = Handover(assembly.log, assembly.database, claims, self.resume)
         self._has_taken_over = False
-        self._at_work = 0  # tasks, and turns that are about to begin
-        self._quiet = asyncio.Event()
-        self._quiet.set()
-        assembly.database.health.subscribe(self._on_health)
+        self._one_of_a_task = Turnstile()
 
     def under_way(self) -> tuple[Task, ...]:
         """The tasks at work as people see them: paused while nothing can be saved."""
-        return tuple(run.shown for run in self._runs.values())
+        return self._runs.shown()
 
     async def start(self, params: TaskStartParams, by: str, version: int | None = None, remark: str = "") -> Task:
         """Start a task and return once it is on record; the same `task_id` again gives the task that is there.
@@ -81,34 +67,19 @@ class AgentTaskRunner:
         With a `version` only if it is still the agent's, else `Conflict`. A `remark` follows the message.
         """
         check(params)
-        if params.task_id is None:
-            return await self._start_new(params, version, remark)
-        async with self._one_of_a_task.one(params.task_id):
-            known = await self._known(params.task_id)
-            return known if known is not None else await self._start_new(params, version, remark)
+        return await self._once(params.task_id, lambda: self._starts.new(params, version, remark))
 
     async def reply(self, params: TaskStartParams) -> Task:
         """Have an agent answer where it stands, without a message; the same `task_id` again gives the task there."""
-        async with self._one_of_a_task.one(params.task_id or new_id("task")):
-            known = await self._known(params.task_id) if params.task_id is not None else None
-            if known is not None:
-                return known
-            place = await find_place(params, self._assembly.database, self._assembly.paths)
-            return await self._begin(place.agent, lambda agent: self._beginnings.turn(params, place, agent))
+        return await self._once(params.task_id, lambda: self._starts.reply(params))
 
     async def retry(self, params: TaskRetryParams) -> Task:
         """Have a reply written anew, beside it; the same `task_id` again gives the task that is there."""
-        if params.task_id is None:
-            return await self._retry(params)
-        async with self._one_of_a_task.one(params.task_id):
-            known = await self._known(params.task_id)
-            return known if known is not None else await self._retry(params)
+        return await self._once(params.task_id, lambda: self._starts.retry(params))
 
     async def summarise(self, params: ConversationSummariseParams) -> Task:
         """Have the older part of a branch summarised; the same `task_id` again gives the task that is there."""
-        async with self._one_of_a_task.one(params.task_id or new_id("task")):
-            known = await self._known(params.task_id) if params.task_id is not None else None
-            return known if known is not None else await self._summarise(params)
+        return await self._once(params.task_id, lambda: self._starts.summary(params))
 
     async def stop(self, task_id: str, by: str) -> Task:
         """Begin to stop a task. An interrupted one is cancelled; one at its end is refused."""
@@ -131,7 +102,7 @@ class AgentTaskRunner:
         async with self._one_of_a_task.one(task_id):
             run = self._runs.get(task_id)
             if run is None:
-                return await self._resume_interrupted(await self._stored(task_id))
+                return await self._begin(await self._starts.resumed(await self._stored(task_id)))
         run.resume()
         return run.task
 
@@ -143,7 +114,8 @@ class AgentTaskRunner:
                 task = await self._stored(task_id)
                 if task.retry_at is None:
                     raise IllegalMove(f"The task is {words(task.status)}; it does not wait for a limit.")
-                return await self._resume_interrupted(msgspec.structs.replace(task, retry_at=None))
+                task = msgspec.structs.replace(task, retry_at=None)
+                return await self._begin(await self._starts.resumed(task))
         run.try_now()
         return run.task
 
@@ -205,68 +177,43 @@ class AgentTaskRunner:
         self._claims.close()
         self._assembly.desk.close()
         self._assembly.database.journal.hurry()
-        for run in tuple(self._runs.values()):
-            run.interrupt(resumes=self._resumes)
-        await self._quiet.wait()
+        await self._runs.close()
 
     async def drain(self, seconds: float) -> None:
         """Let each task end the step it has in hand, for at most so long; nothing can be started from then on."""
         self._claims.close()
-        for run in self._runs.values():
-            run.rest()
-        give_up_at = time.monotonic() + seconds
-        while time.monotonic() < give_up_at:
-            if all(run.is_at_rest for run in self._runs.values()):
-                return
-            await asyncio.sleep(_LOOK_AGAIN_S)
+        await self._runs.drain(seconds)
 
     def hand_over(self) -> None:
         """What `close` will interrupt is resumed by the next engine, which a client starts at once."""
-        self._resumes = True
+        self._runs.hand_over()
 
     def take_over(self) -> None:
         """Resume what an earlier engine handed over or left waiting; called once there is a client with its keys."""
         if not self._has_taken_over:
             self._has_taken_over = True
-            self._group.create_task(self._resume_handed_over(), name="resume after a restart")
+            self._group.create_task(self._handover.take(), name="resume after a restart")
 
-    async def _resume_handed_over(self) -> None:
+    async def _once(self, task_id: str | None, find: Callable[[], Awaitable[Start]]) -> Task:
+        """Begin what is found; the same `task_id` again gives the task that is there."""
+        async with self._one_of_a_task.one(task_id or new_id("task")):
+            known = await self._known(task_id) if task_id is not None else None
+            return known if known is not None else await self._begin(await find())
+
+    async def _begin(self, start: Start) -> Task:
+        """Launch a task of an agent that is free; it is claimed until the task is over or could not begin."""
+        agent = start.agent
+        await self._claims.claim(agent)
         try:
-            await self._assembly.log.flush()  # what an earlier engine left may wait to be put on record
-        except StorageError:
-            return
-        for task in await self._assembly.database.tasks.active():
-            if task.status != "interrupted" or not (task.resumes or task.retry_at):
-                continue
-            if task.own_key:
-                self._leave_to_person(task, _KEY_IS_GONE)
-                continue
-            try:
-                await self.resume(task.id)
-            except EngineError as error:
-                _logger.warning("task %s is not resumed: %s", task.id, error)
-                if not self._claims.is_closed:
-                    self._leave_to_person(task, str(error))
-
-    def _leave_to_person(self, task: Task, why: str) -> None:
-        task = msgspec.structs.replace(task, resumes=False, retry_at=None, activity=why)
-        self._assembly.log.publish(TaskUpdate(task=task))
-
-    def _on_health(self) -> None:
-        held = self._assembly.database.health.holding
-        why = f"{held.text} {held.advice}" if held is not None else ""
-        for run in self._runs.values():
-            run.hold(why)
-
-    async def _start_new(self, params: TaskStartParams, version: int | None, remark: str) -> Task:
-        place = replace(await find_place(params, self._assembly.database, self._assembly.paths), remark=remark)
-
-        async def begin(agent: Agent) -> Beginning:
-            if version is not None and agent.version != version:
-                raise Conflict(f"The agent has moved on: its version is {agent.version}, not {version}.")
-            return await self._beginnings.new(params, place, agent)
-
-        return await self._begin(place.agent, begin)
+            newest = await self._claims.newest(agent)
+            beginning = await start.begin(newest)
+        except BaseException:
+            self._claims.release(agent.id)
+            raise
+        begun = beginning.run.branch.agent
+        self._runs.launch(beginning)
+        await self._rounds.begin(newest, begun)
+        return beginning.run.task
 
     async def _take_turn(self, task: Task) -> None:
         """Have the agent speak whose turn it is after a task, if it is anybody's."""
@@ -274,21 +221,9 @@ class AgentTaskRunner:
         if agent is None:
             return
         try:
-            place, params = await next_turn(task, agent, self._assembly.database)
-            await self._begin(agent, lambda agent: self._beginnings.turn(params, place, agent))
+            await self._begin(await self._starts.turn_after(task, agent))
         except EngineError as error:
             await self._rounds.not_started(task, agent, str(error))
-
-    async def _retry(self, params: TaskRetryParams) -> Task:
-        start, reply = await as_start(params, self._assembly.database)
-        check(start)
-        place = await find_place(start, self._assembly.database, self._assembly.paths)
-        return await self._begin(place.agent, lambda agent: self._beginnings.another_try(start, reply, place, agent))
-
-    async def _summarise(self, params: ConversationSummariseParams) -> Task:
-        start = await summarising.as_start(params, self._assembly.database)
-        place = await find_place(start, self._assembly.database, self._assembly.paths)
-        return await self._begin(place.agent, lambda agent: self._beginnings.summary(start, place, agent))
 
     async def _cancel_interrupted(self, task: Task) -> Task:
         if task.status != "interrupted":
@@ -298,58 +233,6 @@ class AgentTaskRunner:
         self._assembly.log.publish(TaskUpdate(task=task))
         await self._assembly.log.flush()
         return task
-
-    async def _resume_interrupted(self, task: Task) -> Task:
-        if task.status != "interrupted":
-            raise IllegalMove(f"A task that is {words(task.status)} cannot be resumed.")
-        agent = await self._assembly.database.agents.get(task.agent_id)
-        if agent is None:
-            raise NotFound(
-                "The agent of this task was deleted, so it cannot be resumed. Stop it, and go on with another agent."
-            )
-        fresh = msgspec.structs.replace(task, resumes=False)
-        return await self._begin(agent, lambda agent: self._beginnings.resumed(fresh, agent))
-
-    async def _begin(self, agent: Agent, begin: Callable[[Agent], Awaitable[Beginning]]) -> Task:
-        """Launch a task of an agent that is free; it is claimed until the task is over or could not begin."""
-        await self._claims.claim(agent)
-        try:
-            newest = await self._claims.newest(agent)
-            beginning = await begin(newest)
-        except BaseException:
-            self._claims.release(agent.id)
-            raise
-        begun = beginning.run.branch.agent
-        self._launch(beginning)
-        await self._rounds.begin(newest, begun)
-        return beginning.run.task
-
-    def _launch(self, beginning: Beginning) -> None:
-        run = beginning.run
-        self._runs[run.task.id] = run
-        self._at_work += 1
-        self._quiet.clear()
-        self._stalls.start()
-        self._group.create_task(self._run_to_end(beginning), name=f"task {run.task.id}")
-        if self._claims.is_closed:
-            run.interrupt(resumes=self._resumes)
-
-    async def _run_to_end(self, beginning: Beginning) -> None:
-        run = beginning.run
-        try:
-            await run.run(beginning.opening)
-        finally:
-            if run.task.ended_at is not None:
-                self._assembly.desk.leave(run.task.id)
-            self._stalls.stop()
-            self._claims.release(run.task.agent_id)
-            del self._runs[run.task.id]
-        try:
-            await self._take_turn(run.task)
-        finally:
-            self._at_work -= 1
-            if not self._at_work:
-                self._quiet.set()
 
     async def _edit_queue(self, task_id: str, change: Callable[[Queue], Queue]) -> Task:
         async with self._one_of_a_task.one(task_id):
