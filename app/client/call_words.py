@@ -18,6 +18,7 @@ _CONTROL = {
     "task_complete": ("finishing", "finished"),
     "ask_user": ("asking you", "asked you"),
     "send_update": ("telling you", "told you"),
+    "unreadable_call": ("reading a call", "read a call"),
 }
 
 

@@ -11,6 +11,9 @@ from app.protocol.json import JsonObject
 StopReason = Literal["stop", "tool_use", "length", "error", "aborted"]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 
+# Stands for the name of a call that was written as text and whose own name cannot be read.
+UNREADABLE_CALL = "unreadable_call"
+
 
 @dataclass(frozen=True, slots=True)
 class Text:

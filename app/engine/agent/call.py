@@ -9,7 +9,7 @@ from app.engine.agent.events import ToolExecutionEnd, ToolExecutionStart
 from app.engine.agent.hooks import FinishedCall, PendingCall
 from app.engine.agent.run import Run
 from app.engine.agent.updates import CallUpdates, Updates
-from app.engine.messages import AssistantMessage, Text, ToolCall, ToolResultMessage
+from app.engine.messages import UNREADABLE_CALL, AssistantMessage, Text, ToolCall, ToolResultMessage
 from app.engine.tools.base import ToolError, ToolResult
 from app.engine.tools.schema import check_arguments
 
@@ -68,7 +68,7 @@ class Caller:
     async def _prepare(self, call: ToolCall) -> PendingCall | ToolResult:
         tool = self._run.tools.get(call.name)
         if tool is None:
-            return _error(f"Tool {call.name} not found")
+            return _unknown(call)
         if call.invalid is not None:
             raise ToolError(_not_json(call.name, call.invalid))
         arguments = check_arguments(call.name, tool.parameters, tool.prepare_arguments(call.arguments))
@@ -131,6 +131,12 @@ async def _settle(step: Awaitable[T]) -> T | ToolResult:
 
 def _error(text: str) -> ToolResult:
     return ToolResult((Text(text),), summary=text.partition("\n")[0][:120], is_error=True)
+
+
+def _unknown(call: ToolCall) -> ToolResult:
+    if call.name == UNREADABLE_CALL:
+        return _error("it could not be read")
+    return _error(f"Tool {call.name} not found")
 
 
 def _not_json(name: str, raw: str) -> str:

@@ -8,12 +8,11 @@ from typing import Never
 
 import msgspec
 
+from app.engine.messages import UNREADABLE_CALL
 from app.engine.models.assembly import parse_arguments
 from app.protocol.json import JsonObject, JsonValue
 
 OPEN, CLOSE = "<tool_code>", "</tool_code>"
-# The name of a call whose own name cannot be read.
-UNREADABLE = "unreadable_call"
 
 # What ends a call: its tag, or where that is missing what can only come after it.
 _ENDS = (CLOSE, OPEN, "<observation>")
@@ -93,7 +92,7 @@ def read_call(text: str) -> ReadCall | None:
     if whole is not None and isinstance(given := whole.get("name"), str) and _TOOL.fullmatch(given):
         arguments = whole.get("parameters", whole.get("arguments", {}))
         return _with_arguments(given, msgspec.json.encode(arguments).decode())
-    return ReadCall(UNREADABLE, body.strip(), is_valid=False) if text.endswith(CLOSE) else None
+    return ReadCall(UNREADABLE_CALL, body.strip(), is_valid=False) if text.endswith(CLOSE) else None
 
 
 def _name(text: str) -> str:

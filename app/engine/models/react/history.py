@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from app.engine.messages import (
+    UNREADABLE_CALL,
     AssistantMessage,
     Image,
     ModelMessage,
@@ -14,7 +15,7 @@ from app.engine.messages import (
     text_of,
 )
 from app.engine.models.convert import encode
-from app.engine.models.react.call import CLOSE, OPEN, UNREADABLE
+from app.engine.models.react.call import CLOSE, OPEN
 from app.engine.models.react.texts import text
 
 _NO_RESULT = "(no result was recorded)"
@@ -92,14 +93,14 @@ def _before_inventions(said: str) -> str:
 
 def _call(call: ToolCall) -> str:
     written = call.invalid if call.invalid is not None else encode(call.arguments).decode()
-    if call.name == UNREADABLE:
+    if call.name == UNREADABLE_CALL:
         return f"{OPEN}\n{written}\n{CLOSE}"
     return f"{OPEN}\n<name>{call.name}</name>\n<parameters>\n{written}\n</parameters>\n{CLOSE}"
 
 
 def _observation(call: ToolCall, result: ToolResultMessage | None) -> list[UserContent]:
     given = _NO_RESULT if result is None else text_of(result) or "(no output)"
-    if call.name == UNREADABLE:
+    if call.name == UNREADABLE_CALL:
         given = text("unreadable")
     inside = given.replace(_CLOSING, "<\\/observation>")  # what a tool read must not end its own observation
     pictures = [block for block in result.content if isinstance(block, Image)] if result is not None else []

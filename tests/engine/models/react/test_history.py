@@ -1,6 +1,7 @@
 """A conversation with calls, as it goes to a model that has none."""
 
 from app.engine.messages import (
+    UNREADABLE_CALL,
     AssistantContent,
     AssistantMessage,
     Image,
@@ -12,7 +13,6 @@ from app.engine.messages import (
     UserMessage,
     user_text,
 )
-from app.engine.models.react.call import UNREADABLE
 from app.engine.models.react.history import as_text
 from app.engine.models.react.texts import text
 
@@ -93,9 +93,9 @@ def test_what_a_model_wrote_after_its_call_is_not_believed_and_it_is_told() -> N
 
 
 def test_a_call_that_could_not_be_read_goes_back_with_how_it_is_written() -> None:
-    call = ToolCall("1", UNREADABLE, {}, invalid='shell("ls")')
+    call = ToolCall("1", UNREADABLE_CALL, {}, invalid='shell("ls")')
     made = as_text(
-        (reply(call), ToolResultMessage("1", UNREADABLE, (Text("Tool unreadable_call not found"),), is_error=True))
+        (reply(call), ToolResultMessage("1", UNREADABLE_CALL, (Text("It could not be read"),), is_error=True))
     )
     assert [said(message) for message in made] == [
         'assistant: <tool_code>\nshell("ls")\n</tool_code>',

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from app.engine.models.react.call import UNREADABLE, ReadCall
+from app.engine.messages import UNREADABLE_CALL
+from app.engine.models.react.call import ReadCall
 from app.engine.models.react.pieces import Called, Mark, Piece, Pieces, Said
 
 LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command": "ls"}\n</parameters>\n</tool_code>'
@@ -108,10 +109,10 @@ def called(inside: str) -> ReadCall:
         ('<name>a</name><parameters>{"b": NaN}</parameters>', ReadCall("a", '{"b": NaN}', is_valid=False)),
         (
             '<parameters>{"a": 1}</parameters>',
-            ReadCall(UNREADABLE, '<parameters>{"a": 1}</parameters>', is_valid=False),
+            ReadCall(UNREADABLE_CALL, '<parameters>{"a": 1}</parameters>', is_valid=False),
         ),
-        ("<name>a\nb</name>", ReadCall(UNREADABLE, "<name>a\nb</name>", is_valid=False)),
-        ('\nshell("ls")\n', ReadCall(UNREADABLE, 'shell("ls")', is_valid=False)),
+        ("<name>a\nb</name>", ReadCall(UNREADABLE_CALL, "<name>a\nb</name>", is_valid=False)),
+        ('\nshell("ls")\n', ReadCall(UNREADABLE_CALL, 'shell("ls")', is_valid=False)),
     ],
 )
 def test_a_call_is_read_as_it_is_meant_or_marked(inside: str, call: ReadCall) -> None:
