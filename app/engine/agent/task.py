@@ -32,10 +32,6 @@ MOVES: dict[TaskStatus, frozenset[TaskStatus]] = {
 }
 
 
-def is_ended(task: Task) -> bool:
-    return task.status in ENDS
-
-
 def is_working(task: Task) -> bool:
     """Under way in this engine; an interrupted task is neither working nor ended."""
     return task.status in _WORK

@@ -98,7 +98,6 @@ class ChunkReader:
 
     def __init__(self, assembly: Assembly, title: str) -> None:
         self.finish_reason: str | None = None
-        self.has_usage = False
         self._assembly = assembly
         self._title = title
 
@@ -109,7 +108,6 @@ class ChunkReader:
             raise Refused(self._error(chunk.error))
         if chunk.usage is not None:
             self._assembly.usage = chunk.usage.plain()
-            self.has_usage = True
         events: list[ModelEvent] = []
         for choice in (chunk.choices or ())[:1]:
             delta = choice.delta or choice.message

@@ -68,7 +68,6 @@ class Tokens:
     size_large: int = 15
     size_reading: int = 13
     size_heading: int = 18
-    size_title: int = 24
     space_tight: int = 4
     space_close: int = 8
     space_normal: int = 12

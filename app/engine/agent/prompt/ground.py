@@ -1,6 +1,7 @@
 """The folders that speak for a workspace: itself and those above it that belong to the same person and project."""
 
 import os
+import sys
 from itertools import takewhile
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def read_inside(file: Path, folder: Path, most: int) -> bytes | None:
 
 
 def _own(way: tuple[Path, ...]) -> tuple[Path, ...]:
-    if not hasattr(os, "getuid"):
+    if sys.platform == "win32":
         return way
     return (way[0], *takewhile(_is_own, way[1:]))
 

@@ -29,7 +29,6 @@ class ReadCall:
 
     name: str
     raw: str
-    is_valid: bool
 
 
 class CallText:
@@ -92,7 +91,7 @@ def read_call(text: str) -> ReadCall | None:
     if whole is not None and isinstance(given := whole.get("name"), str) and _TOOL.fullmatch(given):
         arguments = whole.get("parameters", whole.get("arguments", {}))
         return _with_arguments(given, msgspec.json.encode(arguments).decode())
-    return ReadCall(UNREADABLE_CALL, body.strip(), is_valid=False) if text.endswith(CLOSE) else None
+    return ReadCall(UNREADABLE_CALL, body.strip()) if text.endswith(CLOSE) else None
 
 
 def _name(text: str) -> str:
@@ -102,11 +101,11 @@ def _name(text: str) -> str:
 
 def _with_arguments(name: str, raw: str) -> ReadCall:
     if parse_arguments(raw) is not None:
-        return ReadCall(name, raw, is_valid=True)
+        return ReadCall(name, raw)
     arguments = _object(raw)
     if arguments is None:
-        return ReadCall(name, raw, is_valid=False)
-    return ReadCall(name, msgspec.json.encode(arguments).decode(), is_valid=True)
+        return ReadCall(name, raw)
+    return ReadCall(name, msgspec.json.encode(arguments).decode())
 
 
 def _bare(text: str) -> str:

@@ -65,7 +65,6 @@ class Pieces:
 
     def __init__(self) -> None:
         self.has_answer = False  # a final answer was begun
-        self.has_call = False
         self._state: Literal["text", "opening", "call", "after_call", "rest"] = "text"
         self._held = ""
         self._place = Place()
@@ -176,7 +175,7 @@ class Pieces:
         if call is None:
             self._state = "text"
             return self._say(self._opening.source + text)
-        self._state, self.has_call = "after_call", True
+        self._state = "after_call"
         return Called(self._opening.source + text, call)
 
     def _follow(self, is_end: bool) -> list[Piece] | None:

@@ -12,7 +12,7 @@ from app.engine.models.react.call import ReadCall
 from app.engine.models.react.pieces import Called, Mark, Piece, Pieces, Said
 
 LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command": "ls"}\n</parameters>\n</tool_code>'
-LISTED = ReadCall("shell", '{"command": "ls"}', is_valid=True)
+LISTED = ReadCall("shell", '{"command": "ls"}')
 
 # What such replies are made of, and what can spoil them.
 SIGNS = (
@@ -78,41 +78,41 @@ def called(inside: str) -> ReadCall:
 @pytest.mark.parametrize(
     ("inside", "call"),
     [
-        ("<name>shell</name>", ReadCall("shell", "", is_valid=True)),
-        ("<name> shell </name><parameters>\n</parameters>", ReadCall("shell", "", is_valid=True)),
+        ("<name>shell</name>", ReadCall("shell", "")),
+        ("<name> shell </name><parameters>\n</parameters>", ReadCall("shell", "")),
         (
             '<name>shell</name><parameters><![CDATA[{"command": "a && b"}]]></parameters>',
-            ReadCall("shell", '{"command": "a && b"}', is_valid=True),
+            ReadCall("shell", '{"command": "a && b"}'),
         ),
         (
             "<name>shell</name><parameters>{&quot;command&quot;: &quot;a &amp;&amp; b&quot;}</parameters>",
-            ReadCall("shell", '{"command":"a && b"}', is_valid=True),
+            ReadCall("shell", '{"command":"a && b"}'),
         ),
         (
             '<name>note</name><parameters>{"text": "&lt;b&gt;"}</parameters>',
-            ReadCall("note", '{"text": "&lt;b&gt;"}', is_valid=True),
+            ReadCall("note", '{"text": "&lt;b&gt;"}'),
         ),
         (
             '<name>note</name><parameters>{"text": "one\ntwo"}</parameters>',
-            ReadCall("note", '{"text":"one\\ntwo"}', is_valid=True),
+            ReadCall("note", '{"text":"one\\ntwo"}'),
         ),
         (
             '<name>note</name><parameters>{"text": "</parameters></tool_code> \\" <tool_code>"}</parameters>',
-            ReadCall("note", '{"text": "</parameters></tool_code> \\" <tool_code>"}', is_valid=True),
+            ReadCall("note", '{"text": "</parameters></tool_code> \\" <tool_code>"}'),
         ),
         (
             '```json\n{"name": "shell", "arguments": {"command": "ls"}}\n```',
-            ReadCall("shell", '{"command":"ls"}', is_valid=True),
+            ReadCall("shell", '{"command":"ls"}'),
         ),
-        ('<name>shell</name><parameters>{"a": }', ReadCall("shell", '{"a": }', is_valid=False)),
-        ("<name>shell</name><parameters>[1]</parameters>", ReadCall("shell", "[1]", is_valid=False)),
-        ('<name>a</name><parameters>{"b": NaN}</parameters>', ReadCall("a", '{"b": NaN}', is_valid=False)),
+        ('<name>shell</name><parameters>{"a": }', ReadCall("shell", '{"a": }')),
+        ("<name>shell</name><parameters>[1]</parameters>", ReadCall("shell", "[1]")),
+        ('<name>a</name><parameters>{"b": NaN}</parameters>', ReadCall("a", '{"b": NaN}')),
         (
             '<parameters>{"a": 1}</parameters>',
-            ReadCall(UNREADABLE_CALL, '<parameters>{"a": 1}</parameters>', is_valid=False),
+            ReadCall(UNREADABLE_CALL, '<parameters>{"a": 1}</parameters>'),
         ),
-        ("<name>a\nb</name>", ReadCall(UNREADABLE_CALL, "<name>a\nb</name>", is_valid=False)),
-        ('\nshell("ls")\n', ReadCall(UNREADABLE_CALL, 'shell("ls")', is_valid=False)),
+        ("<name>a\nb</name>", ReadCall(UNREADABLE_CALL, "<name>a\nb</name>")),
+        ('\nshell("ls")\n', ReadCall(UNREADABLE_CALL, 'shell("ls")')),
     ],
 )
 def test_a_call_is_read_as_it_is_meant_or_marked(inside: str, call: ReadCall) -> None:
@@ -121,14 +121,14 @@ def test_a_call_is_read_as_it_is_meant_or_marked(inside: str, call: ReadCall) ->
 
 def test_a_call_that_was_not_closed_is_read_as_far_as_it_goes() -> None:
     whole = '<tool_code><name>shell</name><parameters>{"command": "ls"}'
-    assert seen(taken(whole))[1] == [ReadCall("shell", '{"command": "ls"}', is_valid=True)]
-    assert seen(taken(whole[:-4]))[1] == [ReadCall("shell", '{"command": "', is_valid=False)]
+    assert seen(taken(whole))[1] == [ReadCall("shell", '{"command": "ls"}')]
+    assert seen(taken(whole[:-4]))[1] == [ReadCall("shell", '{"command": "')]
     assert seen(taken(f"{whole}</parameters>\n<observation>x"))[2] == "<observation>x"
 
 
 def test_a_quote_too_many_hides_no_end() -> None:
     text = '<tool_code><name>shell</name><parameters>{"command": "ls}</parameters></tool_code>\nSo.'
-    assert seen(taken(text)) == ("", [ReadCall("shell", '{"command": "ls}', is_valid=False)], "So.")
+    assert seen(taken(text)) == ("", [ReadCall("shell", '{"command": "ls}')], "So.")
 
 
 def test_text_is_given_out_as_it_comes_but_for_what_may_begin_a_tag() -> None:
