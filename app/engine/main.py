@@ -33,13 +33,13 @@ from app.engine.agent.runner import AgentTaskRunner
 from app.engine.broadcast import EventLog
 from app.engine.data.remover import Remover
 from app.engine.descriptors import Descriptors
+from app.engine.disk_room import give_up_room, keep_room
 from app.engine.errors import EngineError
 from app.engine.ids import new_id
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
 from app.engine.models.windows import window_of
 from app.engine.permissions.grants import Grants
-from app.engine.room import give_up_room, keep_room
 from app.engine.secrets import KeyStore
 from app.engine.server.endpoint import EngineLock, new_token, remove_endpoint, write_endpoint
 from app.engine.server.services import Services
