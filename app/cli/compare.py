@@ -51,7 +51,7 @@ def _said(node: Node) -> str:
         if isinstance(block, TextBlock | ToolCallBlock)
     ]
     said = "\n".join(line for line in lines if line)
-    return f"> {said}" if said and node.role == "user" else said
+    return f"> {said}" if said and node.is_from_person else said
 
 
 def _took(side: BranchSide) -> str:

@@ -9,6 +9,7 @@ from app.cli.plain import cut, one_line, plain, wrapped
 from app.cli.prose import Prose
 from app.cli.style import Style
 from app.client.context_words import summary_words
+from app.client.engine_words import engine_words
 from app.client.figures import time_left
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
@@ -145,6 +146,8 @@ class Transcript:
         if node.id in self._nodes or node.status == "streaming":
             return ""
         self._nodes.add(node.id)
+        if node.role == "user" and not node.is_from_person:
+            return self._closed() + self.style.dim(self._wrapped(plain(engine_words(node)))) + "\n"
         head = self._named(node.author) if node.role == "assistant" else ""
         text = head + "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
         if node.status in ("failed", "cut"):

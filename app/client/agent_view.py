@@ -144,7 +144,7 @@ class AgentView:
         position = Position(tree_id=node.conversation_id, node_id=node.id)
         self._ends[node.task_id] = position
         agent_id = self._agents.get(node.task_id, node.author)
-        if node.role == "user":
+        if node.is_from_person:
             return (ChatStart(agent_id=agent_id, user_position=position),)
         return tuple(self._rest(node, agent_id)) if node.role == "assistant" else ()
 

@@ -59,8 +59,9 @@ class Conversation(Wire, frozen=True, kw_only=True):
 class Node(Wire, frozen=True, kw_only=True):
     """One immutable entry of the tree; only a `streaming` one is replaced, by its finished self under the same id.
 
-    `author` is an agent's id, `user` or `engine`. `cut` and `failed` mark replies that did not end well. `turn` is
-    the turn of the task it belongs to, 0 where there is none.
+    `author` is an agent's id, `user` or `engine`: what the engine tells an agent, to go on for instance, has the role
+    `user` and the author `engine`. `cut` and `failed` mark replies that did not end well. `turn` is the turn of the
+    task it belongs to, 0 where there is none.
     """
 
     id: str
@@ -76,6 +77,10 @@ class Node(Wire, frozen=True, kw_only=True):
     model: str = ""
     usage: Usage | None = None
     error: str | None = None
+
+    @property
+    def is_from_person(self) -> bool:
+        return self.role == "user" and self.author != "engine"
 
 
 class Position(Wire, frozen=True, kw_only=True):

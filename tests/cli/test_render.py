@@ -56,6 +56,14 @@ def test_a_reply_whose_pieces_were_missed_is_completed_by_its_finished_node() ->
     assert "".join(parts) == "Hello world\n"
 
 
+def test_words_of_the_engine_are_shown_as_such_and_those_of_a_person_were_seen_when_they_were_typed() -> None:
+    shown = transcript()
+    said = node("user", TextBlock(text="Go on."))
+    assert shown.event(TaskMessage(node=said)) == ""
+    told = msgspec.structs.replace(said, id="node_2", author="engine")
+    assert shown.event(TaskMessage(node=told)) == "Errand told the agent: “Go on.”\n"
+
+
 def test_a_retried_reply_starts_again_on_a_line_of_its_own() -> None:
     shown = transcript()
     parts = [shown.delta(piece("Hel", 0)), shown.delta(piece("Good day", 0))]

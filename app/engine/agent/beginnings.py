@@ -55,7 +55,7 @@ class Beginnings:
         branch = publish_task(task, place, self._assembly.log)
         branch.position = branch.position.advance(after)
         has_price = self._models.has_price(task.model)
-        publish_message(task, message, branch, has_price=has_price, remark=place.remark)
+        publish_message(task, message, branch, place, has_price=has_price)
         await self._assembly.log.flush()
         personality = company.briefed(place.personality)
         run = self._assembly.build(task, branch, personality, model, history, 1, company.heard)

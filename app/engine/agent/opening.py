@@ -100,15 +100,13 @@ def publish_task(task: Task, place: Place, log: EventLog) -> Branch:
     return Branch(place.agent, log)
 
 
-def publish_message(
-    task: Task, blocks: tuple[Block, ...], branch: Branch, *, has_price: bool, remark: str = ""
-) -> None:
-    """Put the user's message at the end of the branch, and after it a remark about the task.
+def publish_message(task: Task, blocks: tuple[Block, ...], branch: Branch, place: Place, *, has_price: bool) -> None:
+    """Put the task's message at the end of the branch, and after it a remark about the task.
 
     With a budget that cannot be kept (`has_price` is about the model) the person is told.
     """
-    branch.append(branch.draft("user", "user", blocks, task_id=task.id))
-    notices = [NoticeBlock(kind="info", text=remark)] if remark else []
+    branch.append(branch.draft("user", place.author, blocks, task_id=task.id))
+    notices = [NoticeBlock(kind="info", text=place.remark)] if place.remark else []
     if task.budget_usd is not None and not has_price:
         notices.append(NoticeBlock(kind="model", text=NO_PRICE.format(task.model)))
     for notice in notices:

@@ -28,12 +28,13 @@ _LAST_TASKS = 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`remark` is what the conversation is told about a task that takes place here."""
+    """`author` has written the message of a task that takes place here, `remark` follows that message."""
 
     conversation: Conversation
     agent: Agent
     personality: Personality
     remark: str = ""
+    author: str = "user"
 
 
 async def find_place(params: TaskStartParams, database: Database, paths: Paths) -> Place:

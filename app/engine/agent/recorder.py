@@ -170,11 +170,14 @@ class Recorder:
             self._words(message)
 
     def _words(self, message: Message) -> None:
-        """What somebody said: out of the queue and into the tree in one commit, so that it is never read twice."""
+        """What somebody said: out of the queue and into the tree in one commit, so that it is never read twice.
+
+        What was not in the queue are words of the engine's own.
+        """
         entry = self._queue.read(message)
         task = self._live.task
         if entry is None:
-            node = self._branch.draft("user", "user", blocks_of(message), task_id=task.id, turn=task.step_count)
+            node = self._branch.draft("user", "engine", blocks_of(message), task_id=task.id, turn=task.step_count)
             self._branch.append(node)
             return
         node = self._branch.draft(

@@ -39,6 +39,6 @@ async def as_start(params: TaskRetryParams, database: Database) -> tuple[TaskSta
 async def _prompt_above(node_id: str, database: Database) -> str:
     """What a person said last before this point."""
     for node in reversed(await database.nodes.path(node_id)):
-        if node.role == "user":
+        if node.is_from_person:
             return "\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
     return ""

@@ -11,7 +11,6 @@ from app.engine.agent.assembly import Assembly
 from app.engine.agent.attachments import accept
 from app.engine.agent.claims import Claims
 from app.engine.agent.handover import Handover
-from app.engine.agent.mode import as_task
 from app.engine.agent.opening import check
 from app.engine.agent.rounds import Rounds
 from app.engine.agent.starts import Start, Starts
@@ -128,7 +127,7 @@ class AgentTaskRunner:
             run = self._runs.get(params.task_id)
             task = await self._stored(params.task_id) if run is None else run.task
             if task.ended_at is not None:
-                return await self.start(await as_task(task, params, self._assembly.database), by)
+                return await self._once(params.new_task_id, lambda: self._starts.as_task(task, params))
             if run is None:
                 task = msgspec.structs.replace(task, mode=params.mode, decided=params.mode)
                 self._assembly.log.publish(TaskUpdate(task=task))

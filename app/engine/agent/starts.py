@@ -8,6 +8,7 @@ import msgspec
 from app.engine.agent import summarising
 from app.engine.agent.assembly import Assembly
 from app.engine.agent.beginnings import Beginning, Beginnings
+from app.engine.agent.mode import as_task
 from app.engine.agent.opening import check
 from app.engine.agent.place import find_place
 from app.engine.agent.retrying import as_start
@@ -17,7 +18,7 @@ from app.engine.errors import Conflict, IllegalMove, NotFound
 from app.engine.models.router import ModelRouter
 from app.protocol.agents import Agent
 from app.protocol.context import ConversationSummariseParams
-from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from app.protocol.tasks import Task, TaskRetryParams, TaskSetModeParams, TaskStartParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,12 @@ class Starts:
             return await self._beginnings.new(params, place, agent)
 
         return Start(place.agent, begin)
+
+    async def as_task(self, chat: Task, params: TaskSetModeParams) -> Start:
+        """A task after a chat. The engine says so to the agent: the person has only chosen it."""
+        start = await as_task(chat, params, self._assembly.database)
+        place = replace(await find_place(start, self._assembly.database, self._assembly.paths), author="engine")
+        return Start(place.agent, lambda agent: self._beginnings.new(start, place, agent))
 
     async def reply(self, params: TaskStartParams) -> Start:
         place = await find_place(params, self._assembly.database, self._assembly.paths)

@@ -51,7 +51,7 @@ def file_name(conversation: Conversation, ending: str) -> str:
 def _who(node: Node) -> str:
     match node.role:
         case "user":
-            return "You"
+            return "You" if node.is_from_person else "Errand"
         case "assistant":
             return f"Agent ({node.model})" if node.model else "Agent"
         case _:

@@ -78,8 +78,9 @@ TAIL = "</main></body></html>\n"
 def _entry(node: Node, names: Mapping[str, str], read: Picture) -> str:
     said = "\n".join(_of_block(block, read) for block in node.blocks)
     error = f'<p class="mark">{escape(node.error)}</p>' if node.error else ""
+    kind = "system" if node.role == "user" and not node.is_from_person else node.role
     return (
-        f'<article class="{node.role}" id="{_anchor(node.id)}">\n{_speaker(node, names)}'
+        f'<article class="{kind}" id="{_anchor(node.id)}">\n{_speaker(node, names)}'
         f"<div class=said>\n{said}\n{error}</div></article>\n"
     )
 
@@ -88,7 +89,7 @@ def _speaker(node: Node, names: Mapping[str, str]) -> str:
     mark = f' · <span class="mark">{_MARKS[node.status]}</span>' if node.status in _MARKS else ""
     if node.role not in ("user", "assistant"):
         return ""
-    who = "You" if node.role == "user" else names.get(node.author, "Agent")
+    who = "You" if node.is_from_person else "Errand" if node.role == "user" else names.get(node.author, "Agent")
     model = f" · {escape(node.model)}" if node.model else ""
     at = f"{node.created_at.astimezone():%Y-%m-%d %H:%M}"
     return f"<header><b>{escape(who)}</b>{model} · {at}{mark}</header>\n"

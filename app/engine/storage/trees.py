@@ -44,6 +44,7 @@ class _Sketch(msgspec.Struct, rename="camel"):
     """Of a stored node what the outline shows: to decode all of it takes twice as long."""
 
     role: Role
+    author: str
     status: NodeStatus
     created_at: Moment
     blocks: list[_Block]
@@ -100,11 +101,11 @@ def _outline(rows: Iterable[Sequence[Any]]) -> Outline:
     written: list[TreeNode] = []
     for node_id, parent_id, body in rows:
         above = nearest.get(parent_id)
-        if body is None:
+        sketch = from_json(body, _Sketch) if body is not None else None
+        if sketch is None or sketch.author == "engine":
             nearest[node_id] = above
             continue
         nearest[node_id] = node_id
-        sketch = from_json(body, _Sketch)
         written.append(
             TreeNode(
                 id=node_id,

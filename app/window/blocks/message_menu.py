@@ -17,7 +17,7 @@ def add_message_entries(menu: QMenu, node: Node, branches: BranchActions, contex
     menu.addSeparator()
     menu.setToolTipsVisible(True)
     why = branches.locked()
-    if node.role == "user":
+    if node.is_from_person:
         _add(menu, "Edit message", lambda: branches.edit(node.id))
     if node.role == "assistant":
         _lock(_add(menu, "Retry", lambda: branches.retry(node.id)), why)

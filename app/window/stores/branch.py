@@ -169,12 +169,12 @@ class Branch:
 
     def spoken(self) -> int:
         """How many tasks wrote since a person's last word."""
-        since = takewhile(lambda node: node.role != "user", (self._nodes[each] for each in reversed(self._order)))
+        since = takewhile(lambda node: not node.is_from_person, (self._nodes[each] for each in reversed(self._order)))
         return len({node.task_id for node in since if node.role == "assistant"})
 
     def last_message(self) -> str | None:
         """What a person said last, as far as it is loaded."""
-        return next((node_id for node_id in reversed(self._order) if self._nodes[node_id].role == "user"), None)
+        return next((node_id for node_id in reversed(self._order) if self._nodes[node_id].is_from_person), None)
 
     def add_text(self, delta: TextDelta) -> Sequence[str]:
         draft = self._drafts.get(delta.node_id)
@@ -219,7 +219,7 @@ class Branch:
         if not self._speakers or node.role != "assistant":
             return []
         above = self._nodes.get(node.parent_id or "")
-        while above is not None and above.role not in ("user", "assistant"):
+        while above is not None and not (above.is_from_person or above.role == "assistant"):
             above = self._nodes.get(above.parent_id or "")
         if above is not None and above.author == node.author:
             return []
@@ -251,7 +251,7 @@ class Branch:
         place = self._forks.place(node.parent_id, node.id)
         if place is None or not rows:
             return [*rows]
-        is_user = node.role == "user"
+        is_user = node.is_from_person
         fork = ForkRow(
             f"{place.parent_id}/fork",  # the same at all of its branches: it keeps the keyboard
             place.number,

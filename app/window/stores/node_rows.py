@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from app.client.engine_words import engine_words
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
     FileBlock,
@@ -49,8 +50,10 @@ class Belongings:
 
 def node_rows(node: Node, belongings: Belongings) -> list[Row]:
     """In the order in which they are shown."""
-    if node.role == "user":
+    if node.is_from_person:
         return _user_rows(node)
+    if node.role == "user":
+        return [NoticeRow(key(node, 0), node, NoticeBlock(kind="info", text=engine_words(node)))]
     rows = _Reply(node, belongings).rows() if node.role == "assistant" else _plain_rows(node)
     return [*rows, *_outcome(node)]
 

@@ -158,7 +158,7 @@ class TreeStore(QObject):
             self._is_stale = True  # it follows a result or a remark that was not sent: what that stands under is asked
             return
         above = self._nearest[node.parent_id] if node.parent_id is not None else None
-        is_written = node.role in ("user", "assistant")
+        is_written = node.is_from_person or node.role == "assistant"
         self._nearest[node.id] = node.id if is_written else above
         if is_written:
             self._nodes[node.id] = _in_short(node, above)

@@ -116,6 +116,10 @@ async def test_a_chat_at_its_end_goes_on_as_a_task_once(tmp_path: Path) -> None:
         said = [str(message["content"]) for message in server.requests[1].messages[1:]]
         assert said[:2] == ["does it run?", "You could run it."]
         assert said[2].startswith("Do this as a task")
+        words = [(node.author, node.task_id) for node in engine.watcher.nodes() if node.role == "user"]
+        assert words == [("user", chat.id), ("engine", "task_next")]
+        outline = await engine.services.database.trees.outline(chat.conversation_id)
+        assert [node.text for node in outline.nodes if node.role == "user"] == ["does it run?"]
 
 
 async def test_other_ends_do_not_go_on_and_neither_does_a_chat_that_was_left_behind(tmp_path: Path) -> None:

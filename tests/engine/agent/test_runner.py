@@ -10,7 +10,7 @@ from app.engine.errors import AgentBusy, ConfigurationError, IllegalMove, Invali
 from app.protocol.asks import AskAnswerParams
 from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock
 from app.protocol.events import TaskUpdate, TextDelta
-from app.protocol.tasks import AgentPlan, PlannedCall, TaskStartParams
+from app.protocol.tasks import AgentPlan, PlannedCall, TaskRetryParams, TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.task_replies import DONE, shell
@@ -113,6 +113,18 @@ async def test_a_task_of_mode_task_is_nudged_until_it_says_that_it_is_complete(t
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Thinking."), DONE])) as engine:
         task = await engine.watcher.end((await engine.start(mode="task")).id)
         assert (task.status, task.summary, task.step_count) == ("completed", "all done", 2)
+        said = [(node.author, node.is_from_person) for node in engine.watcher.nodes() if node.role == "user"]
+        assert said == [("user", True), ("engine", False)]
+
+
+async def test_another_try_after_a_nudge_has_the_words_of_the_person_as_its_prompt(tmp_path: Path) -> None:
+    turns = [Reply(text="Thinking."), DONE, DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        await engine.watcher.end((await engine.start("mow the lawn", mode="task")).id)
+        reply = [node for node in engine.watcher.nodes() if node.role == "assistant"][-1]
+        again = await engine.services.runner.retry(TaskRetryParams(node_id=reply.id))
+        assert again.prompt == "mow the lawn"
+        await engine.watcher.end(again.id)
 
 
 async def test_chat_is_done_at_each_reply_and_has_tools_but_nothing_to_complete(tmp_path: Path) -> None:

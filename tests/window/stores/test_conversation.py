@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.protocol.engine import EmptyParams
 from app.protocol.wire import ENGINE_STATUS
-from app.window.rows import AskRow, EndRow, FileRow, TextRow, ToolRow, UserRow
+from app.window.rows import AskRow, EndRow, FileRow, NoticeRow, TextRow, ToolRow, UserRow
 from app.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
@@ -53,6 +53,18 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
         tool, end = mirror.rows[7], mirror.rows[9]
         assert isinstance(tool, ToolRow) and tool.result is not None and "hi" in tool.result.text
         assert isinstance(end, EndRow) and end.task.summary == "all done"
+
+
+async def test_what_the_engine_tells_an_agent_is_a_remark_and_no_message_of_the_person(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(turns=[Reply(text="Thinking."), DONE])) as engine:
+        task = await engine.parts.start("do it", mode="task")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("End")
+        assert mirror.kinds == ["User", "Text", "Notice", "End"]
+        told = mirror.rows[2]
+        assert isinstance(told, NoticeRow) and told.notice.text.startswith("Errand told the agent: “If the job is done")
+        store.edit_last()
+        assert mirror.kinds[0] == "Edit"
 
 
 async def test_a_conversation_read_again_has_the_same_rows(tmp_path: Path) -> None:
