@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Approval, Ask, Remember, UnknownCall
-from tests.support.rows import KeptBranches
+from tests.support.rows import KeptBranches, KeptContext
 
 WHEN = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 QUESTION = Ask(
@@ -75,6 +75,7 @@ class Answers:
     )
     amounts: list[float | None] = field(default_factory=list[float | None])
     branches: KeptBranches = field(default_factory=KeptBranches)
+    context: KeptContext = field(default_factory=KeptContext)
 
     def open_link(self, url: str) -> None:
         raise AssertionError(f"No card opens {url}.")
