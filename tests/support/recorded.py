@@ -1,10 +1,12 @@
 """Tasks played on a real engine whose records are then made, and replayed in a home of their own."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
+from app.engine.models.windows import window_of
 from app.engine.record.lines import TaskRecord
-from app.engine.record.make import make_record
+from app.engine.record.make import Ground, make_record
 from app.protocol.asks import AskAnswerParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
@@ -13,7 +15,10 @@ from tests.support.task_replies import DONE, shell
 
 async def record_of(engine: EngineParts, task_id: str) -> TaskRecord:
     await engine.services.log.flush()
-    return await make_record(engine.services.database, task_id, "0.1.0", 30.0, 0)
+    values = engine.services.settings.values
+    windows = partial(window_of, models=engine.services.models, settings=engine.services.settings)
+    ground = Ground("0.1.0", values.max_minutes, values.max_tokens, values.summarise_at, windows)
+    return await make_record(engine.services.database, task_id, ground)
 
 
 async def plain(home: Path) -> TaskRecord:

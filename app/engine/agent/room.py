@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from app.engine.agent.branch import Branch
 from app.engine.agent.measure import Measure
 from app.engine.agent.pictures import with_pictures
-from app.engine.agent.reach import Hearing, Reach, reach_of
+from app.engine.agent.reach import Hearing, Reach, SummaryMessage, reach_of
 from app.engine.agent.recorder import Recorder
+from app.engine.agent.remainder import Remainder, remainder_of
 from app.engine.agent.sent import sizes_of
 from app.engine.agent.summaries import Failed, Summaries
 from app.engine.agent.summary import Older, length_of, older_of
@@ -21,6 +22,7 @@ from app.engine.messages import ModelMessage
 from app.engine.models.base import ModelRequest, ReplyEnd
 from app.engine.storage.database import Database
 
+LEFT_OUT = "left out of what the model reads, because it is full"
 # A warning comes this much of the window before the summary.
 _WARNED_BEFORE = 0.1
 # Of the window: what stays word for word, the least that a summary is worth its cost for, and where it counts as full.
@@ -67,6 +69,7 @@ class Room:
         self._before = 0
         self._tries = True
         self._left_out: frozenset[str] = frozenset()
+        self._kept: tuple[str, ...] = ()
         self._replaced = 0
         self._instead: tuple[ModelMessage, ...] = ()
 
@@ -75,8 +78,9 @@ class Room:
         if self._measure is None:
             self._measure = await self._counted(whole.model)
             self._before = self._measure.tokens
+            self._kept = await self._kept_now()
         self._is_refused = False
-        if self._is_stale:
+        if self._is_stale or await self._is_kept_otherwise(whole):
             self._is_stale = False
             await self._take(await self._reach(), whole)
         request, window = self._current(whole), self._window(whole.model)
@@ -139,9 +143,10 @@ class Room:
         request = await self._without_oldest(reach, whole, window)
         tokens = self._tokens(request)
         if tokens > _CANNOT_FIT * window:
+            release = "take entries out of those that are kept in context, " if self._kept else ""
             raise EngineError(
                 f"What has to be sent has about {tokens:,} tokens, and {whole.model} reads {window:,}. "
-                "Nothing more can be left out: choose a model that reads more, or send a shorter message."
+                f"Nothing more can be left out: {release}choose a model that reads more, or send a shorter message."
             )
         return request
 
@@ -161,17 +166,13 @@ class Room:
 
     async def _without_oldest(self, reach: Reach, whole: ModelRequest, window: int) -> ModelRequest:
         assert self._measure is not None, "it was fitted"
-        about = reach.without(frozenset(node.id for node in reach.rest))
-        fixed = _characters(replace(whole, messages=about.messages(self._known.heard)))
-        room = self._measure.characters_of(_AFTER_LEAVING_OUT * window) - fixed
-        older = (await asyncio.to_thread(older_of, reach, max(0, room))).nodes
-        left_out = frozenset(node.id for node in older)
-        if left_out - self._left_out:
-            self._left_out = left_out
-            count = sum(node.role != "system" for node in older)
-            entries = "1 entry is" if count == 1 else f"{count} entries are"
-            self._tell(f"The oldest {entries} left out of what the model reads, because it is full.")
-        await self._take(reach.without(left_out), whole)
+        fixed = _characters(replace(whole, messages=replace(reach, rest=()).messages(self._known.heard)))
+        room, most = (self._measure.characters_of(share * window) - fixed for share in (_AFTER_LEAVING_OUT, _FULL))
+        found = await asyncio.to_thread(remainder_of, reach, self._kept, room, most)
+        if found.left_out - self._left_out or found.shortens:
+            self._left_out = found.left_out
+            self._tell(_told(sum(node.role != "system" and node.id in found.left_out for node in reach.rest), found))
+        await self._take(found.reach, whole)
         return self._current(whole)
 
     async def _counted(self, model: str) -> Measure:
@@ -192,8 +193,18 @@ class Room:
         at = self._branch.position
         assert at.node_id is not None, "a request follows something"
         path = await self._database.nodes.path(at.node_id)
-        conversation = await self._database.conversations.get(at.conversation_id)
-        return await asyncio.to_thread(reach_of, path, conversation.kept if conversation is not None else ())
+        self._kept = await self._kept_now()
+        return await asyncio.to_thread(reach_of, path, self._kept)
+
+    async def _is_kept_otherwise(self, whole: ModelRequest) -> bool:
+        """What is kept changed, and is sent beside a summary or where others are left out."""
+        sent = self._current(whole).messages
+        is_part = bool(self._left_out) or (bool(sent) and isinstance(sent[0], SummaryMessage))
+        return is_part and self._kept != await self._kept_now()
+
+    async def _kept_now(self) -> tuple[str, ...]:
+        conversation = await self._database.conversations.get(self._branch.position.conversation_id)
+        return conversation.kept if conversation is not None else ()
 
     async def _take(self, reach: Reach, whole: ModelRequest) -> None:
         """From now on send this in place of what the whole request holds."""
@@ -210,6 +221,13 @@ class Room:
 
     def _window(self, model: str) -> int | None:
         return self._learnt or self._known.window_of(model)
+
+
+def _told(count: int, remainder: Remainder) -> str:
+    entries = ["The oldest entry is" if count == 1 else f"The oldest {count} entries are"] if count else []
+    newest = ["the middle of the newest result is"] if remainder.shortens else []
+    told = " and ".join((*entries, *newest))
+    return f"{told[0].upper()}{told[1:]} {LEFT_OUT}."
 
 
 def _characters(request: ModelRequest) -> int:

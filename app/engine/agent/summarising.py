@@ -13,7 +13,7 @@ from app.protocol.context import ConversationSummariseParams, SummaryEditParams
 from app.protocol.conversations import Node
 from app.protocol.tasks import TaskStartParams
 
-_PROMPT = "Summarise the conversation so far"
+PROMPT = "Summarise the conversation so far"
 _LONGEST = 100_000
 # Steps that were not summarised yet: what was said last stays word for word.
 _LEAST = 3
@@ -37,7 +37,7 @@ async def as_start(params: ConversationSummariseParams, database: Database) -> T
     page = await database.tasks.page(_LAST_TASKS, params.conversation_id)
     last = next((task for task in page.tasks if task.agent_id == agent.id), None)
     return TaskStartParams(
-        prompt=_PROMPT,
+        prompt=PROMPT,
         task_id=params.task_id,
         conversation_id=params.conversation_id,
         agent_id=agent.id,

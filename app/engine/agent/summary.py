@@ -59,6 +59,11 @@ def request_for(model: str, earlier: str, nodes: Sequence[Node], room: int, word
     return ModelRequest(model, system, (user_text(record_of(earlier, nodes, room)),))
 
 
+def is_request(request: ModelRequest) -> bool:
+    """True of what `request_for` makes."""
+    return request.system_prompt.startswith(text("summarise").partition("$")[0])
+
+
 def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:
     messages = [message for node in nodes if (message := message_of(node)) is not None]
     told: list[str] = []
@@ -93,19 +98,19 @@ def _told(message: ModelMessage, longest: int) -> str:
 def _said(block: Text | Image | Thinking | ToolCall, longest: int) -> str:
     match block:
         case Text(text=said):
-            return _shortened(said, longest)
+            return shortened(said, longest)
         case Image():
             return "[a picture]"
         case Thinking():
             return ""
         case ToolCall():
             given = block.invalid or msgspec.json.encode(block.arguments).decode()
-            return f"[calls {block.name}: {_shortened(given, longest)}]"
+            return f"[calls {block.name}: {shortened(given, longest)}]"
         case _:
             assert_never(block)
 
 
-def _shortened(said: str, longest: int) -> str:
+def shortened(said: str, longest: int) -> str:
     """Its beginning and its end, which say most: what was run, and how it came out."""
     if len(said) <= longest:
         return said

@@ -18,7 +18,12 @@ VERSION = 1
 
 
 class TaskLine(Wire, frozen=True, kw_only=True, tag="task"):
-    """The first line: what ran, and the settings that bear on it. `errand_version` is the one that wrote the file."""
+    """The first line: what ran, and what bears on it. `errand_version` is the one that wrote the file.
+
+    `window` is how many tokens the model reads, where that is known, of which it is summarised at a share of
+    `summarise_at`. `counted` are the characters and the tokens of the newest request before the task. `kept` are the
+    entries that stay word for word.
+    """
 
     record_version: int
     errand_version: str
@@ -28,6 +33,10 @@ class TaskLine(Wire, frozen=True, kw_only=True, tag="task"):
     max_minutes: float
     max_tokens: int = 0
     prompt: tuple[PromptPart, ...] = ()
+    window: int | None = None
+    summarise_at: float = 0.0
+    counted: tuple[int, int] = (0, 0)
+    kept: tuple[str, ...] = ()
 
 
 class HistoryLine(Wire, frozen=True, kw_only=True, tag="history"):

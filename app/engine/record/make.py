@@ -1,5 +1,7 @@
 """Makes a task's record from what is stored. Keys are never stored, so that none can be in it."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -20,9 +22,18 @@ from app.protocol.tasks import Task
 _MOST_ASKS = 10_000
 
 
-async def make_record(
-    database: Database, task_id: str, errand_version: str, max_minutes: float, max_tokens: int
-) -> TaskRecord:
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a task stands on besides itself: the version, the settings that bear on it, how much a model reads."""
+
+    errand_version: str
+    max_minutes: float
+    max_tokens: int
+    summarise_at: float
+    window_of: Callable[[str], int | None]
+
+
+async def make_record(database: Database, task_id: str, ground: Ground) -> TaskRecord:
     """Of a task at its end, or as far as it has come. `NotFound` where there is none."""
     task = await database.tasks.get(task_id)
     if task is None:
@@ -30,17 +41,23 @@ async def make_record(
     nodes = await _nodes(database, task)
     history = await _history(database, task, nodes[0].parent_id if nodes else None)
     history, nodes = tuple(map(_without_pictures, history)), tuple(map(_without_pictures, nodes))
+    conversation = await database.conversations.get(task.conversation_id)
     head = TaskLine(
         record_version=VERSION,
-        errand_version=errand_version,
+        errand_version=ground.errand_version,
         recorded_at=datetime.now(UTC),
         task=task,
         personality=await _personality(database, task),
-        max_minutes=max_minutes,
-        max_tokens=max_tokens,
+        max_minutes=ground.max_minutes,
+        max_tokens=ground.max_tokens,
         prompt=await database.prompts.of_task(task_id),
+        window=ground.window_of(task.model),
+        summarise_at=ground.summarise_at,
+        counted=await database.turns.counted(task.conversation_id, task.model, task.started_at),
+        kept=conversation.kept if conversation is not None else (),
     )
-    return TaskRecord(head, history, requests_of(history, nodes), nodes, await _asks(database, task_id))
+    requests = requests_of(history, nodes, head.kept)
+    return TaskRecord(head, history, requests, nodes, await _asks(database, task_id))
 
 
 async def _nodes(database: Database, task: Task) -> tuple[Node, ...]:

@@ -51,7 +51,11 @@ class RecordedPerson:
 
     def _take(self, ask: Ask) -> Ask | None:
         """The first of the same kind that is left."""
-        found = next((one for one in self._recorded if one.kind == ask.kind), None)
+        found = next((one for one in self._recorded if _kind(one) == _kind(ask)), None)
         if found is not None:
             self._recorded.remove(found)
         return found
+
+
+def _kind(ask: Ask) -> tuple[str, str | None]:
+    return ask.kind, ask.limit.kind if ask.limit is not None else None

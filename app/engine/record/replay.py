@@ -13,23 +13,27 @@ from app.engine.agent.branch import Branch
 from app.engine.agent.context import user_message
 from app.engine.agent.control import CONTROL_TOOLS
 from app.engine.agent.day import Day
+from app.engine.agent.prompting import text as prompt_text
 from app.engine.agent.reach import read
+from app.engine.agent.summarising import PROMPT
 from app.engine.broadcast import EventLog
 from app.engine.messages import UserMessage
 from app.engine.permissions.grants import Grants
 from app.engine.record.lines import TaskRecord
-from app.engine.record.make import make_record
+from app.engine.record.make import Ground, make_record
 from app.engine.record.person import RecordedPerson
 from app.engine.record.requests import differences
-from app.engine.record.stage import Stage
+from app.engine.record.stage import Stage, begins_with_a_message
 from app.engine.record.stand_ins import RecordedModel, RecordedTool
 from app.engine.settings import Settings
-from app.engine.storage import prompts
+from app.engine.storage import prompts, turns
 from app.engine.storage.database import Database
 from app.engine.storage.engines import sqlite_url
+from app.engine.storage.turns import PartSize
 from app.engine.tools.base import GuardedTool
 from app.paths import Paths
 from app.protocol.agents import Agent, Personality
+from app.protocol.blocks import NoticeBlock, TextBlock
 from app.protocol.conversations import Conversation, Node
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
 from app.protocol.prompts import PromptPart
@@ -53,8 +57,9 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         stack.callback(log.close)
         settings = Settings(paths.settings)
         head = record.head
-        settings.set("max_minutes", head.max_minutes)
+        settings.set("max_minutes", 0)  # time does not pass here
         settings.set("max_tokens", head.max_tokens)
+        settings.set("summarise_at", head.summarise_at)
         desk = AskDesk(log, database.asks)
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
         assembly = Assembly(
@@ -66,7 +71,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             paths,
             Day(log, database.usage, settings),
             lambda _: has_price,
-            lambda _: None,
+            lambda _: head.window,
             lambda tools: _recorded(tools, stage),
         )
         person = RecordedPerson(record, stage, desk)
@@ -75,7 +80,10 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         stack.callback(answering.cancel)
         async with asyncio.timeout(_LONGEST_S):
             await _play(record, assembly, stage, model)
-        made = await make_record(database, head.task.id, head.errand_version, head.max_minutes, head.max_tokens)
+        ground = Ground(
+            head.errand_version, head.max_minutes, head.max_tokens, head.summarise_at, lambda _: head.window
+        )
+        made = await make_record(database, head.task.id, ground)
     return replace(made, requests=differences(model.sent))
 
 
@@ -84,18 +92,18 @@ def _recorded(tools: tuple[GuardedTool, ...], stage: Stage) -> tuple[GuardedTool
 
 
 async def _play(record: TaskRecord, assembly: Assembly, stage: Stage, model: RecordedModel) -> None:
-    task = _begun(record.head.task)
+    task = _begun(record)
     branch = await _open(record, task, assembly)
-    first = record.nodes[0] if record.nodes else None
     message = None
-    if first is not None and first.role == "user":
-        message = user_message(first.blocks)
+    if begins_with_a_message(record):
+        message = user_message(record.nodes[0].blocks)
         for node in _before_the_first_reply(record.nodes):
             branch.append(branch.draft(node.role, node.author, node.blocks, task_id=task.id))
     await branch.save()
-    history = read(record.history, (), tuple)
+    history = read(record.history, record.head.kept, tuple)
     personality = record.head.personality
     assembly.database.journal.put(prompts.add(task.id, record.head.prompt or _bare(personality)))
+    _count(record, task, assembly)
     stage.run = assembly.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
     await stage.run.run(message if isinstance(message, UserMessage) else None)
 
@@ -108,6 +116,7 @@ async def _open(record: TaskRecord, task: Task, assembly: Assembly) -> Branch:
         created_at=task.started_at,
         updated_at=task.started_at,
         workspace=task.workspace,
+        kept=record.head.kept,
     )
     agent = Agent(
         id=task.agent_id,
@@ -132,15 +141,34 @@ def _bare(personality: Personality) -> tuple[PromptPart, ...]:
     return (PromptPart(name="role", text=personality.system_prompt),)
 
 
+def _count(record: TaskRecord, task: Task, assembly: Assembly) -> None:
+    """Put how long the request before the task was, which tells how many tokens a text has."""
+    characters, tokens = record.head.counted
+    part = PartSize("history", characters, 1)
+    usage = Usage(input_tokens=tokens)
+    journal = assembly.database.journal
+    journal.put(turns.started(task.conversation_id, task.id, 0, task.model, task.started_at, (part,)))
+    journal.put(turns.finished(task.id, 0, "complete", usage, task.started_at))
+
+
 def _before_the_first_reply(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The message and what was remarked about the task when it began; what a call remarked is remarked again."""
     first = next((index for index, node in enumerate(nodes) if node.role == "assistant"), 1)
-    return nodes[:first]
+    return tuple(node for node in nodes[:first] if node.role == "user" or _is_info(node))
 
 
-def _begun(task: Task) -> Task:
-    """The task as it was when it began."""
+def _is_info(node: Node) -> bool:
+    return any(isinstance(block, NoticeBlock) and block.kind == "info" for block in node.blocks)
+
+
+def _begun(record: TaskRecord) -> Task:
+    """The task as it was when it began; one that a person made a chat began as what its first reply made of it."""
+    task = record.head.task
+    as_chat = prompt_text("as_chat")
+    turned = any(isinstance(block, TextBlock) and block.text == as_chat for n in record.nodes for block in n.blocks)
     return msgspec.structs.replace(
         task,
+        mode="auto" if turned else task.mode,
         status="running",
         stop_reason=None,
         stopping=False,
@@ -154,7 +182,11 @@ def _begun(task: Task) -> Task:
         usage=Usage(),
         worked_s=0.0,
         allowance=None,
-        summarises=False,
+        near=(),
+        retry_at=None,
+        limited_at=None,
+        answer=None,
+        summarises=task.prompt == PROMPT and not begins_with_a_message(record),
         resumes=False,
         decided=None,
         ended_at=None,

@@ -1,6 +1,6 @@
 """What a model was sent, in words: one text for each message, the same from nodes and from a request."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -11,12 +11,12 @@ from app.engine.record.lines import RequestLine
 from app.protocol.conversations import Node
 
 
-def requests_of(history: Sequence[Node], nodes: Sequence[Node]) -> tuple[RequestLine, ...]:
+def requests_of(history: Sequence[Node], nodes: Sequence[Node], kept: Collection[str]) -> tuple[RequestLine, ...]:
     """One for each reply of a task, made anew from what stands before it: requests are not stored."""
     sent: list[list[str]] = []
     for index, node in enumerate(nodes):
         if node.role == "assistant":
-            sent.append([said(message) for message in read((*history, *nodes[:index]), (), tuple)])
+            sent.append([said(message) for message in read((*history, *nodes[:index]), kept, tuple)])
     return differences(sent)
 
 

@@ -1,32 +1,50 @@
 """Where a record is played: knows what comes next in it, and gives the loop what people did then at the same place."""
 
 import os
+import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 
 from app.engine.agent.batch import SKIPPED
 from app.engine.agent.context import user_message
 from app.engine.agent.prompting import text as prompt_text
+from app.engine.agent.reach import summary_of
 from app.engine.agent.task_run import TaskRun
 from app.engine.errors import IllegalMove
 from app.engine.ids import new_id
 from app.engine.messages import text_of
 from app.engine.record.lines import TaskRecord
+from app.engine.record.told import is_timed
 from app.protocol.asks import Approval
-from app.protocol.blocks import ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import NoticeBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.tasks import Queued
 
+NO_SUMMARY = "The record has no summary here: the loop makes one today where it did not then."
+_NO_SUMMARY = re.compile(r"(?:The older part could not be summarised|No summary was made): (.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class NoSummary:
+    """Why a call for a summary gave none. `passes`: it was not tried again; `ended`: the task ended meanwhile."""
+
+    why: str
+    passes: bool
+    ended: bool
+
 
 class Turn:
-    """A reply of the record, the results of its calls, and what people said while it lasted."""
+    """A reply of the record, the results of its calls, what the model layer remarked and what people said meanwhile."""
 
     def __init__(self, reply: Node) -> None:
         self.reply = reply
         self.results: dict[str, ToolResultBlock] = {}
+        self.remarks: list[str] = []
         self.words: list[str] = []
 
     @property
@@ -55,7 +73,13 @@ class Stage:
     def __init__(self, record: TaskRecord) -> None:
         task = record.head.task
         self.run: TaskRun | None = None
-        self.turns = _turns(record.nodes)
+        told = {remark for part in record.head.prompt for remark in part.remarks}
+        self.turns = _turns(record.nodes, told)
+        self._summaries = {node.turn: block.text for node in record.nodes if (block := summary_of(node)) is not None}
+        self._answered = {turn.reply.turn for turn in self.turns} | set(self._summaries)
+        self._failures = deque(_failures(record.nodes))
+        self._last_call = task.step_count
+        self._first_words = _first_words(record)
         self.approvals = {
             (_turn_of(ask.approval, self.turns), ask.approval.call_id): ask.approval
             for ask in record.asks
@@ -63,7 +87,8 @@ class Stage:
         }
         # Of the workspace, so that the policy lets it be read.
         self.some_file = Path(os.path.realpath(task.workspace)) / "recorded"
-        self.ends_early = task.stop_reason == "manual_stop" or task.status == "interrupted"
+        self._stops_in_a_step = task.stop_reason == "manual_stop" or task.status == "interrupted"
+        self.ends_early = self._stops_in_a_step or is_timed(task)
         self._was_interrupted = task.status == "interrupted"
         self._at = -1
         self._unchecked: deque[ToolCallBlock] = deque()
@@ -84,6 +109,32 @@ class Stage:
         self._unchecked = deque(self.turn.calls)
         return self.turn
 
+    def is_refused(self) -> bool:
+        """The call that is made now had no reply in the record: its request was too long."""
+        assert self.run is not None
+        number, coming = self.run.task.step_count, self.turns[self._at + 1 : self._at + 2]
+        return number not in self._answered and any(turn.reply.turn > number for turn in coming)
+
+    def next_summary(self) -> str | NoSummary:
+        """What came of the call for a summary that is made now."""
+        assert self.run is not None
+        number = self.run.task.step_count
+        said = self._summaries.get(number)
+        if said is not None:
+            words, self._first_words = self._first_words, ()
+            for text in words:
+                self._say(text)
+            return said
+        why = self._failures[0] if self._failures else NO_SUMMARY
+        is_last_try = number + 1 not in self._summaries and not self._had_no_answer(number + 1)
+        if is_last_try and self._failures:
+            self._failures.popleft()
+        passes = is_last_try and not self._had_no_answer(number - 1)
+        return NoSummary(why, passes, ended=self._stops_in_a_step and number >= self._last_call)
+
+    def _had_no_answer(self, number: int) -> bool:
+        return 0 < number <= self._last_call and number not in self._answered
+
     def reply_ends(self) -> None:
         """What was said while a reply without calls was written is read after it."""
         if self.turn.speaking_call() is None:
@@ -101,7 +152,7 @@ class Stage:
         return call.call_id, self.approvals.get((self._at, call.call_id))
 
     def is_stopped_in(self, call_id: str) -> bool:
-        return self.ends_early and self.is_last and call_id == self.turn.stopping_call()
+        return self._stops_in_a_step and self.is_last and call_id == self.turn.stopping_call()
 
     async def halt(self) -> None:
         """Stop the task, or end it as an engine that leaves does, whichever happened."""
@@ -116,11 +167,23 @@ class Stage:
         assert self.run is not None
         words, self.turn.words = self.turn.words, []
         for text in words:
-            self.run.say(Queued(id=new_id("queued"), kind="steer", text=text, queued_at=datetime.now(UTC)))
+            if text == prompt_text("as_chat"):
+                self.run.set_mode("chat")
+            else:
+                self._say(text)
+
+    def _say(self, text: str) -> None:
+        assert self.run is not None
+        self.run.say(Queued(id=new_id("queued"), kind="steer", text=text, queued_at=datetime.now(UTC)))
 
 
-def _turns(nodes: Sequence[Node]) -> list[Turn]:
-    """What a person said before the first reply is the prompt; a nudge is the loop's own."""
+def begins_with_a_message(record: TaskRecord) -> bool:
+    """Not so for the turn of one of several agents, nor for a summary by hand."""
+    return bool(record.nodes) and record.nodes[0].role == "user"
+
+
+def _turns(nodes: Sequence[Node], told: Collection[str]) -> list[Turn]:
+    """What a person said before the first reply is the prompt; a nudge and remarks on the prompt are the loop's own."""
     turns: list[Turn] = []
     nudge = prompt_text("nudge")
     for node in nodes:
@@ -130,7 +193,25 @@ def _turns(nodes: Sequence[Node]) -> list[Turn]:
             turns[-1].words.append(said)
         elif turns:
             turns[-1].results |= {one.call_id: one for one in node.blocks if isinstance(one, ToolResultBlock)}
+            notices = (block for block in node.blocks if isinstance(block, NoticeBlock) and block.kind == "model")
+            turns[-1].remarks += [notice.text for notice in notices if notice.text not in told]
     return turns
+
+
+def _first_words(record: TaskRecord) -> tuple[str, ...]:
+    """What people said while the summary was made with which a task began."""
+    if begins_with_a_message(record):
+        return ()
+    before = takewhile(lambda node: node.role != "assistant", record.nodes)
+    return tuple(text_of(user_message(node.blocks)) for node in before if node.role == "user")
+
+
+def _failures(nodes: Sequence[Node]) -> Iterator[str]:
+    """Why summaries were not made, as people were told."""
+    for node in nodes:
+        for block in node.blocks:
+            if isinstance(block, NoticeBlock) and (found := _NO_SUMMARY.match(block.text)):
+                yield found[1]
 
 
 def _turn_of(approval: Approval, turns: Sequence[Turn]) -> int:

@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 
 from app.engine.agent.context import messages_of
+from app.engine.agent.summary import is_request
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage, Image, StopReason, Text, Usage
-from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, ReplyStart
+from app.engine.models.base import Later, ModelEvent, ModelRequest, Remark, ReplyEnd, ReplyStart
 from app.engine.record.requests import said
 from app.engine.record.stage import Stage
 from app.engine.tools.base import Access, ExecutionMode, GuardedTool, OnUpdate, ToolError, ToolResult
@@ -29,6 +30,12 @@ class RecordedModel:
         self._stage = stage
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        if is_request(request):
+            yield await self._summary(request, cancel)
+            return
+        if self._stage.is_refused():
+            yield ReplyEnd(AssistantMessage((), "error", "Too long.", request.model), is_too_long=True)
+            return
         turn = self._stage.next_turn()
         if turn is None and self._stage.ends_early and not cancel.is_set:
             await self._stage.halt()
@@ -40,6 +47,8 @@ class RecordedModel:
             yield ReplyEnd(AssistantMessage((), "error", BEYOND, request.model))
             return
         yield ReplyStart(AssistantMessage(model=request.model))
+        for remark in turn.remarks:
+            yield Remark(remark, AssistantMessage(model=request.model))
         self._stage.reply_ends()
         reply = _reply(turn.reply, is_aborted=self._stage.ends_early and self._stage.is_last)
         if reply.stop_reason == "aborted":
@@ -49,6 +58,18 @@ class RecordedModel:
 
     async def close(self) -> None:
         """There is nothing to close."""
+
+    async def _summary(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
+        """The recorded one, or what was wrong with it then."""
+        said = self._stage.next_summary()
+        if isinstance(said, str):
+            return ReplyEnd(AssistantMessage((Text(said),), model=request.model))
+        if said.ended:
+            await self._stage.halt()
+            await cancel.wait()
+            return ReplyEnd(AssistantMessage((), "aborted", "Request was aborted", request.model))
+        later = Later(said.why) if said.passes else None
+        return ReplyEnd(AssistantMessage((), "error", said.why, request.model), later)
 
 
 def _reply(node: Node, *, is_aborted: bool) -> AssistantMessage:

@@ -68,6 +68,7 @@ _COUNTED = (
     .order_by(tasks.c.started_at.desc(), turns.c.turn.desc())
     .limit(1)
 )
+_COUNTED_BEFORE = _COUNTED.where(tasks.c.started_at < bindparam("before"))
 _USED = tuple(turns.c[name] for name in Usage.__struct_fields__)
 _USAGES = select(*_USED).where(turns.c.task_id == bindparam("task_id"), turns.c.input_tokens.is_not(None))
 _STARTED = (
@@ -173,9 +174,16 @@ class TurnStore:
         parts = from_json(row.context, tuple[PartSize, ...]) if row.context else ()
         return SentTurn(row.turn, row.model, row.input_tokens, parts)
 
-    async def counted(self, conversation_id: str, model: str) -> tuple[int, int]:
-        """Of the newest request of a conversation to a model that was counted: its characters and its tokens, or 0."""
-        rows = await self._reader.rows(_COUNTED, {"conversation_id": conversation_id, "model": model})
+    async def counted(self, conversation_id: str, model: str, before: datetime | None = None) -> tuple[int, int]:
+        """Of the newest request of a conversation to a model that was counted: its characters and its tokens, or 0.
+
+        With `before` of the tasks that started earlier.
+        """
+        given = {"conversation_id": conversation_id, "model": model}
+        if before is None:
+            rows = await self._reader.rows(_COUNTED, given)
+        else:
+            rows = await self._reader.rows(_COUNTED_BEFORE, given | {"before": to_text(before)})
         if not rows:
             return 0, 0
         parts = from_json(rows[0].context, tuple[PartSize, ...])

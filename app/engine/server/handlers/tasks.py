@@ -1,9 +1,12 @@
 """Tasks: the moves are the runner's, the reads are storage's."""
 
+from functools import partial
+
 import msgspec
 
 from app.engine.errors import NotFound
-from app.engine.record.make import make_record
+from app.engine.models.windows import window_of
+from app.engine.record.make import Ground, make_record
 from app.engine.server.limits import page_size
 from app.engine.server.route import Route
 from app.engine.server.services import Services
@@ -104,8 +107,9 @@ async def plans(services: Services, session: Session, params: TaskIdParams) -> T
 
 
 async def record(services: Services, session: Session, params: TaskIdParams) -> TaskRecordResult:
-    values, version = services.settings.values, services.version
-    made = await make_record(services.database, params.task_id, version, values.max_minutes, values.max_tokens)
+    values, windows = services.settings.values, partial(window_of, models=services.models, settings=services.settings)
+    ground = Ground(services.version, values.max_minutes, values.max_tokens, values.summarise_at, windows)
+    made = await make_record(services.database, params.task_id, ground)
     return TaskRecordResult(lines=made.lines())
 
 

@@ -1,0 +1,123 @@
+"""Tasks whose model or whose mode was not a plain one, with their records."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.engine.models.retry import RetryPolicy
+from app.engine.record.lines import TaskRecord
+from app.protocol.conversations import TurnTaking
+from app.protocol.tasks import TaskSetModeParams, TaskStartParams
+from tests.engine.agent.test_answer import SCHEMA, complete
+from tests.engine.agent.test_fallback import DOWN
+from tests.engine.agent.test_limit_wait import AT_ONCE, SECOND
+from tests.engine.agent.test_rounds import company, quiet, speaking
+from tests.support.engine_parts import engine_parts
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.recorded import record_of
+from tests.support.task_replies import DONE, shell
+
+_TOOL = "<tool_name>shell</tool_name><parameters><command>echo hi</command></parameters>"
+
+
+async def answered_by_another(home: Path) -> TaskRecord:
+    """Its provider is down, so that another model goes on."""
+    async with ModelServer([shell("echo hi"), DONE]) as other:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OLLAMA_HOST", other.url.removesuffix("/v1"))
+            async with engine_parts(home, ModelServer([DOWN, DOWN]), RetryPolicy(attempts=1)) as engine:
+                engine.services.settings.set("fallback_models", "ollama/second")
+                task = await engine.watcher.end((await engine.start()).id)
+                return await record_of(engine, task.id)
+
+
+async def limited(home: Path) -> TaskRecord:
+    """Twice it waits for a limit of its provider."""
+    async with engine_parts(home, ModelServer(replies=[shell("true"), SECOND, SECOND, DONE]), AT_ONCE) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        return await record_of(engine, task.id)
+
+
+async def by_schema(home: Path) -> TaskRecord:
+    """Its answer follows a schema at the second try, after a nudge."""
+    replies = [Reply(text="Two."), complete({"files": 2}), complete({"files": []})]
+    async with engine_parts(home, ModelServer(replies=replies)) as engine:
+        params = TaskStartParams(
+            prompt="list the files",
+            model="openai_compatible/test-model",
+            api_base=engine.model.url,
+            workspace=str(engine.workspace),
+            approve="all",
+            answer_schema=SCHEMA,
+        )
+        task = await engine.watcher.end((await engine.services.runner.start(params, "the test")).id)
+        return await record_of(engine, task.id)
+
+
+async def tools_as_text(home: Path) -> TaskRecord:
+    """Its model calls tools in words."""
+    replies = [
+        Reply(text=f"<thinking>Look.</thinking>{_TOOL}"),
+        Reply(text="<thinking>Bad.</thinking><tool_name>shell"),
+    ]
+    replies += [Reply(text="<final_answer>It said hi.</final_answer>")]
+    async with engine_parts(home, ModelServer(replies=replies)) as engine:
+        params = TaskStartParams(
+            prompt="say hi",
+            model="react/openai_compatible/small",
+            api_base=engine.model.url,
+            workspace=str(engine.workspace),
+            approve="all",
+        )
+        task = await engine.watcher.end((await engine.services.runner.start(params, "the test")).id)
+        return await record_of(engine, task.id)
+
+
+async def made_a_chat(home: Path) -> TaskRecord:
+    """A person takes it for a chat while it works."""
+    gate = asyncio.Event()
+    update = Reply(calls=(Call("send_update", {"message": "looking"}),), gate=gate)
+    server = ModelServer(replies=[shell("true"), update, Reply(text="Then: 4.")])
+    async with engine_parts(home, server) as engine:
+        started = await engine.start()
+        await server.request(1)
+        await engine.services.runner.set_mode(TaskSetModeParams(task_id=started.id, mode="chat"), "a person")
+        gate.set()
+        await engine.watcher.end(started.id)
+        return await record_of(engine, started.id)
+
+
+async def made_a_task(home: Path) -> TaskRecord:
+    """A person wants it done though it would have answered only."""
+    gate = asyncio.Event()
+    server = ModelServer(replies=[shell("true"), Reply(text="I could go on.", gate=gate), DONE])
+    async with engine_parts(home, server) as engine:
+        started = await engine.start()
+        await server.request(1)
+        await engine.services.runner.set_mode(TaskSetModeParams(task_id=started.id, mode="task"), "a person")
+        gate.set()
+        await engine.watcher.end(started.id)
+        return await record_of(engine, started.id)
+
+
+async def of_several(home: Path) -> TaskRecord:
+    """The turn of one of several agents."""
+    server = speaking(lambda name, request: Reply(text=f"I am {name}."))
+    async with engine_parts(home, server) as engine:
+        anna, _, writer = await company(engine, TurnTaking(rule="round_robin", limit=9))
+        await engine.watcher.end((await engine.start("hello", conversation_id=anna.conversation_id, mode="chat")).id)
+        await quiet(engine)
+        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        return await record_of(engine, next(task.id for task in tasks if task.agent_id == writer.id))
+
+
+async def at_the_limit_of_a_round(home: Path) -> TaskRecord:
+    """The round ends with the turn of one of several agents."""
+    server = speaking(lambda name, request: Reply(text=f"I am {name}. @Coder @Writer @Anna, and you?"))
+    async with engine_parts(home, server) as engine:
+        anna, _, _ = await company(engine, TurnTaking(rule="addressed", limit=3))
+        await engine.watcher.end((await engine.start("hello", conversation_id=anna.conversation_id, mode="chat")).id)
+        await quiet(engine)
+        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        return await record_of(engine, max(tasks, key=lambda task: task.started_at).id)
