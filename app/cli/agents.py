@@ -5,7 +5,7 @@ import msgspec
 from app.cli.figures import short_id
 from app.cli.options import Options
 from app.cli.plain import one_line
-from app.cli.run import UsageError, chosen
+from app.cli.run import UsageError, chosen, find_personality
 from app.cli.terminal import Terminal
 from app.client.connection import Connection
 from app.client.launch import connect
@@ -59,10 +59,12 @@ def _row(agent: Agent, terminal: Terminal) -> str:
 
 
 async def _add(connection: Connection, conversation_id: str | None, options: Options, terminal: Terminal) -> None:
+    name = options.personality
+    personality = await find_personality(connection, name) if name is not None else None
     params = AgentCreateParams(
         conversation_id=conversation_id,
         node_id=options.node,
-        personality_id=options.personality,
+        personality_id=personality.id if personality is not None else None,
         name=options.name,
         model=options.model or "",
         color=_color(options.color or ""),

@@ -221,7 +221,7 @@ def _declare_agents(agents: argparse.ArgumentParser) -> None:
     )
     agents.add_argument("--json", action="store_true", help="the list as one JSON object a line")
     agents.add_argument("--name", help="with add: how it is addressed (default: its personality's name)")
-    agents.add_argument("--personality", metavar="ID", help="with add: what it is (default: assistant)")
+    agents.add_argument("--personality", metavar="NAME", help="with add: what it is (default: assistant)")
     agents.add_argument("--model", metavar="M", help="with add: a model of its own")
     agents.add_argument("--color", help="with add: blue, teal, green, amber, orange, red, pink, violet or gray")
     agents.add_argument("--node", metavar="ID", help="with add: where it stands (default: with the first one)")
@@ -259,6 +259,7 @@ def _declare_prune(prune: argparse.ArgumentParser) -> None:
 def _add_place_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--conversation", metavar="ID", help="go on in this conversation")
     parser.add_argument("--agent", metavar="NAME", help="the one of its agents that is to answer")
+    parser.add_argument("--personality", metavar="NAME", help="who the agent is from now on: errand personalities")
 
 
 def _add_task_options(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from app.cli.options import Options
 from app.cli.plain import columns, one_line
-from app.cli.run import UsageError
+from app.cli.run import UsageError, find_personality
 from app.cli.style import Style
 from app.cli.terminal import Terminal
 from app.client import personality_file
@@ -35,16 +35,6 @@ async def personalities(options: Options, paths: Paths, terminal: Terminal) -> i
     finally:
         await connection.close()
     return 0
-
-
-async def find_personality(connection: Connection, name: str) -> Personality:
-    """By its id or its name, in any case; raises `UsageError`."""
-    known = (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities
-    for personality in known:
-        if name == personality.id or name.casefold() == personality.name.casefold():
-            return personality
-    names = ", ".join(personality.name for personality in known)
-    raise UsageError(f"There is no personality {name!r}. There are: {names}.")
 
 
 async def _list(connection: Connection, options: Options, terminal: Terminal) -> None:

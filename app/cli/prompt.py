@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from app.cli.options import Options
-from app.cli.personalities import find_personality
 from app.cli.plain import plain
+from app.cli.run import find_personality
 from app.cli.tasks import find_task
 from app.cli.terminal import Terminal
 from app.client.connection import Connection

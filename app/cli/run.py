@@ -12,10 +12,11 @@ from app.cli.terminal import Terminal
 from app.client.connection import Connection
 from app.client.launch import connect
 from app.paths import Paths
-from app.protocol.agents import Agent, AgentListParams, ThinkingLevel
+from app.protocol.agents import Agent, AgentListParams, Personality, ThinkingLevel
+from app.protocol.engine import EmptyParams
 from app.protocol.json import JsonObject
 from app.protocol.tasks import ApproveMode, Task, TaskMode, TaskStartParams
-from app.protocol.wire import AGENT_LIST, TASK_START
+from app.protocol.wire import AGENT_LIST, PERSONALITY_LIST, TASK_START
 
 _LONGEST_PROMPT = 1_000_000  # a message to the engine has 1 MiB
 
@@ -32,10 +33,10 @@ async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
         terminal.note("errand: nobody is there to ask, so what needs approval is refused (--approve all allows it)")
     connection = await connect(paths, "errand run")
     try:
-        addressed = await to_agent(connection, params, options.agent)
+        start = await addressed(connection, params, options)
 
         async def begin() -> Task:
-            return (await connection.call(TASK_START, addressed)).task
+            return (await connection.call(TASK_START, start)).task
 
         return await _follower(connection, terminal, options).to_its_end(begin, is_new=True)
     finally:
@@ -49,14 +50,17 @@ def _follower(connection: Connection, terminal: Terminal, options: Options) -> F
     return Follower(connection, terminal.aside(), as_json=False, answer_to=terminal)
 
 
-async def to_agent(connection: Connection, params: TaskStartParams, wanted: str | None) -> TaskStartParams:
-    """For the agent of the conversation with this name or id, where one is wanted; raises `UsageError`."""
-    if wanted is None:
+async def addressed(connection: Connection, params: TaskStartParams, options: Options) -> TaskStartParams:
+    """For the agent and the personality that are named; raises `UsageError`."""
+    if options.personality is not None:
+        personality = await find_personality(connection, options.personality)
+        params = msgspec.structs.replace(params, personality_id=personality.id)
+    if options.agent is None:
         return params
     if params.conversation_id is None:
         raise UsageError("--agent names one of a conversation's agents: say which with --conversation.")
     found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=params.conversation_id))).agents
-    return msgspec.structs.replace(params, agent_id=chosen(found, wanted).id)
+    return msgspec.structs.replace(params, agent_id=chosen(found, options.agent).id)
 
 
 def chosen(agents: tuple[Agent, ...], wanted: str) -> Agent:
@@ -67,6 +71,16 @@ def chosen(agents: tuple[Agent, ...], wanted: str) -> Agent:
             return agent
     names = ", ".join(agent.name for agent in agents)
     raise UsageError(f"There is no agent {wanted!r} in this conversation. There are: {names or 'none'}.")
+
+
+async def find_personality(connection: Connection, name: str) -> Personality:
+    """By its id or its name, in any case; raises `UsageError`."""
+    known = (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities
+    for personality in known:
+        if name == personality.id or name.casefold() == personality.name.casefold():
+            return personality
+    names = ", ".join(personality.name for personality in known)
+    raise UsageError(f"There is no personality {name!r}. There are: {names}.")
 
 
 def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParams:

@@ -1,4 +1,4 @@
-"""Behaviours 160 to 165: several agents of one conversation, from a terminal and for clients that race."""
+"""Behaviours 160 to 166: several agents of one conversation, from a terminal and for clients that race."""
 
 import asyncio
 
@@ -146,3 +146,15 @@ async def test_165_a_conversation_without_agents_is_still_read_and_goes_on(erran
         assert "Two." in (await errand.run(*run, "second")).out
         said = [str(one["content"]) for one in server.requests[1].messages if one["role"] != "system"]
         assert said == ["first", "[Anna]: One.", "second"]
+
+
+async def test_166_a_task_is_given_a_personality_by_its_name(errand: Errand) -> None:
+    async with ModelServer(replies=[Reply(text="Once upon a time.")]) as server:
+        unknown = await errand.run("run", "--personality", "nobody", *MODEL, server.url, "tell")
+        assert unknown.code == 2 and "There are: Assistant, Coder" in unknown.err
+        done = await errand.run("run", "--personality", "WRITER", *MODEL, server.url, "tell")
+        assert done.code == 0
+        (request,) = server.requests
+        assert "You are Errand's writer" in str(request.messages[0]["content"])
+    _, place = await added(errand, "--personality", "Coder")
+    assert (await errand.run("agents", place)).out.startswith("Coder ")
