@@ -15,6 +15,9 @@ from app.paths import Paths
 from app.protocol.models import Model, ModelListParams, ModelListResult, ModelTestParams, ModelTestResult, Provider
 from app.protocol.wire import MODEL_LIST, MODEL_TEST
 
+# Before the id of a model whose calls are written as text: how it is reached is the same.
+_AS_TEXT = "react/"
+
 NOTHING_FOUND = (
     "No model is set up. Set a key such as OPENAI_API_KEY, ANTHROPIC_API_KEY or\n"
     "GEMINI_API_KEY in your environment, or start a local server (Ollama,\n"
@@ -47,11 +50,11 @@ async def list_models(options: Options, paths: Paths, terminal: Terminal) -> int
 
 
 async def test_models(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """A small real request to one provider, or to each that is ready, side by side; 1 where one failed."""
+    """A small real request to one provider or model, or to each provider that is ready; 1 where one failed."""
     connection = await connect(paths, "errand models")
     try:
         names = [options.test] if options.test else await _ready_names(connection)
-        results = await asyncio.gather(*(connection.call(MODEL_TEST, ModelTestParams(provider=name)) for name in names))
+        results = await asyncio.gather(*(connection.call(MODEL_TEST, _what_to_try(name)) for name in names))
     finally:
         await connection.close()
     if not names:
@@ -60,6 +63,12 @@ async def test_models(options: Options, paths: Paths, terminal: Terminal) -> int
         shown = msgspec.json.encode(result).decode() if options.json else test_line(name, result, terminal.style)
         terminal.line(shown)
     return 0 if names and all(result.ok for result in results) else EXIT_ERROR
+
+
+def _what_to_try(name: str) -> ModelTestParams:
+    """Of a provider's name, or of a model's id."""
+    provider, _, model = name.removeprefix(_AS_TEXT).partition("/")
+    return ModelTestParams(provider=provider, model=name if model else None)
 
 
 async def _ready_names(connection: Connection) -> list[str]:

@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     models.add_argument("--json", action="store_true", help="the whole list as one JSON object")
     models.add_argument("--refresh", action="store_true", help="ask the providers for their own lists, and keep them")
     models.add_argument(
-        "--test", metavar="PROVIDER", nargs="?", const="", help="try one, or all that are ready, with a small request"
+        "--test", metavar="NAME", nargs="?", const="", help="try a provider or model, or all that are ready"
     )
     usage = commands.add_parser("usage", help="tokens and money that were used")
     usage.add_argument("--days", type=_whole, default=30, metavar="N", help="the last N days (default 30)")

@@ -1,4 +1,4 @@
-"""Behaviours 150 to 153: several models asked at once, a chat done as a task, prompts and personalities."""
+"""Behaviours 150 to 154: several models asked at once, a chat done as a task, prompts and personalities."""
 
 from pathlib import Path
 
@@ -26,6 +26,17 @@ async def test_150_several_models_answer_one_message_and_their_branches_are_comp
         assert told.out.index("openai_compatible/one") < told.out.index("I am one.") < told.out.index("I am two.")
         one = await errand.run("ask-models", "-m", "openai_compatible/one", "Who are you?")
         assert one.code == 2 and "at least two" in one.err
+
+
+async def test_154_a_provider_or_one_model_of_it_is_tried_for_real(own_errand: Errand) -> None:
+    async with ModelServer(answer=named) as server:
+        moved = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-of-the-test"}
+        one = await own_errand.run("models", "--test", "react/openai/gpt-5-mini", variables=moved)
+        all_of_them = await own_errand.run("models", "--test", "openai", variables=moved)
+        none = await own_errand.run("models", "--test", "openai/", variables=moved)
+    assert (one.code, one.out.partition("  ")[0]) == (0, "✓ react/openai/gpt-5-mini"), one.err
+    assert (all_of_them.code, all_of_them.out.partition("  ")[0]) == (0, "✓ openai/gpt-5.4")
+    assert none.code == 0 and "✓ openai/gpt-5.4" in none.out
 
 
 async def test_151_a_chat_that_has_answered_goes_on_as_a_task(errand: Errand) -> None:

@@ -68,7 +68,7 @@ async def engine_server(
     log = EventLog(database.journal, database.epoch, (await database.events.bounds())[1])
     keys = KeyStore(paths.keys, {}, lambda: None)
     settings = Settings(paths.settings)
-    models = ModelRouter(keys, home)
+    models = ModelRouter(keys, home, settings=lambda: settings.values)
     runner = PlainRunner(log)
     claims = Claims(database, AskDesk(log, database.asks))
     roster = Roster(log, database, claims, paths)

@@ -10,8 +10,7 @@ from app.engine.agent.place import Place, publish_place
 from app.engine.broadcast import EventLog
 from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.ids import new_id
-from app.engine.models.catalog import REACT
-from app.engine.models.router import ModelRouter
+from app.engine.models.router import ModelRouter, default_api_base
 from app.engine.settings import SettingValues
 from app.protocol.agents import Personality, ThinkingLevel
 from app.protocol.blocks import Block, NoticeBlock
@@ -112,11 +111,6 @@ def publish_message(task: Task, blocks: tuple[Block, ...], branch: Branch, place
     for notice in notices:
         branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
     branch.announce_head()
-
-
-def default_api_base(model: str, settings: SettingValues) -> str | None:
-    """For models of no known provider only: another provider's key must not go to that address."""
-    return settings.default_api_base or None if model.removeprefix(REACT).startswith("openai_compatible/") else None
 
 
 def _thinking_level(personality: Personality, settings: SettingValues) -> ThinkingLevel:

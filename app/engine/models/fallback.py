@@ -1,5 +1,6 @@
 """Another model where one's provider fails: the next of a list is asked, as long as nothing of a reply was shown."""
 
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -19,6 +20,7 @@ from app.engine.models.base import (
     ReplyEnd,
     Retry,
 )
+from app.engine.models.outages import Outages
 
 _CHARACTERS_A_TOKEN = 4
 
@@ -26,45 +28,50 @@ _CHARACTERS_A_TOKEN = 4
 class Fallback:
     """A `ChatModel` around `first`. `others` gives the ids to ask after it, `open_other` the model of an id.
 
-    The reply names the model that gave it; a `Remark` says why. Its usage counts what the failed ones took too.
+    The reply names the model that gave it; a `Remark` says why. Its usage counts what the failed ones took too. One
+    that kept a request waiting and failed is asked after the others for a while.
     """
 
     def __init__(
-        self, first: ChatModel, others: Callable[[], tuple[str, ...]], open_other: Callable[[str], ChatModel]
+        self,
+        first: ChatModel,
+        others: Callable[[], tuple[str, ...]],
+        open_other: Callable[[str], ChatModel],
+        outages: Outages | None = None,
     ) -> None:
         self._first = first
         self._others = others
         self._open_other = open_other
+        self._outages = outages or Outages()
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        attempt = _Attempt(self._first, request, cancel)
-        async with aclosing(attempt.events()) as events:
-            async for event in events:
-                yield event
-        failures = [attempt.failure] if attempt.failure is not None else []
-        for model_id in self._next_ones(request) if failures else ():
-            yield Remark(_why(failures[-1], model_id), AssistantMessage(model=model_id))
+        failures: list[ReplyEnd] = []
+        for model_id in self._in_order(request):
+            if failures or model_id != request.model:
+                yield Remark(_why(request, failures, model_id), AssistantMessage(model=model_id))
             try:
-                other = self._open_other(model_id)
+                model = self._first if model_id == request.model else self._open_other(model_id)
             except ConfigurationError as error:
                 failures.append(ReplyEnd(AssistantMessage((), "error", str(error), model_id)))
                 continue
-            attempt = _Attempt(other, _asked_of(model_id, request), cancel, _spent(failures))
+            attempt = _Attempt(model, _asked_of(model_id, request), cancel, _spent(failures))
+            began = time.monotonic()
             async with aclosing(attempt.events()) as events:
                 async for event in events:
                     yield event
             if attempt.failure is None:
                 return
+            self._outages.failed(model_id, time.monotonic() - began)
             failures.append(attempt.failure)
-        if failures:
-            yield _all_failed(failures)
+        yield _all_failed(request, failures)
 
     async def close(self) -> None:
         await self._first.close()
 
-    def _next_ones(self, request: ModelRequest) -> tuple[str, ...]:
-        others = dict.fromkeys(self._others())
-        return tuple(model for model in others if model != request.model and _can_take(model, request))
+    def _in_order(self, request: ModelRequest) -> list[str]:
+        """The model that was asked for, then the others; those that are out come last."""
+        others = (model for model in self._others() if model != request.model and _can_take(model, request))
+        return sorted(dict.fromkeys((request.model, *others)), key=self._outages.has)
 
 
 class _Attempt:
@@ -101,6 +108,8 @@ class _Attempt:
 
 def _asked_of(model_id: str, request: ModelRequest) -> ModelRequest:
     """The key that was given for one model goes to no other."""
+    if model_id == request.model:
+        return request
     return replace(request, model=model_id, options=replace(request.options, api_key=None))
 
 
@@ -116,13 +125,16 @@ def _can_take(model_id: str, request: ModelRequest) -> bool:
     return known.context_tokens is None or characters // _CHARACTERS_A_TOKEN < known.context_tokens
 
 
-def _why(failure: ReplyEnd, model_id: str) -> str:
+def _why(request: ModelRequest, failures: list[ReplyEnd], model_id: str) -> str:
+    if not failures:
+        return f"{request.model} did not answer in the last minute, so {model_id} was asked."
+    failure = failures[-1]
     return f"{failure.message.model} did not answer, so {model_id} was asked. {failure.message.error}"
 
 
-def _all_failed(failures: list[ReplyEnd]) -> ReplyEnd:
-    """The first one's end, since that model was asked for, and what became of the others."""
-    first, *others = failures
+def _all_failed(request: ModelRequest, failures: list[ReplyEnd]) -> ReplyEnd:
+    """The end of the model that was asked for, and what became of the others."""
+    first, *others = sorted(failures, key=lambda end: end.message.model != request.model)
     told = "".join(f" {end.message.model} was asked instead: {end.message.error}" for end in others)
     message = replace(first.message, error=f"{first.message.error}{told}", usage=_spent(failures))
     return replace(first, message=message)

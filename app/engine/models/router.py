@@ -61,10 +61,6 @@ class ModelRouter:
         """
         from app.engine.models.fallback import Fallback
 
-        if model_id.startswith(REACT):
-            from app.engine.models.react.model import ReAct
-
-            return ReAct(self.open(model_id.removeprefix(REACT), api_base, api_key))
         self._learn()
         alone = self._open_alone(model_id, api_base, api_key)
         if alone in self._with_fallback:
@@ -78,10 +74,11 @@ class ModelRouter:
         return tuple(name.strip() for name in self._settings().fallback_models.split(",") if name.strip())
 
     def _open_fallback(self, model_id: str) -> ChatModel:
-        has_no_address = model_id.startswith("openai_compatible/")
-        return self._open_alone(model_id, self._settings().default_api_base or None if has_no_address else None, None)
+        return self._open_alone(model_id, default_api_base(model_id, self._settings()), None)
 
     def _open_alone(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
+        if model_id.startswith(REACT):
+            return _as_text(self._open_alone(model_id.removeprefix(REACT), api_base, api_key))
         provider = _provider_of(model_id)
         place = (provider.name, api_base or self._factory.base_url(provider))
         if api_key:
@@ -130,13 +127,13 @@ class ModelRouter:
 
     async def test(self, provider_name: str, model_id: str | None) -> wire.ModelTestResult:
         """One real round trip, tried once. Raises `ConfigurationError` for what there is not."""
-        provider = _provider_of(model_id or f"{provider_name}/any")
+        provider = _provider_of((model_id or f"{provider_name}/any").removeprefix(REACT))
         if provider.name != provider_name:
             raise ConfigurationError(f"{model_id!r} is not a model of {provider_name}.")
         wanted = model_id or await self._model_to_test(provider)
-        model = self._factory.make(provider, None, None, RetryPolicy(attempts=1))
+        model = self._factory.make(provider, default_api_base(wanted, self._settings()), None, RetryPolicy(attempts=1))
         try:
-            return await try_model(model, wanted)
+            return await try_model(_as_text(model) if wanted.startswith(REACT) else model, wanted)
         finally:
             await model.close()
 
@@ -241,6 +238,17 @@ class ModelRouter:
             return False
         has_key = provider.needs_key and key is not None
         return has_key or self._server(provider.name) is not None or provider.kind == "scripted"
+
+
+def default_api_base(model_id: str, settings: SettingValues) -> str | None:
+    """For models of no known provider only: another provider's key must not go to that address."""
+    return settings.default_api_base or None if model_id.removeprefix(REACT).startswith("openai_compatible/") else None
+
+
+def _as_text(model: ChatModel) -> ChatModel:
+    from app.engine.models.react.model import ReAct
+
+    return ReAct(model)
 
 
 def _provider_of(model_id: str) -> Provider:

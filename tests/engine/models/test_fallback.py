@@ -7,6 +7,8 @@ import pytest
 
 from app.engine.messages import Image, Text, UserMessage
 from app.engine.models.base import ModelEvent, Remark, ReplyEnd
+from app.engine.models.fallback import Fallback
+from app.engine.models.outages import Outages
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
 from app.engine.secrets import KeyStore
@@ -130,3 +132,51 @@ async def test_tool_calls_of_the_other_model_arrive_whole(tmp_path: Path) -> Non
         end, _ = await asked(models, first.url)
         await models.close()
     assert [call.arguments for call in end.message.tool_calls] == [{"command": "ls"}]
+
+
+async def test_one_that_kept_waiting_and_failed_is_asked_last_for_a_while(tmp_path: Path) -> None:
+    async with (
+        ModelServer([DOWN, DOWN, Reply(text="Back.")]) as first,
+        ModelServer([Reply(text="Here.")] * 3) as second,
+    ):
+        models = router(tmp_path, second.url, "")
+        alone = models.open(FIRST, first.url)
+        with_other = Fallback(alone, lambda: ("ollama/second",), models.open, Outages(slow_s=0.0, rest_s=60.0))
+        turns = [await collect(with_other, request_for(FIRST)) for _ in range(2)]
+        now = [await collect(Fallback(alone, lambda: ("ollama/second",), models.open), request_for(FIRST))]
+        await models.close()
+        assert len(first.requests) == 3
+    assert [remarks(events)[0].partition(", so")[0] for events in turns] == [
+        f"{FIRST} did not answer",
+        f"{FIRST} did not answer in the last minute",
+    ]
+    assert [remarks(events) for events in now] == [[]]
+
+
+async def test_one_that_is_out_is_asked_again_where_no_other_answers(tmp_path: Path) -> None:
+    async with ModelServer([DOWN, DOWN, Reply(text="Back.")]) as first, ModelServer([Reply(status=401)] * 2) as second:
+        models = router(tmp_path, second.url, "")
+        outages = Outages(slow_s=0.0)
+        model = Fallback(models.open(FIRST, first.url), lambda: ("ollama/second",), models.open, outages)
+        failed, found = [await collect(model, request_for(FIRST)) for _ in range(2)]
+        await models.close()
+    last, back = failed[-1], found[-1]
+    assert isinstance(last, ReplyEnd)
+    assert isinstance(back, ReplyEnd)
+    assert (last.message.model, back.message.model, back.message.text) == (FIRST, FIRST, "Back.")
+
+
+async def test_models_with_tools_as_text_stand_in_and_are_stood_in_for(tmp_path: Path) -> None:
+    call = "<tool_code><name>shell</name><parameters>{}</parameters></tool_code>"
+    async with ModelServer([DOWN] * 4) as first, ModelServer([Reply(text=call), Reply(text="Here.")]) as second:
+        models = router(tmp_path, second.url, "react/ollama/second")
+        as_text, _ = await asked(models, first.url)
+        await models.close()
+        models = router(tmp_path, second.url, "ollama/second")
+        events = await collect(models.open(f"react/{FIRST}", first.url), request_for(f"react/{FIRST}"))
+        await models.close()
+        assert ["tools" in request.body for request in second.requests] == [False, True]
+    end = events[-1]
+    assert isinstance(end, ReplyEnd)
+    assert [call.name for call in as_text.message.tool_calls] == ["shell"]
+    assert (as_text.message.model, end.message.model) == ("react/ollama/second", "ollama/second")

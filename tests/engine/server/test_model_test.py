@@ -67,6 +67,19 @@ async def test_what_cannot_be_tried_says_what_to_do(engine: EngineServer) -> Non
         assert "start it with `ollama serve`" in (await trial(client, "ollama")).text
         assert "There is no provider named 'opnai'. Did you mean openai" in (await trial(client, "opnai")).text
         assert "not a model of openai" in (await trial(client, model="groq/x")).text
+        assert "its address is missing" in (await trial(client, "openai_compatible", model="openai_compatible/x")).text
+
+
+async def test_a_model_is_tried_as_a_task_would_reach_it(engine: EngineServer) -> None:
+    async with ModelServer([Reply(text="OK"), Reply(text="OK")]) as server:
+        lead(engine, server.url)
+        engine.services.settings.set("default_api_base", server.url)
+        async with raw_client(engine) as client:
+            as_text = await trial(client, model="react/openai/gpt-5-mini")
+            own = await trial(client, "openai_compatible", model="openai_compatible/mine")
+        assert [request.body["model"] for request in server.requests] == ["gpt-5-mini", "mine"]
+    assert (as_text.ok, as_text.model) == (True, "react/openai/gpt-5-mini")
+    assert (own.ok, own.model) == (True, "openai_compatible/mine")
 
 
 async def test_a_provider_that_does_not_answer_in_time_is_given_up(engine: EngineServer) -> None:
