@@ -30,6 +30,7 @@ class ChoicesDialog(RoundDialog):
     changed = Signal(object)
     model_asked = Signal()
     several_asked = Signal()
+    agent_asked = Signal()
 
     def __init__(self, theme: Theme, offer: Offer, options: TaskOptions, parent: QWidget) -> None:
         super().__init__(theme, Qt.WindowType.Popup, parent)
@@ -48,7 +49,9 @@ class ChoicesDialog(RoundDialog):
         self.budget = QLineEdit(f"{options.budget_usd:g}" if options.budget_usd is not None else "")
         self._mode_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
         self._approvals_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
-        self.several = push_button("Ask several models…", "quiet")
+        self.several = push_button("Ask several models…")
+        self.agent = push_button("Add an agent…")
+        self.agent.setVisible(bool(offer.agent))  # nobody is there to join before it began
         self._confirm = _Confirmation(theme)
         self._lay_out()
         self._connect()
@@ -93,7 +96,15 @@ class ChoicesDialog(RoundDialog):
         column.addWidget(TextLabel(self._theme, "The next task is started with", bold=True))
         column.addLayout(form)
         column.addWidget(self._confirm)
-        column.addWidget(self.several, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addLayout(self._company())
+
+    def _company(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(self._theme.tokens.space_close)
+        row.addWidget(self.several)
+        row.addWidget(self.agent)
+        row.addStretch(1)
+        return row
 
     def _explained(self, box: QComboBox, about: TextLabel) -> QVBoxLayout:
         column = QVBoxLayout()
@@ -111,6 +122,7 @@ class ChoicesDialog(RoundDialog):
         self.budget.textChanged.connect(self._on_budget_changed)
         self._confirm.answered.connect(self._on_confirmed)
         self.several.clicked.connect(self._on_several_clicked)
+        self.agent.clicked.connect(self._on_agent_clicked)
 
     def _personalities(self) -> list[tuple[str, str, str]]:
         known = [(each.id, each.name, each.system_prompt[:300]) for each in self._offer.personalities]
@@ -183,6 +195,10 @@ class ChoicesDialog(RoundDialog):
     def _on_several_clicked(self) -> None:
         self.close()
         self.several_asked.emit()
+
+    def _on_agent_clicked(self) -> None:
+        self.close()
+        self.agent_asked.emit()
 
     def _on_budget_changed(self, text: str) -> None:
         budget = _dollars(text)

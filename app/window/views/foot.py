@@ -146,6 +146,7 @@ class FootView(QWidget):
         self.agents.turns_asked.connect(self.set_turns)
         self.agents.remove_asked.connect(self._on_remove_asked)
         self.choices.changed.connect(self._on_choices_changed)
+        self.choices.agent_asked.connect(self.add_agent)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:
         """Have several models answer this, with what is attached."""

@@ -27,6 +27,7 @@ class StartChoices(QWidget):
     changed = Signal()
     providers_asked = Signal()
     several_asked = Signal()
+    agent_asked = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -197,6 +198,7 @@ class StartChoices(QWidget):
         dialog.changed.connect(self._take)
         dialog.model_asked.connect(self.pick_model)
         dialog.several_asked.connect(self.several_asked)
+        dialog.agent_asked.connect(self.agent_asked)
         dialog.open_above(self.more_button)
 
     def _take(self, options: TaskOptions) -> None:

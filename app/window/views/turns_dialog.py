@@ -29,7 +29,6 @@ class TurnsDialog(QDialog):
             self.rule.addItem(name, rule)
         for agent in agents:
             self.moderator.addItem(agent.name, agent.id)
-        self.limit.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
         self.limit.setRange(1, _MOST)
         self.limit.setValue(turns.limit)
         self.rule.setCurrentIndex(max(0, self.rule.findData(turns.rule)))

@@ -11,6 +11,7 @@ from app.window.stores.agents import NewAgent
 from app.window.theme.theme import Theme
 from app.window.views.add_agent_dialog import AddAgentDialog
 from app.window.views.ask_models_dialog import AskModelsDialog
+from app.window.views.choices_dialog import ChoicesDialog
 from app.window.views.remove_agent_dialog import RemoveAgentDialog
 from app.window.views.turns_dialog import TurnsDialog
 from tests.support.desk import Desk, desk, press
@@ -102,6 +103,17 @@ async def test_an_agent_is_added_with_what_the_dialog_says(qapp: QApplication, t
         assert (ada.name, ada.personality_id, ada.color) == ("Ada", "researcher", "violet")
 
 
+async def test_the_second_agent_is_asked_for_beside_the_input(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    async with desk(qapp, theme, tmp_path, []) as place:
+        await until(lambda: place.view.store.agents.shown is not None)
+        place.view.foot.choices.more_button.click()
+        panel = top(ChoicesDialog)
+        press(panel, "Add an agent…")
+        assert not panel.isVisible()
+        press(top(AddAgentDialog), "Add")
+        await until(lambda: place.view.foot.agents.isVisible())
+
+
 async def test_turns_are_set_and_told_beside_the_row(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         coder = await joined(place)
@@ -111,7 +123,10 @@ async def test_turns_are_set_and_told_beside_the_row(qapp: QApplication, theme: 
         assert not dialog.moderator.isEnabled()
         dialog.rule.setCurrentIndex(dialog.rule.findText("A moderator"))
         dialog.moderator.setCurrentIndex(dialog.moderator.findData(coder))
-        dialog.limit.setValue(4)
+        dialog.limit.setFocus()
+        dialog.limit.selectAll()
+        QTest.keyClicks(dialog.limit, "4")
+        assert dialog.limit.lineEdit().width() > dialog.limit.width() // 2, "what is typed is seen"
         press(dialog, "Save")
         rule = TurnTaking(rule="moderator", limit=4, moderator_id=coder)
         await until(lambda: place.view.store.agents.turns == rule)
