@@ -96,7 +96,7 @@ async def test_a_search_finds_titles_too_but_not_inside_one_conversation(engine:
         everywhere = await client.ask("conversation/search", text="tit")
         inside = await client.ask("conversation/search", 2, text="tit", conversationId="c1")
     found = msgspec.convert(everywhere["result"], ConversationSearchResult)
-    assert found == ConversationSearchResult(hits=(), titles=(conversation("c2"), conversation()))
+    assert found == ConversationSearchResult(hits=(), titles=(conversation("c2"), conversation()), words="tit")
     assert msgspec.convert(inside["result"], ConversationSearchResult).titles == ()
 
 
