@@ -32,7 +32,7 @@ async def test_44_words_and_pictures_that_waited_when_the_engine_was_killed_are_
         said = [str(message["content"]) for message in server.requests[2].messages if message["role"] == "user"]
         pictures = [request.messages[-1]["content"] for request in server.requests[1:2]]
     assert resumed.code == 0, resumed.err
-    assert "It is done.\n✓ task complete" in resumed.out
+    assert "It is done.\n✓ answered as a chat" in resumed.out
     assert [sum(words in text for text in said) for words in ("look at this", "and then that")] == [1, 1]
     url = f"data:image/gif;base64,{base64.b64encode(GIF).decode()}"
     assert pictures == [[{"type": "text", "text": "look at this"}, {"type": "image_url", "image_url": {"url": url}}]]
