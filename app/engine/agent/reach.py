@@ -3,12 +3,12 @@ for, and all that follows them. How an entry becomes a message is the converter'
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.engine.agent.context import messages_of
 from app.engine.agent.prompting import text
-from app.engine.messages import ModelMessage, Text, UserMessage
+from app.engine.messages import ModelMessage, Text, UserMessage, user_text
 from app.protocol.blocks import SummaryBlock
 from app.protocol.conversations import Node
 
@@ -25,22 +25,24 @@ class SummaryMessage(UserMessage):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """`kept` and `rest` are entries in the order of the branch; without a summary all of them are `rest`."""
+    """`kept` and `rest` are entries in the order of the branch; without a summary all of them are `rest`.
+
+    `is_cut` says that some of the rest are left out.
+    """
 
     summary: SummaryBlock | None
     kept: tuple[Node, ...]
     rest: tuple[Node, ...]
+    is_cut: bool = False
 
     def messages(self, heard: Hearing) -> tuple[ModelMessage, ...]:
-        rest = messages_of(heard(self.rest))
+        told = (user_text(text("left_out")),) if self.is_cut else ()
+        rest = (*told, *messages_of(heard(self.rest)))
         if self.summary is None:
             return rest
         kept = messages_of(heard(self.kept))
         said = Text(f"{text('summarised')}\n\n{self.summary.text}")
         return (SummaryMessage((said,), kept=len(kept)), *kept, *rest)
-
-    def without(self, left_out: Collection[str]) -> "Reach":
-        return replace(self, rest=tuple(node for node in self.rest if node.id not in left_out))
 
 
 def reach_of(path: Sequence[Node], kept: Collection[str] = ()) -> Reach:

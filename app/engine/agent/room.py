@@ -224,10 +224,10 @@ class Room:
 
 
 def _told(count: int, remainder: Remainder) -> str:
-    entries = ["The oldest entry is" if count == 1 else f"The oldest {count} entries are"] if count else []
-    newest = ["the middle of the newest result is"] if remainder.shortens else []
-    told = " and ".join((*entries, *newest))
-    return f"{told[0].upper()}{told[1:]} {LEFT_OUT}."
+    entries = ["the oldest entry" if count == 1 else f"the oldest {count} entries"] if count else []
+    what = [*entries, *(["the middle of the newest result"] if remainder.shortens else [])]
+    told = f"{' and '.join(what)} {'is' if len(what) == 1 and count < 2 else 'are'} {LEFT_OUT}."
+    return told[0].upper() + told[1:]
 
 
 def _characters(request: ModelRequest) -> int:
