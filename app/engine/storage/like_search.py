@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, and_, not_, or_, select
 from sqlalchemy.sql.expression import Executable
 
 from app.engine.storage.hits import MARK, UNMARK, HitMaker, moments
@@ -71,7 +71,11 @@ def _like_query(query: SearchQuery, words: SearchWords, scope: SearchScope, limi
 
 def _is_from(scope: SearchScope) -> ColumnElement[bool]:
     roles = nodes.c.role.in_([_ROLES[role] for role in scope.roles])
-    return or_(roles, *(nodes.c.body.contains(f'"author":"{one}"', autoescape=True) for one in scope.author_ids))
+    own = nodes.c.role == "user", nodes.c.body.contains('"author":"engine"', autoescape=True)
+    return or_(
+        and_(roles, not_(and_(*own))),
+        *(nodes.c.body.contains(f'"author":"{one}"', autoescape=True) for one in scope.author_ids),
+    )
 
 
 def _around(body: str, phrases: Sequence[str]) -> str:

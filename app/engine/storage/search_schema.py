@@ -8,7 +8,7 @@ The index holds no text itself; the view takes it from the nodes' JSON when a ro
 _BARE = "replace(replace(replace(replace(replace({0}, '-', ''), '_', ''), '.', ''), '/', ''), ':', '')"
 _FACETS = f"""
 CASE role
-WHEN 'user' THEN 'fromuser'
+WHEN 'user' THEN CASE json_extract(body, '$.author') WHEN 'engine' THEN '' ELSE 'fromuser' END
 WHEN 'assistant' THEN 'fromagent by' || {_BARE.format("json_extract(body, '$.author')")}
 ELSE '' END || coalesce((
     SELECT ' ' || group_concat('tool' || {_BARE.format("json_extract(block.value, '$.tool')")}, ' ')

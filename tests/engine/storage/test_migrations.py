@@ -12,8 +12,9 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
+from app.engine.agent.personalities import SHIPPED
 from app.engine.errors import StorageError
-from app.engine.storage import conversations, nodes, schema, tasks
+from app.engine.storage import conversations, nodes, personalities, schema, tasks
 from app.engine.storage.database import Database
 from app.engine.storage.encoding import to_json, to_text
 from app.engine.storage.engines import sqlite_url
@@ -22,6 +23,8 @@ from app.engine.storage.write import Value
 from app.protocol.usage import Usage, UsageReportParams
 from tests.support.records import NOW, conversation, node, task
 
+_, CODER, _, WRITER = SHIPPED
+POET = msgspec.structs.replace(WRITER, name="Poet")
 USED = Usage(input_tokens=70, output_tokens=7, cache_read_tokens=5, cache_write_tokens=2, cost_usd=0.25, seconds=1.5)
 
 
@@ -63,6 +66,9 @@ def old_database(path: Path) -> None:
     begun = {"task_id": "t1", "turn": 1, "status": "complete", "model": "m/x", "started_at": to_text(NOW)}
     insert(path, "turns", {**begun, "usage": to_json(USED)})
     insert(path, "turns", {**begun, "turn": 2, "status": "started", "usage": None})
+    for one in (CODER, POET):
+        uncoloured = msgspec.structs.replace(one, color="")
+        insert(path, "personalities", dict(personalities.save(uncoloured).parameters))
 
 
 async def test_an_older_database_keeps_its_records_and_gains_what_is_new(tmp_path: Path) -> None:
@@ -76,6 +82,7 @@ async def test_an_older_database_keeps_its_records_and_gains_what_is_new(tmp_pat
         assert [hit.node_id for hit in await database.search.find("treasure")] == ["n1"]
         (used,) = (await database.usage.report(UsageReportParams())).conversations
         assert (used.key, used.usage, used.turns, used.tasks) == ("c1", USED, 1, 1)
+        assert [await database.personalities.get(one.id) for one in (CODER, POET)] == [CODER, POET]
         assert (await database.usage.report(UsageReportParams(since=NOW.date(), until=NOW.date()))).total.turns == 1
     finally:
         await database.close()

@@ -87,6 +87,15 @@ async def test_operators_narrow_with_words_and_alone(database: Database, text: s
     assert [hit.node_id for hit in await database.search.find(text)] == ids
 
 
+async def test_what_the_engine_tells_an_agent_is_not_from_a_person(database: Database) -> None:
+    await fill(database)
+    told = msgspec.structs.replace(node("n6", "n5", text="Go on with the fox"), role="user", author="engine")
+    database.journal.put(nodes.save(msgspec.structs.replace(told, created_at=FIRST + 20 * DAY)))
+    await database.journal.flush()
+    found = [[hit.node_id for hit in await database.search.find(text)] for text in ("fox from:user", '"go on"')]
+    assert found == [["n1"], ["n6"]]
+
+
 async def test_inside_one_conversation_they_narrow_too(database: Database) -> None:
     await fill(database)
     assert [hit.node_id for hit in await database.search.find("fox from:agent", 20, "conv_2")] == ["o1"]
