@@ -33,7 +33,8 @@ class Kept(msgspec.Struct):
 
     `windows` has the geometry, in Qt's form, of each conversation that stands in a window of its own.
     `shortcuts` has the keys of actions whose keys are not those of the table.
-    `trees` has the width of the tree for each conversation beside which it is shown.
+    `trees` has the width of the tree for each conversation beside which it is shown, `agents` the one that is looked at
+    in each conversation where a person chose whom.
     `options` are those of the next new conversation. `places` has no conversation that stands at its end. `seen_at` is
     when the window was last in use: a task that ended later is news at the next start. `quick_key` is true once the
     desktop has given a key for quick tasks: it is asked for again at each start.
@@ -49,6 +50,7 @@ class Kept(msgspec.Struct):
     attached: dict[str, list[str]] = {}
     places: dict[str, Place] = {}
     trees: dict[str, int] = {}
+    agents: dict[str, str] = {}
     width: int = 1180
     height: int = 780
     maximized: bool = False

@@ -132,8 +132,10 @@ class AgentStore(QObject):
             self.changed.emit()
 
     def take(self, agents: Iterable[Agent]) -> None:
-        """All there are, as the engine told at one moment."""
+        """All there are, as the engine told at one moment; of one who is gone no choice is left."""
         known = {agent.id: agent for agent in agents}
+        if self._chosen not in known:
+            self._chosen = None
         if known != self._known:
             self._known = known
             self.changed.emit()

@@ -48,9 +48,14 @@ class Stores:
     grants: GrantStore
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
 
-    def open(self, conversation_id: str | None) -> ConversationStore:
-        """A conversation, or for None a new one; what it holds comes later: see `ConversationStore.loaded`."""
+    def open(self, conversation_id: str | None, agent_id: str | None = None) -> ConversationStore:
+        """A conversation, or for None a new one; what it holds comes later: see `ConversationStore.loaded`.
+
+        `agent_id` is the one that is looked at in it; one that is gone counts as none.
+        """
         store = ConversationStore(self.session, self.tasks, self.asks, conversation_id)
+        if agent_id is not None:
+            store.agents.look_at(agent_id)
         known = self.conversations.get(conversation_id) if conversation_id is not None else None
         if known is not None:
             store.put_conversation(known)

@@ -201,7 +201,7 @@ class Desk(QObject):
         else:
             self._pages.drop(conversation_id)
         self._kept.closed = [known for known in self._kept.closed if known != conversation_id]
-        for kept in (self._kept.drafts, self._kept.attached, self._kept.places, self._kept.trees):
+        for kept in (self._kept.drafts, self._kept.attached, self._kept.places, self._kept.trees, self._kept.agents):
             kept.pop(conversation_id, None)
         self._maker.state.save_soon()
 

@@ -73,6 +73,7 @@ class Page(QObject):
         if self._view is None:
             return
         self._keep_tree(self._view.tree.open_width)
+        self._keep_agent(self._view.store.agents.chosen_id)
         if not self._view.has_place:
             return
         places, place = self._maker.state.kept.places, self._view.place
@@ -86,6 +87,12 @@ class Page(QObject):
         trees.pop(self.conversation_id, None)
         if width and self.conversation_id:
             trees[self.conversation_id] = width
+
+    def _keep_agent(self, agent_id: str | None) -> None:
+        agents = self._maker.state.kept.agents
+        agents.pop(self.conversation_id, None)
+        if agent_id is not None and self.conversation_id:
+            agents[self.conversation_id] = agent_id
 
     def close(self) -> None:
         """Drop the view; the task in it goes on."""
@@ -153,7 +160,7 @@ class PageMaker(QObject):
         return Page(self, conversation_id)
 
     def make_view(self, conversation_id: str) -> ConversationView:
-        store = self.stores.open(conversation_id or None)
+        store = self.stores.open(conversation_id or None, self.state.kept.agents.get(conversation_id))
         view = ConversationView(store, self.stores, self._models, self._theme, self.clipboard, self._pasted)
         kept = self.state.kept
         if not conversation_id:
@@ -165,6 +172,7 @@ class PageMaker(QObject):
         if conversation_id in kept.trees:
             view.tree.open(kept.trees[conversation_id])
         view.tree.changed.connect(self.state.save_soon)
+        store.agents.turned.connect(self.state.save_soon)
         view.scrolled.connect(self.state.save_soon)
         view.options_changed.connect(self._on_options_changed)
         view.tour_asked.connect(self.tour_asked)

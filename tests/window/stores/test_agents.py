@@ -146,3 +146,15 @@ async def test_turns_are_stored_and_told_and_the_word_goes_round(tmp_path: Path)
         again, mirror = await people.engine.open(store.conversation_id or "")
         assert again.agents.turns == rule
         assert [row.key for row in mirror.rows] == [row.key for row in people.mirror.rows]
+
+
+async def test_one_that_is_gone_when_the_conversation_is_read_is_not_looked_at(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        people = await company(stack, tmp_path, ModelServer(answer=echo))
+        stores = people.engine.stores
+        again = stores.open(people.store.conversation_id, "agent_gone")
+        stack.callback(stores.close, again)
+        assert again.agents.chosen_id == "agent_gone", "nothing is known yet"
+        await until(lambda: again.is_loaded)
+        assert again.agents.chosen_id is None
+        assert again.agents.shown == people.agent("Assistant")
