@@ -1,5 +1,6 @@
 """The names of agents: no two of a conversation share one, however it is written."""
 
+import unicodedata
 from collections.abc import Iterable
 from itertools import count
 
@@ -18,7 +19,7 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 
 def checked_name(given: str) -> str:
     """A name that a person gave, with single blanks. `InvalidParams` for one that cannot be addressed."""
-    name = " ".join(given.split())
+    name = unicodedata.normalize("NFC", " ".join(given.split()))
     if not 1 <= len(name) <= _LONGEST or "@" in name or not name.isprintable():
         raise InvalidParams(f"name: 1 to {_LONGEST} characters in one line, without @.")
     return name

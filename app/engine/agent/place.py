@@ -122,7 +122,10 @@ async def _addressed(prompt: str, conversation: Conversation, agents: tuple[Agen
         return taking[0]
     tasks = (await database.tasks.page(_LAST_TASKS, conversation.id)).tasks
     ids = {agent.id for agent in taking}
-    spoke_last = next((task.agent_id for task in tasks if task.agent_id in ids), None)
+    # In a round who was stopped or failed has not had its turn.
+    is_round = conversation.turn_taking.rule == "round_robin"
+    spoke = (task.agent_id for task in tasks if task.agent_id in ids and (task.status == "completed" or not is_round))
+    spoke_last = next(spoke, None)
     return first(conversation.turn_taking, taking, prompt, spoke_last)
 
 

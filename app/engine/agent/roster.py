@@ -115,8 +115,8 @@ class Roster:
         else:
             conversation = await self._conversation(params.conversation_id)
             others = await self._database.agents.list(conversation.id)
-        if len(others) >= _MOST:
-            raise InvalidParams(f"This conversation has {len(others)} agents already. Take one away first.")
+        if sum(other.beside is None for other in others) >= _MOST:
+            raise InvalidParams(f"This conversation has {_MOST} agents already. Take one away first.")
         await self._check_node(params.node_id, conversation)
         agent = Agent(
             id=params.agent_id or new_id("agent"),

@@ -22,7 +22,7 @@ _logger = logging.getLogger(__name__)
 
 _PIECE = 200
 
-_LIMIT = "The agents spoke {count} times in a row, which is the limit. Write something and they go on."
+_LIMIT = "The limit of {replies} in a row is reached. Write something and they go on."
 _FAILED = "The round ends here: {speaker} failed, and {next} has not spoken. Name {next} with @ to go on."
 _NOT_STARTED = "The round ends here: {next} could not begin. {why}"
 
@@ -153,7 +153,7 @@ def _end(task: Task, speaker: Agent, agent: Agent, so_far: Round, rule: TurnTaki
     if task.status == "error":
         return _FAILED.format(speaker=speaker.name, next=agent.name)
     if len(so_far.speakers) >= rule.limit:
-        return _LIMIT.format(count=rule.limit)
+        return _LIMIT.format(replies="1 reply" if rule.limit == 1 else f"{rule.limit} replies")
     return ""
 
 

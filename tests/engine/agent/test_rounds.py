@@ -98,7 +98,7 @@ async def test_an_agent_that_names_another_hands_over_until_the_limit(tmp_path: 
         anna, *_ = await company(engine, TurnTaking(limit=3))
         assert await spoken(engine, "talk", anna.conversation_id) == ["Anna", "Coder", "Anna"]
         (limit,) = notices(engine)
-        assert limit.startswith("The agents spoke 3 times in a row")
+        assert limit.startswith("The limit of 3 replies in a row is reached.")
         heads = {one.head_id for one in await engine.services.database.agents.list(anna.conversation_id)}
         assert heads == {engine.watcher.nodes()[-1].id}
         assert await spoken(engine, "@Writer you", anna.conversation_id) == ["Writer", "Anna", "Coder"]
@@ -241,3 +241,10 @@ async def test_a_long_task_is_followed_to_its_end(tmp_path: Path) -> None:
         assert [names[task.agent_id] for task in reversed(tasks)] == ["Anna", "Coder"]
         heads = {one.head_id for one in await engine.services.database.agents.list(anna.conversation_id)}
         assert heads == {engine.watcher.nodes()[-1].id}
+
+
+async def test_a_round_that_the_limit_cut_goes_on_behind_who_spoke_last(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name))) as engine:
+        anna, *_ = await company(engine, TurnTaking(rule="round_robin", limit=2))
+        assert await spoken(engine, "all of you", anna.conversation_id) == ["Anna", "Coder"]
+        assert await spoken(engine, "go on", anna.conversation_id) == ["Writer", "Anna"]

@@ -1,5 +1,6 @@
 """Who of several agents speaks next, over tables."""
 
+import unicodedata
 from datetime import UTC, datetime
 
 import pytest
@@ -51,6 +52,13 @@ def test_names_with_signs_of_expressions_are_names() -> None:
     assert named("@Anna", ()) == ()
 
 
+@pytest.mark.parametrize("name", ["Größe Straße", "李 明", "🦊 Fox", "İstanbul", "Jose\u0301", "Dr. Who?", "[x]:"])
+def test_a_name_is_found_as_it_is_written_in_whatever_script(name: str) -> None:
+    one = agent(name)
+    for written in (name, name.upper(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)):
+        assert named(f"@{written}, you", (ANNA, one)) == (one,), written
+
+
 @pytest.mark.parametrize(
     ("rule", "message", "spoke_last", "speaks"),
     [
@@ -58,7 +66,10 @@ def test_names_with_signs_of_expressions_are_names() -> None:
         ("addressed", "hello", "coder", CODER),
         ("addressed", "hello", "gone", ANNA),
         ("addressed", "@Coder 2 hello", "coder", CODER_2),
-        ("round_robin", "hello", "coder", ANNA),
+        ("round_robin", "hello", None, ANNA),
+        ("round_robin", "hello", "coder 2", ANNA),
+        ("round_robin", "hello", "anna", CODER),
+        ("round_robin", "hello", "gone", ANNA),
         ("round_robin", "@Coder hello", "anna", CODER),
         ("moderator", "hello", "anna", CODER),
         ("moderator", "@Anna hello", "coder", ANNA),
@@ -82,6 +93,8 @@ def test_who_answers_a_person(rule: TurnRule, message: str, spoke_last: str | No
         ("round_robin", "hello", ["anna"], "@Coder 2", CODER),
         ("round_robin", "hello", ["anna", "coder"], "", CODER_2),
         ("round_robin", "hello", ["anna", "coder", "coder 2"], "", None),
+        ("round_robin", "go on", ["coder 2"], "", ANNA),
+        ("round_robin", "go on", ["coder 2", "anna"], "", CODER),
         ("round_robin", "@Coder @Anna", ["coder"], "", ANNA),
         ("round_robin", "@Coder", ["coder"], "", None),
         ("moderator", "hello", ["coder"], "@Anna, please", ANNA),
