@@ -14,8 +14,10 @@ from app.protocol.json import JsonObject, JsonValue
 
 OPEN, CLOSE = "<tool_code>", "</tool_code>"
 
+# How a model goes on that does not wait for what its call gives.
+INVENTED = (OPEN, "<observation>")
 # What ends a call: its tag, or where that is missing what can only come after it.
-_ENDS = (CLOSE, OPEN, "<observation>")
+_ENDS = (CLOSE, *INVENTED)
 _OUTSIDE = re.compile(r'["<{]')
 _IN_STRING = re.compile(r'["\\]')
 # What every provider takes for a name, should the conversation go on with another model.

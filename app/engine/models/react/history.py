@@ -8,6 +8,7 @@ from app.engine.messages import (
     Image,
     ModelMessage,
     Text,
+    Thinking,
     ToolCall,
     ToolResultMessage,
     UserContent,
@@ -15,7 +16,7 @@ from app.engine.messages import (
     text_of,
 )
 from app.engine.models.convert import encode
-from app.engine.models.react.call import CLOSE, OPEN
+from app.engine.models.react.call import CLOSE, INVENTED, OPEN
 from app.engine.models.react.texts import text
 
 _NO_RESULT = "(no result was recorded)"
@@ -64,12 +65,12 @@ def _turns(
     after: list[UserContent] = []
     for block in message.content:
         if isinstance(block, Text):
-            kept = block.text if not after else _before_inventions(block.text)
-            if kept != block.text:
+            if block.text.strip():
+                said.append(block.text)
+        elif isinstance(block, Thinking):
+            if after and block.text.startswith(INVENTED):
                 after.append(Text(text("one_call")))
-            if kept.strip():
-                said.append(kept)
-        elif isinstance(block, ToolCall):
+        else:
             result = results.get(block.id)
             if result is None and failed:
                 continue
@@ -83,12 +84,6 @@ def _turns(
         yield "\n\n".join(said)
     if after:
         yield tuple(after)
-
-
-def _before_inventions(said: str) -> str:
-    """What stands after a call, up to where the model goes on without having seen what the call gave."""
-    places = [at for tag in (OPEN, "<observation>") if (at := said.find(tag)) >= 0]
-    return said[: min(places)] if places else said
 
 
 def _call(call: ToolCall) -> str:

@@ -1,14 +1,14 @@
 """Takes a reply in the XML form apart as it streams: text to show, one tool call, marks that nobody sees.
 
-Only what may be the beginning of a tag is held back. After a call all is text: it was written before the model could
-know what the call gives.
+Only what may be the beginning of a tag is held back. After a call no tag counts: all that was written before the model
+could know what the call gives.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from app.engine.models.react.call import CLOSE, OPEN, CallText, ReadCall, read_call
+from app.engine.models.react.call import CLOSE, INVENTED, OPEN, CallText, ReadCall, read_call
 from app.engine.models.react.place import Place
 
 _FENCE = "```"
@@ -33,6 +33,9 @@ def _beginnings(tag: str) -> str:
     return pattern
 
 
+# Where a model plays on by itself: its next call, or what it thinks that the first one gave.
+_PLAYED_ON = re.compile("|".join(INVENTED))
+_PLAYED_ON_HELD = re.compile(rf"(?:{'|'.join(map(_beginnings, INVENTED))})\Z")
 _PARTS = "|".join(_beginnings(tag) for tag in (OPEN, "<final_answer>", "</final_answer>"))
 _HELD = re.compile(rf"{_BLANK}(?:`{{1,2}}|{_FENCE_LINE})\Z|{_LEAD}(?:{_PARTS})\Z")
 
@@ -52,12 +55,19 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Invented:
+    """What the model wrote after its call as if it had seen the result: a thought of its own, no reply."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     source: str
     call: ReadCall
 
 
-Piece: TypeAlias = Said | Mark | Called
+Piece: TypeAlias = Said | Mark | Invented | Called
 
 
 class Pieces:
@@ -65,7 +75,7 @@ class Pieces:
 
     def __init__(self) -> None:
         self.has_answer = False  # a final answer was begun
-        self._state: Literal["text", "opening", "call", "after_call", "rest"] = "text"
+        self._state: Literal["text", "opening", "call", "after_call", "rest", "invented"] = "text"
         self._held = ""
         self._place = Place()
         self._has_text = False
@@ -109,7 +119,9 @@ class Pieces:
             case "after_call":
                 return self._follow(is_end)
             case "rest":
-                return [self._say(self._cut(len(self._held)))]
+                return self._rest(is_end)
+            case "invented":
+                return [Invented(self._cut(len(self._held)))]
 
     def _text(self, is_end: bool) -> list[Piece] | None:
         found = _TAG.search(self._held)
@@ -190,6 +202,15 @@ class Pieces:
                 return None
         self._state = "rest"
         return []
+
+    def _rest(self, is_end: bool) -> list[Piece] | None:
+        found = _PLAYED_ON.search(self._held)
+        if found is not None:
+            self._state = "invented"
+        else:
+            found = None if is_end else _PLAYED_ON_HELD.search(self._held, max(0, len(self._held) - _LONGEST))
+        text = self._cut(found.start() if found else len(self._held))
+        return [self._say(text)] if text else [] if self._state == "invented" else None
 
     def _say(self, text: str) -> Said:
         self._place.move(text)

@@ -17,7 +17,7 @@ from app.engine.models.base import (
     ToolDefinition,
 )
 from app.engine.models.convert import encode
-from app.engine.models.react.pieces import Called, Mark, Piece, Pieces, Said
+from app.engine.models.react.pieces import Called, Invented, Mark, Piece, Pieces, Said
 
 # A final answer says what a call of this tool says, where a task has it.
 _DONE = "task_complete"
@@ -67,6 +67,8 @@ class WrittenReply:
                 case Called(call=call):
                     # Arguments that cannot be read go on as they are: the assembly marks the call as invalid.
                     events += self._assembly.tool_call(self._next_index, "", call.name, call.raw)
+                case Invented(text):
+                    events += self._assembly.thinking(text)
                 case Mark():
                     pass
         return events

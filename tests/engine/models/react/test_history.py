@@ -84,8 +84,8 @@ def test_roles_take_turns_when_somebody_speaks_after_a_result() -> None:
 
 
 def test_what_a_model_wrote_after_its_call_is_not_believed_and_it_is_told() -> None:
-    invented = f"\n{LIST}\n<observation>lies</observation>"
-    made = as_text((reply(shell("1"), Text(f"Then: {invented}")), result("1", "truth")))
+    invented = f"{LIST}\n<observation>lies</observation>"
+    made = as_text((reply(shell("1"), Text("Then: \n"), Thinking(invented)), result("1", "truth")))
     assert [said(message) for message in made] == [
         f"assistant: {LIST}\n\nThen: \n",
         f"user: <observation>\ntruth\n</observation>{text('one_call')}",

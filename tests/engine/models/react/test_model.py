@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.errors import ConfigurationError
-from app.engine.messages import AssistantMessage, Text, ToolCall, ToolResultMessage
+from app.engine.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResultMessage
 from app.engine.models.base import ModelRequest, Remark, ReplyEnd, ReplyStart, ToolDefinition
 from app.engine.models.catalog import Provider, find
 from app.engine.models.endpoint import Endpoint
@@ -54,11 +54,15 @@ async def test_the_model_is_told_of_tools_in_its_prompt_and_sent_none(tmp_path: 
     assert way.server.requests[1].messages[-1]["content"] == "<observation>\na\n</observation>"
 
 
-async def test_only_the_first_call_is_one_and_the_rest_stays_to_be_seen(tmp_path: Path) -> None:
-    async with react([Reply(text=f"{LIST}\n{LIST}", piece_length=3)], tmp_path) as way:
+@pytest.mark.parametrize("played_on", [LIST, "<observation>\na\n</observation>\n<final_answer>a</final_answer>"])
+async def test_only_the_first_call_is_one_and_what_is_played_on_after_it_is_a_thought(
+    played_on: str, tmp_path: Path
+) -> None:
+    async with react([Reply(text=f"{LIST}\nI wait. <b\n{played_on}", piece_length=3)], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
-    assert calls_of(message) == [("shell", {"command": "ls"})]
-    assert message.text == LIST
+    call, said, thought = message.content
+    assert isinstance(call, ToolCall)
+    assert (said, thought) == (Text("I wait. <b\n"), Thinking(played_on))
     assert message.stop_reason == "tool_use"
 
 

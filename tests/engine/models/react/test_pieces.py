@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from app.engine.messages import UNREADABLE_CALL
 from app.engine.models.react.call import ReadCall
-from app.engine.models.react.pieces import Called, Mark, Piece, Pieces, Said
+from app.engine.models.react.pieces import Called, Invented, Mark, Piece, Pieces, Said
 
 LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command": "ls"}\n</parameters>\n</tool_code>'
 LISTED = ReadCall("shell", '{"command": "ls"}')
@@ -32,8 +32,9 @@ TEXTS: list[tuple[str, Shown]] = [
     (f"I look. {LIST}\n\nAnd then?", ("I look.", [LISTED], "And then?")),
     (f"I look:\n```xml\n{LIST}\n```\nNow I wait.", ("I look:", [LISTED], "Now I wait.")),
     (f"```\nls\n```\n{LIST}", ("```\nls\n```", [LISTED], "")),
-    (f"{LIST}\n{LIST}", ("", [LISTED], LIST)),
-    (f"{LIST}<observation>a b</observation>", ("", [LISTED], "<observation>a b</observation>")),
+    (f"{LIST}\n{LIST}", ("", [LISTED], "")),
+    (f"{LIST}\nIt says <i>: <observation>a b</observation>", ("", [LISTED], "It says <i>: ")),
+    (f"{LIST}\n1 < 2 <observ", ("", [LISTED], "1 < 2 <observ")),
     ("A call begins with `<tool_code>`, then", ("A call begins with `<tool_code>`, then", [], "")),
     (f"Write `{LIST}` so.", (f"Write `{LIST}` so.", [], "")),
     ("Say <tool_code> to call.", ("Say <tool_code> to call.", [], "")),
@@ -123,7 +124,14 @@ def test_a_call_that_was_not_closed_is_read_as_far_as_it_goes() -> None:
     whole = '<tool_code><name>shell</name><parameters>{"command": "ls"}'
     assert seen(taken(whole))[1] == [ReadCall("shell", '{"command": "ls"}')]
     assert seen(taken(whole[:-4]))[1] == [ReadCall("shell", '{"command": "')]
-    assert seen(taken(f"{whole}</parameters>\n<observation>x"))[2] == "<observation>x"
+    assert seen(taken(f"{whole}</parameters>\n<observation>x"))[2] == ""
+
+
+def test_what_is_played_on_after_a_call_is_kept_as_invented() -> None:
+    for cuts in ((), range(len(LIST), len(LIST) + 20)):
+        found = taken(f"{LIST}\nSo: <observation>a {LIST} b", cuts)
+        invented = "".join(piece.source for piece in found if isinstance(piece, Invented))
+        assert invented == f"<observation>a {LIST} b"
 
 
 def test_a_quote_too_many_hides_no_end() -> None:
