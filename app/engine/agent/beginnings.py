@@ -26,6 +26,7 @@ from app.engine.models.base import ChatModel
 from app.engine.models.router import ModelRouter
 from app.protocol.agents import Agent
 from app.protocol.conversations import Node
+from app.protocol.events import TaskUpdate
 from app.protocol.tasks import Task, TaskStartParams
 
 
@@ -113,14 +114,14 @@ class Beginnings:
         turn = await self._open_turn(task, path, kept, company)
         task = msgspec.structs.replace(moved(task, "running"), activity="resumed", own_key=False)
         branch = Branch(agent, self._assembly.log)
-        if turn is not None:
-            build = self._assembly.build
-            run = build(task, branch, personality, model, turn.history, turn.stored, company.heard, turn)
-            return Beginning(run, turn)
-        history = read(path, kept, company.heard)
-        self._assembly.desk.leave(task.id)
-        run = self._assembly.build(task, branch, personality, model, history, 0, company.heard)
-        return Beginning(run, _going_on(history))
+        if turn is None:
+            self._assembly.desk.leave(task.id)
+        history, stored = (turn.history, turn.stored) if turn is not None else (read(path, kept, company.heard), 0)
+        run = self._assembly.build(task, branch, personality, model, history, stored, company.heard, turn)
+        # On record before the answer: who follows the task next must not find it interrupted.
+        self._assembly.log.publish(TaskUpdate(task=task))
+        await self._assembly.log.flush()
+        return Beginning(run, turn if turn is not None else _going_on(history))
 
     async def _open_turn(
         self, task: Task, path: tuple[Node, ...], kept: tuple[str, ...], company: Company

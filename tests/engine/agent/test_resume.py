@@ -76,6 +76,17 @@ async def test_a_command_of_unknown_outcome_is_run_again_or_skipped_as_the_perso
         assert await engine.services.database.asks.waiting() == ()
 
 
+async def test_once_it_is_resumed_nobody_finds_it_interrupted(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"touch {ran}; sleep 60"), ran)
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        await engine.services.runner.resume(started.id)
+        found = await engine.services.database.tasks.get(started.id)
+        assert found is not None and found.status != "interrupted"
+        await engine.services.runner.stop(started.id, "the test")
+        await engine.watcher.end(started.id)
+
+
 async def test_at_a_call_of_unknown_outcome_the_task_can_be_stopped(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
