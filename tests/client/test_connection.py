@@ -69,7 +69,7 @@ async def test_a_command_under_way_when_the_line_is_cut_is_done_once_and_answere
         assert [one.reason for one in watcher.messages if isinstance(one, Lost)] == ["The connection broke off."]
         engine.runner.gate.set()
         assert (await starting).task.prompt == "once"
-        assert engine.runner.started_by == ["test"]
+        assert engine.runner.started == ["once"]
 
 
 async def test_a_command_answered_while_the_line_was_down_gets_the_same_answer(engine: EngineServer) -> None:
@@ -82,7 +82,7 @@ async def test_a_command_answered_while_the_line_was_down_gets_the_same_answer(e
         await engine.log.flush()
         cable.pulled = False
         assert (await starting).task.prompt == "once"
-        assert engine.runner.started_by == ["test"]
+        assert engine.runner.started == ["once"]
 
 
 async def test_events_missed_while_the_line_was_down_come_once_and_in_order(engine: EngineServer) -> None:

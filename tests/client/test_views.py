@@ -34,7 +34,7 @@ async def chat(engine: EngineParts, agent_id: str, prompt: str, version: int | N
         api_base=engine.model.url,
         approve="all",
     )
-    await engine.watcher.end((await engine.services.chats.chat(params, "the test")).task.id)
+    await engine.watcher.end((await engine.services.chats.chat(params)).task.id)
 
 
 async def test_agents_heads_and_chats_as_they_come(tmp_path: Path) -> None:

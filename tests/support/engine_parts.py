@@ -108,7 +108,7 @@ class EngineParts:
             personality_id=personality_id,
             attachments=attachments,
         )
-        return await self.services.runner.start(params, "the test")
+        return await self.services.runner.start(params)
 
     async def say(self, task_id: str, text: str, kind: QueuedKind = "steer", attachments: tuple[str, ...] = ()) -> Task:
         params = TaskMessageParams(task_id=task_id, text=text, attachments=attachments)

@@ -8,6 +8,7 @@ import msgspec
 from app.engine.broadcast import EventLog
 from app.engine.errors import AgentBusy, Conflict, NotFound
 from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
+from app.protocol.context import ConversationSummariseParams
 from app.protocol.conversations import Conversation
 from app.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
 from app.protocol.tasks import (
@@ -31,7 +32,7 @@ class PlainRunner:
         self.gate.set()
         self.starting = asyncio.Event()
         self.tasks: dict[str, Task] = {}
-        self.started_by: list[str] = []
+        self.started: list[str] = []
         self.steered: list[str] = []
         self.asks: dict[str, Ask] = {}
         self.answers: list[AskAnswerParams] = []
@@ -48,10 +49,10 @@ class PlainRunner:
     def under_way(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks.values() if task.ended_at is None)
 
-    async def start(self, params: TaskStartParams, by: str, version: int | None = None, remark: str = "") -> Task:
+    async def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Task:
         if params.prompt == "fail":
             raise ZeroDivisionError("a bug")
-        self.started_by.append(by)
+        self.started.append(params.prompt)
         self.starting.set()
         await self.gate.wait()
         now = datetime.now(UTC)
@@ -74,10 +75,13 @@ class PlainRunner:
         return task
 
     async def reply(self, params: TaskStartParams) -> Task:
-        return await self.start(params, "the engine")
+        return await self.start(params)
 
     async def retry(self, params: TaskRetryParams) -> Task:
         raise NotFound(f"There is no node {params.node_id!r}.")
+
+    async def summarise(self, params: ConversationSummariseParams) -> Task:
+        raise NotFound(f"There is no conversation {params.conversation_id!r}.")
 
     async def stop(self, task_id: str, by: str) -> Task:
         return self._change(msgspec.structs.replace(self._task(task_id), stopping=True))
@@ -88,7 +92,10 @@ class PlainRunner:
     async def resume(self, task_id: str) -> Task:
         return self._change(msgspec.structs.replace(self._task(task_id), status="running"))
 
-    async def set_mode(self, params: TaskSetModeParams, by: str) -> Task:
+    async def try_now(self, task_id: str) -> Task:
+        return self._change(msgspec.structs.replace(self._task(task_id), retry_at=None))
+
+    async def set_mode(self, params: TaskSetModeParams) -> Task:
         return self._change(msgspec.structs.replace(self._task(params.task_id), mode=params.mode))
 
     async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:

@@ -25,9 +25,7 @@ _LAST_TASKS = 50
 class Starter(Protocol):
     """Starts tasks: `Conflict` for a version that is not the agent's, `AgentBusy` where it is at work."""
 
-    def start(
-        self, params: TaskStartParams, by: str, version: int | None = None, remark: str = ""
-    ) -> Awaitable[Task]: ...
+    def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Awaitable[Task]: ...
 
 
 class Chats:
@@ -37,29 +35,29 @@ class Chats:
         self._runner = runner
         self._one_of_a_task = Turnstile()
 
-    async def chat(self, params: AgentChatParams, by: str) -> AgentChatResult:
+    async def chat(self, params: AgentChatParams) -> AgentChatResult:
         """Start the one reply, and return once the message is on record."""
         async with self._one_of_a_task.one(params.task_id or new_id("task")):
             task = await self._database.tasks.get(params.task_id) if params.task_id is not None else None
             if task is None:
-                task = await self._start(params, by)
+                task = await self._start(params)
             place = await self._place_of(task)
         agent = await self._roster.get(task.agent_id)
         return AgentChatResult(agent=agent, task=task, position=place[0], branched=task.agent_id != params.agent_id)
 
-    async def _start(self, params: AgentChatParams, by: str) -> Task:
+    async def _start(self, params: AgentChatParams) -> Task:
         agent = await self._roster.get(params.agent_id)
         try:
-            return await self._runner.start(_as_start(params, agent), by, params.version)
+            return await self._runner.start(_as_start(params, agent), params.version)
         except (AgentBusy, Conflict):
-            return await self._start_beside(agent, params, by)
+            return await self._start_beside(agent, params)
 
-    async def _start_beside(self, agent: Agent, params: AgentChatParams, by: str) -> Task:
+    async def _start_beside(self, agent: Agent, params: AgentChatParams) -> Task:
         seen = params.node_id or await self._before_last_task(agent)
         another = await self._roster.beside(agent, seen)
         remark = _BESIDE.format(name=agent.name, other=another.name)
         try:
-            return await self._runner.start(_as_start(params, another), by, remark=remark)
+            return await self._runner.start(_as_start(params, another), remark=remark)
         except EngineError:
             await self._roster.delete(another.id)
             raise

@@ -21,7 +21,7 @@ _FEWEST, _MOST = 2, 8
 class Starter(Protocol):
     """`start` with a message, `reply` where the agent stands; the same `task_id` again gives the task that is there."""
 
-    def start(self, params: TaskStartParams, by: str) -> Awaitable[Task]: ...
+    def start(self, params: TaskStartParams) -> Awaitable[Task]: ...
     def reply(self, params: TaskStartParams) -> Awaitable[Task]: ...
 
 
@@ -36,7 +36,7 @@ class Comparison:
         self._settings = settings
         self._one_of_a_task = Turnstile()
 
-    async def ask(self, params: TaskCompareModelsParams, by: str) -> TaskCompareModelsResult:
+    async def ask(self, params: TaskCompareModelsParams) -> TaskCompareModelsResult:
         """Return once all are asked. Nothing is begun where one of the models cannot be."""
         if not _FEWEST <= len(params.models) <= _MOST:
             raise InvalidParams(f"models: {_FEWEST} to {_MOST} of them, and there are {len(params.models)}.")
@@ -47,7 +47,7 @@ class Comparison:
             address = start.api_base or default_api_base(model, self._settings.values)
             self._models.open(model, address, start.api_key)
         async with self._one_of_a_task.one(name):
-            first = await self._runner.start(starts[0], by)
+            first = await self._runner.start(starts[0])
             message = await self._message_of(first)
             others = [await self._beside(first, start, message) for start in starts[1:]]
         return TaskCompareModelsResult(tasks=(first, *others), node_id=message)

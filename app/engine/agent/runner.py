@@ -60,7 +60,7 @@ class AgentTaskRunner:
         """The tasks at work as people see them: paused while nothing can be saved."""
         return self._runs.shown()
 
-    async def start(self, params: TaskStartParams, by: str, version: int | None = None, remark: str = "") -> Task:
+    async def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Task:
         """Start a task and return once it is on record; the same `task_id` again gives the task that is there.
 
         With a `version` only if it is still the agent's, else `Conflict`. A `remark` follows the message.
@@ -118,7 +118,7 @@ class AgentTaskRunner:
         run.try_now()
         return run.task
 
-    async def set_mode(self, params: TaskSetModeParams, by: str) -> Task:
+    async def set_mode(self, params: TaskSetModeParams) -> Task:
         """Take a task for something else: one under way or interrupted itself, a chat at its end in a task after it."""
         known = await self._known(params.new_task_id) if params.new_task_id is not None else None
         if known is not None:

@@ -27,7 +27,7 @@ async def chat(engine: EngineParts, agent: Agent, prompt: str, **seen: int | str
     params = AgentChatParams(
         agent_id=agent.id, prompt=prompt, model="openai_compatible/test-model", api_base=engine.model.url
     )
-    return await engine.services.chats.chat(msgspec.structs.replace(params, **seen), "the test")
+    return await engine.services.chats.chat(msgspec.structs.replace(params, **seen))
 
 
 async def path(engine: EngineParts, node_id: str | None) -> list[str]:

@@ -36,7 +36,7 @@ async def ended(engine: EngineParts, schema: JsonObject = SCHEMA, mode: TaskMode
         mode=mode,
         answer_schema=schema,
     )
-    return await engine.watcher.end((await engine.services.runner.start(params, "the test")).id)
+    return await engine.watcher.end((await engine.services.runner.start(params)).id)
 
 
 def complete(answer: JsonObject) -> Reply:

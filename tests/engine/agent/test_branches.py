@@ -29,7 +29,6 @@ async def say(
             api_base=engine.model.url,
             approve="all",
         ),
-        "the test",
     )
     return await engine.watcher.end(started.id)
 

@@ -35,7 +35,7 @@ async def ask(
         workspace=None if conversation_id else str(engine.workspace),
     )
     params = TaskCompareModelsParams(models=models, start=start)
-    return await engine.services.comparison.ask(params, "the test")
+    return await engine.services.comparison.ask(params)
 
 
 async def test_all_are_asked_at_once_and_answer_one_message_on_branches_of_their_own(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.support.task_replies import DONE, shell
 
 async def take_for(engine: EngineParts, task_id: str, mode: DecidedMode, new: str | None = None) -> Task:
     params = TaskSetModeParams(task_id=task_id, mode=mode, new_task_id=new)
-    return await engine.services.runner.set_mode(params, "the test")
+    return await engine.services.runner.set_mode(params)
 
 
 @pytest.mark.parametrize(

@@ -38,21 +38,21 @@ async def test_a_workspace_that_goes_while_the_task_works_is_told_to_the_model(t
 async def test_a_password_in_the_api_base_is_refused_before_it_is_stored(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(InvalidParams, match="password"):
-            await engine.services.runner.start(params(engine, api_base="http://me:secret@localhost:1/v1"), "me")
+            await engine.services.runner.start(params(engine, api_base="http://me:secret@localhost:1/v1"))
         with pytest.raises(InvalidParams, match="not a web address"):
-            await engine.services.runner.start(params(engine, api_base="http://[::1"), "me")
+            await engine.services.runner.start(params(engine, api_base="http://[::1"))
         assert (await engine.services.database.tasks.page()).tasks == ()
 
 
 async def test_an_agent_without_its_conversation_is_refused(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(InvalidParams, match="conversationId"):
-            await engine.services.runner.start(params(engine, agent_id="agent_1"), "me")
+            await engine.services.runner.start(params(engine, agent_id="agent_1"))
 
 
 async def test_a_budget_for_a_model_without_a_price_is_said_not_to_hold(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
-        started = await engine.services.runner.start(params(engine, budget_usd=1.0), "me")
+        started = await engine.services.runner.start(params(engine, budget_usd=1.0))
         await engine.watcher.end(started.id)
         assert [node.role for node in engine.watcher.nodes()] == ["user", "system", "assistant"]
         (notice,) = engine.watcher.nodes()[1].blocks
@@ -62,7 +62,7 @@ async def test_a_budget_for_a_model_without_a_price_is_said_not_to_hold(tmp_path
 async def test_a_task_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(ConfigurationError):
-            await engine.services.runner.start(TaskStartParams(prompt="go", model="nowhere/x"), "me")
+            await engine.services.runner.start(TaskStartParams(prompt="go", model="nowhere/x"))
         assert list(engine.services.paths.workspaces.glob("*")) == []
 
 
@@ -77,8 +77,8 @@ async def test_the_default_address_is_for_models_of_no_known_provider_only(tmp_p
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Hi."), Reply(text="Hi.")])) as engine:
         engine.services.settings.set("default_api_base", engine.model.url)
         workspace, runner = str(engine.workspace), engine.services.runner
-        own = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="openai_compatible/x"), "me")
-        known = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="scripted/note"), "me")
+        own = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="openai_compatible/x"))
+        known = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="scripted/note"))
         assert (own.api_base, known.api_base) == (engine.model.url, None)
         await runner.stop(known.id, "me")
         for task in (own, known):

@@ -180,15 +180,15 @@ async def test_bad_input_is_refused_before_anything_is_stored(tmp_path: Path) ->
     async with engine_parts(tmp_path, ModelServer()) as engine:
         runner, workspace = engine.services.runner, str(engine.workspace)
         with pytest.raises(InvalidParams):
-            await runner.start(TaskStartParams(prompt="  ", workspace=workspace), "me")
+            await runner.start(TaskStartParams(prompt="  ", workspace=workspace))
         with pytest.raises(InvalidParams):
-            await runner.start(TaskStartParams(prompt="go", workspace=workspace + "/none"), "me")
+            await runner.start(TaskStartParams(prompt="go", workspace=workspace + "/none"))
         with pytest.raises(InvalidParams):
-            await runner.start(TaskStartParams(prompt="go", workspace=workspace, max_turns=0), "me")
+            await runner.start(TaskStartParams(prompt="go", workspace=workspace, max_turns=0))
         with pytest.raises(NotFound):
-            await runner.start(TaskStartParams(prompt="go", conversation_id="none"), "me")
+            await runner.start(TaskStartParams(prompt="go", conversation_id="none"))
         with pytest.raises(ConfigurationError):
-            await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="nowhere/x"), "me")
+            await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="nowhere/x"))
         assert (await engine.services.database.tasks.page()).tasks == ()
         assert (await engine.services.database.conversations.page()).conversations == ()
 

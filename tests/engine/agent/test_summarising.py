@@ -104,9 +104,7 @@ async def test_a_summary_can_be_changed_and_a_branch_from_before_it_reads_the_wh
         assert contents(parts.model.requests[-1])[0].endswith("It was about the tide.")
         sibling = await said(parts, talked.conversation_id, "Message 2")
         params = parts.model.requests[2].messages
-        other = await parts.services.runner.start(
-            _sibling(talked, sibling.id, parts.model.url, "Message 2, again"), "the test"
-        )
+        other = await parts.services.runner.start(_sibling(talked, sibling.id, parts.model.url, "Message 2, again"))
         await parts.watcher.end(other.id)
         assert contents(parts.model.requests[-1])[:-1] == [str(one["content"]) for one in params[1:-1]]
 

@@ -47,7 +47,7 @@ async def worked(parts: EngineParts, *attachments: str, own_folder: bool = False
         workspace=None if own_folder else str(parts.workspace),
         attachments=attachments,
     )
-    task = await parts.services.runner.start(params, "the test")
+    task = await parts.services.runner.start(params)
     await parts.watcher.end(task.id)
     folder = parts.services.paths.outputs / task.id
     folder.mkdir(parents=True)

@@ -51,7 +51,7 @@ async def by_schema(home: Path) -> TaskRecord:
             approve="all",
             answer_schema=SCHEMA,
         )
-        task = await engine.watcher.end((await engine.services.runner.start(params, "the test")).id)
+        task = await engine.watcher.end((await engine.services.runner.start(params)).id)
         return await record_of(engine, task.id)
 
 
@@ -70,7 +70,7 @@ async def tools_as_text(home: Path) -> TaskRecord:
             workspace=str(engine.workspace),
             approve="all",
         )
-        task = await engine.watcher.end((await engine.services.runner.start(params, "the test")).id)
+        task = await engine.watcher.end((await engine.services.runner.start(params)).id)
         return await record_of(engine, task.id)
 
 
@@ -82,7 +82,7 @@ async def made_a_chat(home: Path) -> TaskRecord:
     async with engine_parts(home, server) as engine:
         started = await engine.start()
         await server.request(1)
-        await engine.services.runner.set_mode(TaskSetModeParams(task_id=started.id, mode="chat"), "a person")
+        await engine.services.runner.set_mode(TaskSetModeParams(task_id=started.id, mode="chat"))
         gate.set()
         await engine.watcher.end(started.id)
         return await record_of(engine, started.id)
@@ -95,7 +95,7 @@ async def made_a_task(home: Path) -> TaskRecord:
     async with engine_parts(home, server) as engine:
         started = await engine.start()
         await server.request(1)
-        await engine.services.runner.set_mode(TaskSetModeParams(task_id=started.id, mode="task"), "a person")
+        await engine.services.runner.set_mode(TaskSetModeParams(task_id=started.id, mode="task"))
         gate.set()
         await engine.watcher.end(started.id)
         return await record_of(engine, started.id)

@@ -16,7 +16,7 @@ async def test_a_command_sent_twice_is_done_once_and_answered_twice(engine: Engi
     async with raw_client(engine) as client:
         answers = [await client.ask("task/start", 7, prompt="a") for _ in range(3)]
         assert answers[0] == answers[1] == answers[2]
-        assert engine.runner.started_by == ["raw"]
+        assert engine.runner.started == ["a"]
 
 
 async def test_a_command_under_way_is_awaited_and_not_started_again(engine: EngineServer) -> None:
@@ -29,7 +29,7 @@ async def test_a_command_under_way_is_awaited_and_not_started_again(engine: Engi
         await again.ask("unsubscribe", 8)
         engine.runner.gate.set()
         assert await one.read() == await again.read()
-        assert engine.runner.started_by == ["raw"]
+        assert engine.runner.started == ["a"]
 
 
 async def test_a_command_goes_on_when_its_client_is_gone(engine: EngineServer) -> None:
@@ -40,7 +40,7 @@ async def test_a_command_goes_on_when_its_client_is_gone(engine: EngineServer) -
     engine.runner.gate.set()
     async with raw_client(engine) as client:
         assert "result" in await client.ask("task/start", 7, prompt="a")
-        assert engine.runner.started_by == ["raw"]
+        assert engine.runner.started == ["a"]
 
 
 async def test_the_same_id_of_another_client_or_kind_is_another_command(engine: EngineServer) -> None:
@@ -51,7 +51,7 @@ async def test_the_same_id_of_another_client_or_kind_is_another_command(engine: 
             await one.ask("task/start", "7", prompt="c"),
         ):
             assert "result" in answer
-        assert len(engine.runner.started_by) == 3
+        assert len(engine.runner.started) == 3
         assert error_of(await one.ask("task/stop", 7, taskId="t1"))[1] == "conflict"
 
 
@@ -68,9 +68,9 @@ async def test_a_command_is_remembered_over_a_restart_of_the_engine(tmp_path: Pa
     for _ in range(2):
         async with engine_server(tmp_path / "home") as engine, raw_client(engine) as client:
             answers.append(await client.ask("task/start", 7, prompt="a"))
-            started += engine.runner.started_by
+            started += engine.runner.started
     assert answers[0] == answers[1]
-    assert started == ["raw"]
+    assert started == ["a"]
 
 
 async def test_an_id_used_for_another_command_is_refused_over_a_restart_too(tmp_path: Path) -> None:

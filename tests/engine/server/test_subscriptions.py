@@ -161,7 +161,7 @@ async def test_two_clients_see_the_same_events_in_the_same_order(engine: EngineS
     async with raw_client(engine, client_id="one") as one, raw_client(engine, client_id="two") as two:
         await one.ask("subscribe")
         await two.ask("subscribe")
-        await engine.runner.start(TaskStartParams(prompt="a"), "me")
+        await engine.runner.start(TaskStartParams(prompt="a"))
         await publish_steps(engine, 20)
         assert await read_events(one, 22) == await read_events(two, 22)
 

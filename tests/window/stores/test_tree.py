@@ -27,7 +27,7 @@ async def say(engine: StoreEngine, prompt: str, task: Task | None = None, siblin
         api_base=engine.parts.model.url,
         approve="all",
     )
-    started = await engine.parts.services.runner.start(params, "the test")
+    started = await engine.parts.services.runner.start(params)
     return await engine.parts.watcher.end(started.id)
 
 

@@ -22,7 +22,7 @@ async def run(engine: StoreEngine, model: str) -> str:
     params = TaskStartParams(
         prompt="Look around", model=model, api_base=engine.parts.model.url, api_key="sk-test", approve="all"
     )
-    started = await engine.parts.services.runner.start(params, "the test")
+    started = await engine.parts.services.runner.start(params)
     return (await engine.parts.watcher.end(started.id)).id
 
 

@@ -22,7 +22,7 @@ async def say(engine: StoreEngine) -> Task:
     params = TaskStartParams(
         prompt="Write a poem", model="openai_compatible/test-model", api_base=engine.parts.model.url
     )
-    started = await engine.parts.services.runner.start(params, "the test")
+    started = await engine.parts.services.runner.start(params)
     return await engine.parts.watcher.end(started.id)
 
 

@@ -37,7 +37,7 @@ async def delete(services: Services, session: Session, params: AgentIdParams) ->
 
 
 async def chat(services: Services, session: Session, params: AgentChatParams) -> AgentChatResult:
-    return await services.chats.chat(params, session.client_name)
+    return await services.chats.chat(params)
 
 
 async def set_head(services: Services, session: Session, params: AgentSetHeadParams) -> AgentSetHeadResult:

@@ -17,7 +17,7 @@ from app.protocol.wire import CONVERSATION_COMPARE, TASK_COMPARE_MODELS
 
 
 async def ask(services: Services, session: Session, params: TaskCompareModelsParams) -> TaskCompareModelsResult:
-    return await services.comparison.ask(params, session.client_name)
+    return await services.comparison.ask(params)
 
 
 async def compare(services: Services, session: Session, params: ConversationCompareParams) -> ConversationCompareResult:

@@ -46,7 +46,7 @@ from app.protocol.wire import (
 
 
 async def start(services: Services, session: Session, params: TaskStartParams) -> TaskStartResult:
-    return TaskStartResult(task=await services.runner.start(params, session.client_name))
+    return TaskStartResult(task=await services.runner.start(params))
 
 
 async def retry(services: Services, session: Session, params: TaskRetryParams) -> TaskResult:
@@ -70,7 +70,7 @@ async def try_now(services: Services, session: Session, params: TaskIdParams) ->
 
 
 async def set_mode(services: Services, session: Session, params: TaskSetModeParams) -> TaskResult:
-    return TaskResult(task=await services.runner.set_mode(params, session.client_name))
+    return TaskResult(task=await services.runner.set_mode(params))
 
 
 async def steer(services: Services, session: Session, params: TaskMessageParams) -> TaskResult:
