@@ -98,6 +98,9 @@ class Crowd:
             self._answer,
             self._move,
             self._steer,
+            self._gather,
+            self._part,
+            self._arrange,
             self._doze,
             self._die,
             self._leave_amid,
@@ -166,6 +169,30 @@ class Crowd:
         if task:
             method = random.choice(("task/steer", "task/follow_up"))
             await client.call_twice(method, taskId=task, text=f"word {random.random()}")
+
+    async def _gather(self, client: RestlessClient, random: Random) -> None:
+        """One more agent, where the first one stands; its command sent twice."""
+        conversation = await self._some_conversation(random)
+        if conversation != ALL:
+            one, again = await client.call_twice("agent/create", conversationId=conversation)
+            if one and again and one != again:
+                self.tally.faults.append(f"an agent that was created twice is {one} and {again}")
+
+    async def _part(self, client: RestlessClient, random: Random) -> None:
+        """Take an agent away that may be at work."""
+        agents = await self._services.database.agents.list(await self._some_conversation(random))
+        if len(agents) > 1:
+            await client.call_twice("agent/delete", agentId=random.choice(agents[1:]).id)
+
+    async def _arrange(self, client: RestlessClient, random: Random) -> None:
+        """Keep or release what an agent stands on, and change who takes turns."""
+        agents = await self._services.database.agents.list(await self._some_conversation(random))
+        head = agents[0].head_id if agents else None
+        if head is not None:
+            change = random.choice(("keepNodeId", "releaseNodeId"))
+            taking: JsonObject = {"rule": "addressed", "limit": random.randint(1, 9)}
+            place: JsonObject = {"conversationId": agents[0].conversation_id, change: head, "turnTaking": taking}
+            await client.call_twice("conversation/change", **place)
 
     async def _doze(self, client: RestlessClient, random: Random) -> None:
         client.stop_reading()
