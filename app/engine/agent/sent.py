@@ -7,6 +7,7 @@ import msgspec
 from app.engine.agent.reach import SummaryMessage
 from app.engine.messages import Image, ModelMessage, Text, Thinking, ToolCall, ToolResultMessage
 from app.engine.models.base import ModelRequest, ToolDefinition
+from app.engine.models.kept import Kept
 from app.engine.storage.turns import PartSize
 from app.protocol.context import ContextPart
 
@@ -14,10 +15,16 @@ from app.protocol.context import ContextPart
 _PICTURE = 6_000
 
 _encoder = msgspec.json.Encoder()
+# One request is measured to fit, for the record, and to learn from what its provider counted.
+_measured: Kept[tuple[PartSize, ...]] = Kept()
 
 
 def sizes_of(request: ModelRequest) -> tuple[PartSize, ...]:
     """The parts of a request that are not empty."""
+    return _measured.of(request, lambda: _sizes(request))
+
+
+def _sizes(request: ModelRequest) -> tuple[PartSize, ...]:
     first = request.messages[0] if request.messages else None
     summary = (first,) if isinstance(first, SummaryMessage) else ()
     after = len(summary) + (first.kept if isinstance(first, SummaryMessage) else 0)

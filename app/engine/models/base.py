@@ -30,7 +30,7 @@ class ModelOptions:
     session_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ModelRequest:
     """One model call. `model` is the id `provider/model`."""
 
@@ -107,7 +107,8 @@ class ReplyEnd:
     """The last event. A failed or aborted reply is a message too: stop reason error or aborted, `error` set.
 
     `later` says that the same request may be made again, in a time longer than a model waits for; `is_too_long` that
-    a shorter one may be; `passes_elsewhere` that another provider may take it as it is.
+    a shorter one may be; `passes_elsewhere` that another provider may take it as it is; `refuses_temperature` that
+    the same may take it without one.
     """
 
     message: AssistantMessage
@@ -115,6 +116,7 @@ class ReplyEnd:
     is_too_long: bool = False
     lacks_tools: bool = False
     passes_elsewhere: bool = False
+    refuses_temperature: bool = False
 
 
 ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | Remark | ReplyEnd

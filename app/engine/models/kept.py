@@ -1,26 +1,28 @@
-"""What was made of a message, kept for as long as the message lives: each model call sends the whole history again."""
+"""What was made of a message or a request, kept for as long as that lives: each call sends the whole history again."""
 
 import weakref
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from app.engine.messages import AssistantMessage, ToolResultMessage
+from app.engine.models.base import ModelRequest
 
 V = TypeVar("V")
+Lasting: TypeAlias = AssistantMessage | ToolResultMessage | ModelRequest
 
 
 class Kept(Generic[V]):
-    """Values by the identity of a message, which is frozen: the same message always makes the same value."""
+    """Values by the identity of what is frozen: the same message always makes the same value."""
 
     def __init__(self) -> None:
-        self._values: dict[int, tuple[weakref.ref[AssistantMessage | ToolResultMessage], V]] = {}
+        self._values: dict[int, tuple[weakref.ref[Lasting], V]] = {}
 
-    def of(self, message: AssistantMessage | ToolResultMessage, make: Callable[[], V]) -> V:
+    def of(self, lasting: Lasting, make: Callable[[], V]) -> V:
         """The kept value, or what `make` gives, which is kept from now on."""
-        key = id(message)
+        key = id(lasting)
         kept = self._values.get(key)
         if kept is not None:
             return kept[1]
         value = make()
-        self._values[key] = (weakref.ref(message, lambda _: self._values.pop(key, None)), value)
+        self._values[key] = (weakref.ref(lasting, lambda _: self._values.pop(key, None)), value)
         return value
