@@ -42,7 +42,7 @@ async def list_models(options: Options, paths: Paths, terminal: Terminal) -> int
         return 0
     for line in [*ready_lines(found, terminal.style), *missing_lines(found, terminal.style, terminal.width), ""]:
         terminal.line(line)
-    for line in list_error_lines(found, terminal.style, terminal.width):
+    for line in warning_lines(found, terminal.style, terminal.width):
         terminal.line(line)
     for line in model_lines(found, terminal.style):
         terminal.line(line)
@@ -91,10 +91,15 @@ def ready_lines(found: ModelListResult, style: Style) -> list[str]:
     ]
 
 
-def list_error_lines(found: ModelListResult, style: Style, width: int) -> list[str]:
-    """Which providers' own lists could not be had."""
-    texts = [wrapped(plain(provider.list_error), width - 2) for provider in found.providers if provider.list_error]
-    return [style.amber(f"{style.sign('warn')} {text}") for text in texts]
+def warning_lines(found: ModelListResult, style: Style, width: int) -> list[str]:
+    """Which providers' own lists could not be had, and what of all that is sent can be read on the way."""
+    warnings = [provider.list_error for provider in found.providers if provider.list_error]
+    warnings += [
+        f"{provider.title}: what is sent to {provider.api_base} is not encrypted."
+        for provider in found.providers
+        if provider.ready and provider.in_the_clear
+    ]
+    return [style.amber(f"{style.sign('warn')} {wrapped(plain(text), width - 2)}") for text in warnings]
 
 
 def missing_lines(found: ModelListResult, style: Style, width: int) -> list[str]:

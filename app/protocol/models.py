@@ -27,6 +27,7 @@ class Provider(Wire, frozen=True, kw_only=True):
     """One provider row: where its key comes from, or the local server that answered.
 
     `listed_at` is when its own list of models was fetched last, null for never; `list_error` why it could not be now.
+    `in_the_clear` says that what goes to `api_base` can be read on the way, and a key too.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Provider(Wire, frozen=True, kw_only=True):
     ready: bool = False
     listed_at: Moment | None = None
     list_error: str = ""
+    in_the_clear: bool = False
 
 
 class ModelListParams(Wire, frozen=True, kw_only=True):

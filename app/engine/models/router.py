@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from app.engine import own_models
 from app.engine.errors import ConfigurationError
 from app.engine.models import prices
+from app.engine.models.addresses import is_in_the_clear
 from app.engine.models.base import ChatModel
 from app.engine.models.catalog import PROVIDERS, REACT, Provider, find, provider_name
 from app.engine.models.factory import ModelFactory
@@ -94,8 +95,9 @@ class ModelRouter:
         if provider.kind == "scripted":
             return model
         from app.engine.models.adaptive import AdaptiveModel
+        from app.engine.models.tempered import Tempered
 
-        return AdaptiveModel(model, self._without_tools.setdefault(place, set()))
+        return AdaptiveModel(Tempered(model), self._without_tools.setdefault(place, set()))
 
     async def list(self, refresh: bool, fetch: bool = False) -> wire.ModelListResult:
         """Providers, their models, the default one. Local servers are looked for at the first call and on refresh.
@@ -221,16 +223,18 @@ class ModelRouter:
         key = await self._key(provider)
         server = self._server(provider.name)
         source: wire.KeySource = key.source if key else "none" if provider.needs_key else "not_needed"
+        base = server.base_url if server else self._factory.base_url(provider)
         return wire.Provider(
             name=provider.name,
             title=provider.title,
             key_source=source,
             key_variable=provider.key_variables[0] if provider.key_variables else "",
-            api_base=server.base_url if server else self._factory.base_url(provider),
+            api_base=base,
             local=provider.is_local,
             ready=self._is_ready(provider, key),
             listed_at=listing.at if (listing := self._listings.of(provider.name)) else None,
             list_error=self._listings.errors.get(provider.name, ""),
+            in_the_clear=is_in_the_clear(base),
         )
 
     def _is_ready(self, provider: Provider, key: Key | None) -> bool:

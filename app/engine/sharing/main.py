@@ -9,13 +9,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from importlib.resources import files
-from ipaddress import ip_address
 from pathlib import Path
 
 from aiohttp import web
 
 from app import log as logs
 from app.engine.errors import ConfigurationError, EngineError
+from app.engine.models.addresses import is_loopback
 from app.engine.models.router import ModelRouter
 from app.engine.secrets import KeyStore
 from app.engine.settings import Settings
@@ -90,7 +90,7 @@ def _tell(runner: web.AppRunner, host: str, file: Path) -> None:
         "On the other machine: set the proxy's address in the settings (or ERRAND_PROXY_URL), store a token as the",
         "key of proxy (or ERRAND_PROXY_API_KEY), and use models such as proxy/openai/gpt-5.4. Ctrl+C ends it.",
     ]
-    if not _is_loopback(host):
+    if not is_loopback(host):
         lines.append("It speaks plain HTTP: use it inside a network you trust, a tunnel, or behind a server with TLS.")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
@@ -99,10 +99,3 @@ def _tell(runner: web.AppRunner, host: str, file: Path) -> None:
 
 def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

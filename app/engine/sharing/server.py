@@ -11,7 +11,8 @@ from aiohttp import web
 
 from app.engine.cancel import CancelSignal
 from app.engine.errors import ConfigurationError
-from app.engine.models.base import ChatModel, ModelRequest
+from app.engine.messages import AssistantMessage
+from app.engine.models.base import ChatModel, ModelRequest, ReplyEnd
 from app.engine.models.proxy_wire import SharedModels, StreamRequest, request_from_wire
 from app.engine.models.router import ModelRouter
 from app.engine.models.shortened import Shortened
@@ -108,12 +109,11 @@ class SharingServer:
         sent = await self._read(request)
         model = self._open(sent.model)
         with self._counted(holder):
-            _logger.info("%s asks %s", holder, sent.model)
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
             with suppress(ConnectionError):  # the client left
                 await response.prepare(request)
                 async with _signs_of_life(response, self._bounds.life_s):
-                    await _send(model, request_from_wire(sent), response)
+                    await _send(model, request_from_wire(sent), response, holder)
                 await response.write_eof()
         return response
 
@@ -149,12 +149,20 @@ class SharingServer:
             account.streams -= 1
 
 
-async def _send(model: ChatModel, request: ModelRequest, response: web.StreamResponse) -> None:
-    """The whole reply; leaving it early ends the request to the provider."""
+async def _send(model: ChatModel, request: ModelRequest, response: web.StreamResponse, holder: str) -> None:
+    """The whole reply; leaving it early ends the request to the provider. The log says who took how much."""
+    _logger.info("%s asks %s", holder, request.model)
     shortened = Shortened(request.model)
     async with aclosing(model.stream(request, CancelSignal())) as events:
         async for event in events:
+            if isinstance(event, ReplyEnd):
+                _logger.info("%s took %s", holder, _amount(event.message))
             await response.write(b"data: " + msgspec.json.encode(shortened.of(event)) + b"\n\n")
+
+
+def _amount(message: AssistantMessage) -> str:
+    used = message.usage
+    return f"{used.input_tokens} + {used.output_tokens} tokens of {message.model}, {used.cost_usd:.6f} USD"
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """The machine that shares its models: who gets in, what it refuses, and what of its keys can be seen (nothing)."""
 
 import asyncio
+import logging
 from contextlib import aclosing
 from pathlib import Path
 
@@ -141,6 +142,20 @@ async def test_the_models_of_the_other_machine_try_again_and_that_is_shown_here(
     end = events[-1]
     assert isinstance(end, ReplyEnd)
     assert (end.message.text, end.message.model) == ("up again", MODEL)
+
+
+async def test_the_log_says_who_used_how_much_and_nothing_of_what_was_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    upstream = ModelServer([Reply(text="a secret answer")])
+    async with upstream, sharing(address(upstream), tmp_path, ONCE) as shared:
+        models = client(tmp_path, shared)
+        await final(models.open(MODEL), request_for(MODEL))
+        await models.close()
+    assert "ann asks ollama/test-model" in caplog.text
+    assert "ann took 100 + 20 tokens of ollama/test-model, 0.000000 USD" in caplog.text
+    assert "secret" not in caplog.text and TOKEN not in caplog.text
 
 
 async def test_another_model_here_answers_where_the_other_machine_is_gone(tmp_path: Path) -> None:

@@ -106,10 +106,8 @@ def state_words(provider: Provider, models: int) -> tuple[str, Tone]:
     offers = f" · {models:,} models" if models else ""
     if provider.listed_at is not None:
         offers += f", listed on {provider.listed_at.astimezone():%d %B %Y}"
-    if provider.list_error:
-        return provider.list_error, "waiting"
-    if not provider.ready and provider.key_source in ("environment", "keyring", "file"):
-        return "It has a key, but no address: set it in General, under Shared models", "waiting"
+    if warning := _warning(provider):
+        return warning, "waiting"
     if provider.local:
         return (f"Runs at {provider.api_base}{offers}", "done") if provider.ready else ("Not running here", "muted")
     match provider.key_source:
@@ -123,3 +121,12 @@ def state_words(provider: Provider, models: int) -> tuple[str, Tone]:
             return f"Needs no key{offers}", "muted"
         case "none":
             return f"No key{f' ({provider.key_variable})' if provider.key_variable else ''}", "muted"
+
+
+def _warning(provider: Provider) -> str:
+    if provider.list_error:
+        return provider.list_error
+    if not provider.ready:
+        has_key = provider.key_source in ("environment", "keyring", "file")
+        return "It has a key, but no address: set it in General, under Shared models" if has_key else ""
+    return f"Ready, but what is sent to {provider.api_base} is not encrypted" if provider.in_the_clear else ""
