@@ -16,18 +16,19 @@ from app.client.launch import read_endpoint
 from app.paths import Paths
 from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskListParams
 from app.protocol.tasks import Task, TaskIdParams, TaskListParams, TaskStartParams
-from app.protocol.wire import ASK_ANSWER, ASK_LIST, TASK_LIST, TASK_RESUME, TASK_START
+from app.protocol.wire import ASK_ANSWER, ASK_LIST, TASK_LIST, TASK_RESUME, TASK_START, TASK_TRY_NOW
 from tests.crash.work import KINDS, prompt
 from tests.support.errand import Errand
 
 AT_ONCE = 5
 _PAUSE_S = 0.02
 _LONGEST_S = 60.0
+_NOT_WAITED_FOR = 0.2
 
 
 @dataclass(slots=True)
 class Lives:
-    """`started` are the tasks whose start was acknowledged, `doomed` how many engines were killed."""
+    """`started` are the acknowledged tasks, `waits` the limits that held, `doomed` counts the killed engines."""
 
     folder: Path
     model_url: str
@@ -35,6 +36,7 @@ class Lives:
     started: list[str] = field(default_factory=list[str])
     doomed: int = 0
     in_start: int = 0
+    waits: set[str] = field(default_factory=set[str])
     _count: int = 0
     _nodes: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -107,9 +109,17 @@ class Lives:
             await connection.close()
 
     async def _look_after(self, connection: Connection, task: Task) -> None:
-        if task.status == "interrupted":
-            with suppress(CallError):  # it has gone on or ended meanwhile
-                await connection.call(TASK_RESUME, TaskIdParams(task_id=task.id))
+        """Resume what was interrupted; what waits for a limit goes on by itself, and is now and then not waited for."""
+        method = TASK_RESUME
+        if task.retry_at is not None:
+            if self.chance.random() > _NOT_WAITED_FOR:
+                return
+            method = TASK_TRY_NOW
+            self.waits.add(f"{task.id} {task.step_count}")
+        elif task.status != "interrupted":
+            return
+        with suppress(CallError):  # it has gone on or ended meanwhile
+            await connection.call(method, TaskIdParams(task_id=task.id))
 
     async def _start(self, connection: Connection) -> None:
         kind = KINDS[self._count % len(KINDS)]

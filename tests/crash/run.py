@@ -3,9 +3,11 @@
 import random
 from pathlib import Path
 
+from app.engine.settings import Settings
+from app.paths import Paths
 from tests.crash.lives import Lives
 from tests.crash.verdict import Counts, judge
-from tests.crash.work import answer
+from tests.crash.work import WINDOW, Work
 from tests.support.model_server import ModelServer
 
 # Of the commits of an engine: the first ones are of its start, then each step of five tasks makes about three.
@@ -17,8 +19,10 @@ async def crash(count: int, seed: int, folder: Path) -> Counts:
     """Kill `count` engines, let the last one finish all that is left, and judge."""
     chance = random.Random(seed)
     stride = max(1, 3 * _COMMITS // count)  # a short run reaches as far as a long one, with gaps
-    async with ModelServer(answer=answer) as model:
+    async with ModelServer(answer=Work().answer) as model:
         lives = Lives(folder, model.url, chance)
+        Paths(lives.home).prepare()
+        Settings(Paths(lives.home).settings).set("context_tokens", WINDOW)
         for number in range(count):
             if number % 3 == 2:
                 await lives.live(kill_after_s=chance.uniform(0.0, _LONGEST_LIFE_S))

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from app.engine.agent.reach import summary_of
 from app.engine.storage.encoding import from_json
 from app.engine.storage.executions import Finished, Started
 from app.paths import Paths
 from app.protocol.asks import RUN_AGAIN, STOP, Ask
+from app.protocol.conversations import Node
 from app.protocol.tasks import Task
 from tests.crash.lives import Lives
 from tests.crash.work import STEPS, step_of
@@ -26,21 +28,25 @@ class Counts:
     unknown: int = 0
     again: int = 0
     stopped: int = 0
+    summaries: int = 0
+    waits: int = 0
 
     def __str__(self) -> str:
         return (
             f"{self.engines} engines killed ({self.in_start} while they started), {self.tasks} tasks, "
             f"{self.lines} lines: none lost, none twice but {self.again} run again on demand; "
-            f"{self.unknown} outcomes unknown, {self.stopped} tasks stopped there, database intact"
+            f"{self.unknown} outcomes unknown, {self.stopped} tasks stopped there; {self.summaries} summaries, "
+            f"{self.waits} waits for a limit, database intact"
         )
 
 
 def judge(lives: Lives) -> Counts:
     """Raises AssertionError with the task that is not as it must be."""
-    counts = Counts(engines=lives.doomed, in_start=lives.in_start)
+    counts = Counts(engines=lives.doomed, in_start=lives.in_start, waits=len(lives.waits))
     connection = sqlite3.connect(f"file:{Paths(lives.home).database}?mode=ro", uri=True)
     try:
         tasks = {task.id: task for task in _all(connection, "SELECT body FROM tasks", Task)}
+        nodes = _all(connection, "SELECT body FROM nodes WHERE role = 'system'", Node)
         asks = _all(connection, "SELECT body FROM asks", Ask)
         started = _all(connection, "SELECT body FROM tool_executions WHERE phase = 'started'", Started)
         finished = _all(connection, "SELECT body FROM tool_executions WHERE phase = 'finished'", Finished)
@@ -48,6 +54,9 @@ def judge(lives: Lives) -> Counts:
         connection.close()
     assert set(lives.started) <= set(tasks), "an acknowledged task is lost"
     assert [ask for ask in asks if ask.status == "waiting"] == []
+    made = Counter(block.until_id for node in nodes if (block := summary_of(node)) is not None)
+    assert [until for until, count in made.items() if count > 1] == [], "a summary was made twice"
+    counts.summaries = made.total()
     failed = [row.text for row in finished if row.is_error]
     assert failed == [], "a command failed by itself"
     ended = {row.execution_id for row in finished}

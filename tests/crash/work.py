@@ -6,12 +6,17 @@ import msgspec
 
 from app.engine.agent.context import NOT_RUN
 from app.protocol.json import JsonObject
+from tests.crash.told import TASK, steps_told, summary_of
 from tests.support.model_server import Call, ReceivedRequest, Reply
 from tests.support.task_replies import DONE
 
 STEPS = 4
-# The kinds of a task, in turn: plain, two calls in a reply, one that asks, one whose commands must be allowed, slow.
-KINDS = ("plain", "pairs", "asks", "approved", "slow")
+# What a model reads, in tokens: the results of a `long` task outgrow it.
+WINDOW = 6_000
+# The kinds of a task, in turn: plain, two calls in a reply, one that asks, one whose commands must be allowed, slow,
+# one whose model is refused for an hour at each step, one that has to be summarised.
+KINDS = ("plain", "pairs", "asks", "approved", "slow", "limited", "long")
+_HOUR = Reply(status=429, error="slow down", headers={"Retry-After": "3600"})
 _NAMES = {"ask_user": "asked", "task_complete": "completed"}
 _STEP = re.compile(r"echo (step_\d+) >>")
 
@@ -32,17 +37,31 @@ def prompt(kind: str, file: str) -> str:
     return f"{kind} {file}"
 
 
-def answer(request: ReceivedRequest) -> Reply:
-    """The next step that has no result yet, as the model can tell from what it reads."""
-    kind, _, file = _first_words(request).partition(" ")
-    left = [step for step in range(1, STEPS + 1) if f"step_{step}" not in _done(request.messages)]
-    if not left:
-        return DONE
-    if kind == "asks" and left[0] == 3 and "asked" not in _done(request.messages):
-        return Reply(calls=(Call("ask_user", {"question": "Go on?", "choices": ["Yes"]}, id="asked"),))
-    steps = left[:2] if kind == "pairs" else left[:1]
-    calls = tuple(Call("shell", {"command": _command(step, file, kind)}, id=f"step_{step}") for step in steps)
-    return Reply(text="I write the next line. " * 4, calls=calls, piece_delay_s=0.002)
+class Work:
+    """Answers for the model. `refused` are the steps that were refused once, which they are not again."""
+
+    def __init__(self) -> None:
+        self.refused: set[tuple[str, int]] = set()
+
+    def answer(self, request: ReceivedRequest) -> Reply:
+        reply = summary_of(request) or self._next_step(request)
+        return msgspec.structs.replace(reply, usage=(len(str(request.body)) // 4, 20))
+
+    def _next_step(self, request: ReceivedRequest) -> Reply:
+        """The first that has no result yet, as the model can tell from what it reads."""
+        kind, file = _task(request)
+        done = _done(request.messages)
+        left = [step for step in range(1, STEPS + 1) if f"step_{step}" not in done]
+        if not left:
+            return DONE
+        if kind == "asks" and left[0] == 3 and "asked" not in done:
+            return Reply(calls=(Call("ask_user", {"question": "Go on?", "choices": ["Yes"]}, id="asked"),))
+        if kind == "limited" and (file, left[0]) not in self.refused:
+            self.refused.add((file, left[0]))
+            return _HOUR
+        steps = left[:2] if kind == "pairs" else left[:1]
+        calls = tuple(Call("shell", {"command": _command(step, file, kind)}, id=f"step_{step}") for step in steps)
+        return Reply(text="I write the next line. " * 4, calls=calls, piece_delay_s=0.002)
 
 
 def step_of(command: str) -> str:
@@ -53,13 +72,16 @@ def step_of(command: str) -> str:
 
 
 def _command(step: int, file: str, kind: str) -> str:
-    return f"echo step_{step} >> {file}" + ("; sleep 0.1" if kind == "slow" else "")
+    after = {"slow": "; sleep 0.1", "long": "; head -c 6500 /dev/zero | tr '\\0' x"}
+    return f"echo step_{step} >> {file}{after.get(kind, '')}"
 
 
-def _first_words(request: ReceivedRequest) -> str:
+def _task(request: ReceivedRequest) -> tuple[str, str]:
+    """What it was told first, or what a summary says of that."""
     words = next(message["content"] for message in request.messages if message.get("role") == "user")
-    assert isinstance(words, str)
-    return words
+    found = TASK.search(str(words))
+    assert found is not None, words
+    return found[1], found[2]
 
 
 def _done(messages: list[JsonObject]) -> set[str]:
@@ -68,7 +90,7 @@ def _done(messages: list[JsonObject]) -> set[str]:
     By what was called: an id that comes a second time is sent as another one.
     """
     called: dict[str, str] = {}
-    done: set[str] = set()
+    done = steps_told(messages)
     for message in messages:
         for call in msgspec.convert(message.get("tool_calls") or [], list[_Sent]):
             found = _STEP.search(call.function.arguments)  # none in one that was cut within its arguments

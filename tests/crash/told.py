@@ -1,0 +1,43 @@
+"""Summaries of a crash run: they tell which task it is and which of its steps have a result."""
+
+import re
+from itertools import pairwise
+
+from app.engine.agent.context import NOT_RUN
+from app.protocol.json import JsonObject
+from tests.support.model_server import ReceivedRequest, Reply
+
+# The kind of a task and the file that it writes to.
+TASK = re.compile(r"\b([a-z]+) (/\S+?\.txt)")
+_BEGINNING = "You write the summary"
+_DONE = re.compile(r"Done: ((?:step_\d+ ?)*)")
+_CALL = re.compile(r"\[calls shell: .*?echo (step_\d+) >>", re.DOTALL)
+
+
+def summary_of(request: ReceivedRequest) -> Reply | None:
+    """The reply to a request for one, slow enough to be killed in."""
+    if not str(request.messages[0]["content"]).startswith(_BEGINNING):
+        return None
+    record = str(request.messages[1]["content"])
+    task = TASK.search(record)
+    assert task is not None, record
+    done = " ".join(sorted(_earlier(record) | _with_result(record)))
+    return Reply(text=f"The task is: {task[0]}\n\nDone: {done}", piece_delay_s=0.02)
+
+
+def steps_told(messages: list[JsonObject]) -> set[str]:
+    """Those that a summary tells of, in a request for the next step."""
+    return set[str]().union(*(_earlier(str(one["content"])) for one in messages if one.get("role") == "user"))
+
+
+def _earlier(words: str) -> set[str]:
+    return {step for told in _DONE.findall(words) for step in told.split()}
+
+
+def _with_result(record: str) -> set[str]:
+    parts = re.split(r"^# ", record, flags=re.MULTILINE)
+    return {
+        call[1]
+        for part, after in pairwise(parts)
+        if (call := _CALL.search(part)) and after.startswith(("Result of", "Error of")) and NOT_RUN not in after
+    }
