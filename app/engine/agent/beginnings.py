@@ -65,7 +65,8 @@ class Beginnings:
     async def another_try(self, params: TaskStartParams, reply: Node, place: Place, agent: Agent) -> Beginning:
         """Beside a reply: the head goes to what that reply answered, and no message is added.
 
-        A budget that cannot be kept is not taken over."""
+        A budget that cannot be kept is not taken over.
+        """
         assert reply.parent_id is not None, "a reply follows something"
         place = replace(place, agent=await with_personality(agent, place.personality, self._assembly.database))
         task = await new_task(params, place, self._assembly.settings.values, self._models)
@@ -74,21 +75,13 @@ class Beginnings:
             task = msgspec.structs.replace(task, budget_usd=None)
         return await self._without_message(task, place, model, reply.parent_id)
 
-    async def turn(self, params: TaskStartParams, place: Place, agent: Agent) -> Beginning:
-        """Where the agent stands, after what another has said: no message is added."""
+    async def turn(self, params: TaskStartParams, place: Place, agent: Agent, *, summarises: bool = False) -> Beginning:
+        """Where the agent stands, after what was said last: it answers that, or summarises what it has read."""
         assert agent.head_id is not None, "somebody has spoken"
         place = replace(place, agent=agent)
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open(task.model, task.api_base, params.api_key)
-        return await self._without_message(task, place, model, agent.head_id)
-
-    async def summary(self, params: TaskStartParams, place: Place, agent: Agent) -> Beginning:
-        """Where the agent stands: it is to summarise what it has read."""
-        assert agent.head_id is not None, "there is something to summarise"
-        place = replace(place, agent=agent)
-        task = await new_task(params, place, self._assembly.settings.values, self._models)
-        model = self._models.open(task.model, task.api_base, params.api_key)
-        task = msgspec.structs.replace(task, summarises=True)
+        task = msgspec.structs.replace(task, summarises=summarises)
         return await self._without_message(task, place, model, agent.head_id)
 
     async def _without_message(self, task: Task, place: Place, model: ChatModel, after: str) -> Beginning:

@@ -18,8 +18,6 @@ _BESIDE = (
     "Both replies are kept."
 )
 _PAGE = 50
-# Among so many of a conversation's newest tasks the agent's last one is looked for.
-_LAST_TASKS = 50
 
 
 class Starter(Protocol):
@@ -64,8 +62,7 @@ class Chats:
 
     async def _before_last_task(self, agent: Agent) -> str | None:
         """Where an agent stood when its newest task began: what whoever asked meanwhile has most likely seen."""
-        tasks = (await self._database.tasks.page(_LAST_TASKS, agent.conversation_id)).tasks
-        task = next((task for task in tasks if task.agent_id == agent.id), None)
+        task = await self._database.tasks.last_of(agent)
         return (await self._place_of(task))[1] if task is not None else agent.head_id
 
     async def _place_of(self, task: Task) -> tuple[Position, str | None]:

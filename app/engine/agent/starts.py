@@ -66,7 +66,7 @@ class Starts:
     async def summary(self, params: ConversationSummariseParams) -> Start:
         start = await summarising.as_start(params, self._assembly.database)
         place = await find_place(start, self._assembly.database, self._assembly.paths)
-        return Start(place.agent, lambda agent: self._beginnings.summary(start, place, agent))
+        return Start(place.agent, lambda agent: self._beginnings.turn(start, place, agent, summarises=True))
 
     async def turn_after(self, task: Task, agent: Agent) -> Start:
         """Of the agent that speaks next."""

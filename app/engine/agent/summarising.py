@@ -17,8 +17,6 @@ PROMPT = "Summarise the conversation so far"
 _LONGEST = 100_000
 # Steps that were not summarised yet: what was said last stays word for word.
 _LEAST = 3
-# Among so many of a conversation's newest tasks the agent's last one is looked for.
-_LAST_TASKS = 50
 
 
 async def as_start(params: ConversationSummariseParams, database: Database) -> TaskStartParams:
@@ -34,8 +32,7 @@ async def as_start(params: ConversationSummariseParams, database: Database) -> T
     await _check_idle(agent, database)
     if len(steps_of(reach_of(await database.nodes.path(agent.head_id)).rest)) < _LEAST:
         raise IllegalMove("There is nothing to summarise yet.")
-    page = await database.tasks.page(_LAST_TASKS, params.conversation_id)
-    last = next((task for task in page.tasks if task.agent_id == agent.id), None)
+    last = await database.tasks.last_of(agent)
     return TaskStartParams(
         prompt=PROMPT,
         task_id=params.task_id,

@@ -8,6 +8,7 @@ from app.engine.storage.reader import Reader
 from app.engine.storage.tables import tasks
 from app.engine.storage.upsert import Upsert
 from app.engine.storage.write import Write
+from app.protocol.agents import Agent
 from app.protocol.tasks import Task, TaskListResult
 
 _SAVE = Upsert(tasks, ["id"], ["status", "ended_at", "body"])
@@ -15,6 +16,8 @@ _ONE = select(tasks.c.body).where(tasks.c.id == bindparam("id"))
 _NEWEST = select(tasks.c.body, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
 _ALL_OF = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))
 _ACTIVE = _NEWEST.where(tasks.c.ended_at.is_(None))
+# Among so many of a conversation's newest tasks those of one agent are looked for.
+_RECENT = 50
 
 
 def save(task: Task) -> Write:
@@ -55,6 +58,11 @@ class TaskStore:
             tasks=tuple(from_json(row.body, Task) for row in shown),
             next_cursor=cursor_at(shown[-1].started_at, shown[-1].id) if len(rows) > limit else None,
         )
+
+    async def last_of(self, agent: Agent) -> Task | None:
+        """The newest task of an agent; None also where others have had many since."""
+        recent = (await self.page(_RECENT, agent.conversation_id)).tasks
+        return next((task for task in recent if task.agent_id == agent.id), None)
 
     async def of_conversation(self, conversation_id: str) -> tuple[Task, ...]:
         """All, ended or not."""
