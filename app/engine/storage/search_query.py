@@ -2,17 +2,28 @@
 
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
-_OPERATOR = re.compile(r'(?<!\S)(from|in|tool|before|after):(?:"([^"]*)"?|(\S*))', re.IGNORECASE)
-_DAY = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?")
+# What stands in quotes is a phrase, and no operator is looked for in it.
+_PIECE = re.compile(r'(?<!\S)(from|in|tool|before|after):(?:"([^"]*)"?|(\S*))|"[^"]*"?', re.IGNORECASE)
+_QUOTES = {ord(quote): '"' for quote in "“”„«»"}
+# With the year first, or with the day first as it is written with dots.
+_DAYS = tuple(
+    re.compile(form)
+    for form in (
+        r"(?P<year>\d{4})(?:(?P<mark>[-/.])(?P<month>\d{1,2})(?:(?P=mark)(?P<day>\d{1,2}))?)?",
+        r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)",
+        r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})",
+    )
+)
+_DAYS_AGO = {"today": 0, "yesterday": 1}
 _MOST = 8
 _ADVICE = {
     "from": "from: wants who said it: user, agent, or an agent's name, as in from:user or from:Coder.",
     "in": 'in: wants words of a conversation\'s title, or its id, as in in:parser or in:"tide tables".',
     "tool": "tool: wants the name of a tool, as in tool:shell.",
-    "before": "before: wants a day, a month or a year, as in before:2026-11-01, before:2026-11 or before:2026.",
-    "after": "after: wants a day, a month or a year, as in after:2026-11-01, after:2026-11 or after:2026.",
+    "before": "before: wants a day, a month or a year, as in before:2026-11-01, before:2026 or before:today.",
+    "after": "after: wants a day, a month or a year, as in after:2026-11-01, after:2026 or after:yesterday.",
 }
 
 
@@ -44,9 +55,10 @@ class SearchQuery:
 
 def parse_query(text: str) -> SearchQuery:
     """Days are those of this computer's clock."""
-    text = text.replace("\0", " ")
-    query = SearchQuery(" ".join(_OPERATOR.sub(" ", text).split()))
-    for found in list(_OPERATOR.finditer(text))[:_MOST]:
+    text = text.replace("\0", " ").translate(_QUOTES)
+    words = _PIECE.sub(lambda found: " " if found[1] else found[0], text)
+    query = SearchQuery(" ".join(words.split()))
+    for found in [found for found in _PIECE.finditer(text) if found[1]][:_MOST]:
         name, value = found[1].lower(), " ".join((found[2] or found[3] or "").split())
         query = _with(query, name, value)
     return query
@@ -75,10 +87,13 @@ def _with_moment(query: SearchQuery, name: str, value: str) -> SearchQuery:
 
 def _begin(value: str) -> datetime | None:
     """The first moment of a day, a month or a year; None for what is none."""
-    found = _DAY.fullmatch(value)
+    if (ago := _DAYS_AGO.get(value.lower())) is not None:
+        day = datetime.now(UTC).astimezone() - timedelta(days=ago)
+        return datetime(day.year, day.month, day.day).astimezone()
+    found = next((found for form in _DAYS if (found := form.fullmatch(value))), None)
     if found is None:
         return None
-    year, month, day = (int(part) if part else 1 for part in found.groups())
+    year, month, day = (int(found[part]) if found[part] else 1 for part in ("year", "month", "day"))
     try:
         # Times near the ends of the calendar cannot be turned into UTC.
         return datetime(year, month, day).astimezone() if 1 < year < 9999 else None

@@ -11,7 +11,8 @@ from app.engine.storage.title_search import TitleSearch
 
 # The newest that a title's words fit: each is one more word for the index to join.
 _MOST_PLACES = 50
-_MOST_AGENTS = 200
+# An import gives each of a program's conversations an agent of one name. More are looked for node by node.
+_MOST_AGENTS = 2_000
 _KNOWN = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
 _NAMED = select(agents.c.id).limit(_MOST_AGENTS + 1)
 

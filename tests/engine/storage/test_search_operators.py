@@ -7,7 +7,7 @@ import pytest
 
 from app.engine.storage import agents, conversations, nodes
 from app.engine.storage.database import Database
-from app.engine.storage.search_query import parse_query
+from app.engine.storage.search_query import SearchQuery, parse_query
 from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.json import JsonObject
@@ -72,6 +72,14 @@ async def fill(database: Database) -> None:
         ("fox before:2026-11-01", ["n2", "n1"]),
         ("before:2026-11", ["n2", "n1"]),
         ("after:2026-11-05", ["o1", "n5"]),
+        ("after:2026/11/5 fox", ["o1", "n5"]),
+        ("fox after:05.11.2026", ["o1", "n5"]),
+        ("after:20261105 from:agent", ["o1", "n5"]),
+        ("after:today fox", []),
+        ("after:Yesterday", []),
+        ("from:“Coder Ö” fox", ["n5"]),
+        ('"says the coder"', ["n5"]),
+        ('"tool:shell made"', []),
         ("fox after:2026-10-31 before:2026-11-02", ["n3", "n2"]),
         ("after:2027", []),
         ("before:2026 fox", []),
@@ -132,9 +140,9 @@ async def test_places_are_counted_in_each_conversation_where_they_are_written_by
 
 async def test_a_name_that_very_many_agents_have_finds_all_they_said(database: Database) -> None:
     await fill(database)
-    for number in range(300):
+    for number in range(2_100):
         database.journal.put(agents.save(agent(f"many{number}")))
-    last = msgspec.structs.replace(node("last", "n5", text="the last fox"), author="many299")
+    last = msgspec.structs.replace(node("last", "n5", text="the last fox"), author="many2099")
     database.journal.put(nodes.save(last))
     await database.journal.flush()
     assert [hit.node_id for hit in await database.search.find("fox from:assistant")] == ["last", "o1", "n4", "n3", "n2"]
@@ -150,6 +158,9 @@ async def test_a_name_that_very_many_agents_have_finds_all_they_said(database: D
         ("after:2026-13-01", "after: wants a day"),
         ("after:2026-02-30", "after: wants a day"),
         ("after:99999", "after: wants a day"),
+        ("before:11/01/2026", "before: wants a day"),
+        ("before:2026-11/01", "before: wants a day"),
+        ("before:31.11.2026", "before: wants a day"),
     ],
 )
 async def test_a_value_that_means_nothing_finds_nothing_and_says_what_to_write(
@@ -178,6 +189,15 @@ def test_words_are_what_is_left_without_operators() -> None:
     query = parse_query('quick from:user "lazy dog" in:"tide tables" tool:a tool:b bro')
     assert (query.words, query.senders, query.places) == ('quick "lazy dog" bro', ("user",), ("tide tables",))
     assert query.tools == ("a", "b") and query.narrows
+    assert parse_query('say "it is from:user here" now') == SearchQuery('say "it is from:user here" now')
+
+
+def test_today_begins_at_midnight_and_yesterday_a_day_before() -> None:
+    now = datetime.now(UTC)
+    today, yesterday = (parse_query(f"after:{day}").after for day in ("today", "yesterday"))
+    assert today is not None and yesterday is not None
+    assert timedelta(0) <= now - today < timedelta(hours=25)
+    assert timedelta(hours=23) <= today - yesterday <= timedelta(hours=25)
     assert not parse_query("https://from:x or 12:30").narrows
 
 
