@@ -55,6 +55,7 @@ class AgentTaskRunner:
         self._handover = Handover(assembly.log, assembly.database, claims, self.resume)
         self._has_taken_over = False
         self._one_of_a_task = Turnstile()
+        self._began = datetime.now(UTC)
 
     def under_way(self) -> tuple[Task, ...]:
         """The tasks at work as people see them: paused while nothing can be saved."""
@@ -249,11 +250,16 @@ class AgentTaskRunner:
         return task
 
     async def _is_said(self, task: Task, queued_id: str | None) -> bool:
-        """It waits already, or the agent has read it before the engine could answer."""
+        """It waits already, or the agent has read it before an earlier engine could answer.
+
+        Of this engine's own tasks nothing is looked up: what is said must not fall behind what the person does next.
+        """
         if queued_id is None:
             return False
         waits = any(entry.id == queued_id for entry in task.queue)
-        return waits or await self._assembly.database.nodes.get(node_of(task.id, queued_id)) is not None
+        if waits or task.started_at >= self._began:
+            return waits
+        return await self._assembly.database.nodes.get(node_of(task.id, queued_id)) is not None
 
     async def _known(self, task_id: str) -> Task | None:
         run = self._runs.get(task_id)
