@@ -13,7 +13,8 @@ class Failure:
 
     `may_pass` says that another attempt may help; `retry_after_s` is the wait the provider asked for. A limit
     (`is_limit`) passes with time alone. `is_too_long` is about what was sent: the model cannot read as much.
-    `lacks_tools`: it cannot call tools. `passes_elsewhere`: another provider may take the same request.
+    `lacks_tools`: it cannot call tools; `refuses_temperature`: it takes none, or not this one. `passes_elsewhere`:
+    another provider may take the same request.
     """
 
     text: str
@@ -24,6 +25,7 @@ class Failure:
     is_too_long: bool = False
     lacks_tools: bool = False
     passes_elsewhere: bool = True
+    refuses_temperature: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from app.engine.models.litellm_thread import LibraryFailure, LibraryThread
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.refusals import refusal
 from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
-from app.engine.models.temperature import temperature_of
 from app.engine.models.watch import Aborted, Stalled, Watch
 from app.protocol.json import JsonObject
 
@@ -96,7 +95,7 @@ class LiteLLM:
             "tools": (marked_tools(tools) if caches else tools) or None,
             "api_key": key,
             "api_base": self._endpoint.base_url or None,
-            "temperature": temperature_of(request),
+            "temperature": options.temperature,
             "max_tokens": options.max_tokens,
             "reasoning_effort": _effort(request),
         }

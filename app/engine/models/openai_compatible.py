@@ -24,7 +24,6 @@ from app.engine.models.refusals import refusal
 from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
 from app.engine.models.sse import LineTooLong
 from app.engine.models.streamed_reply import StreamedReply, read_start
-from app.engine.models.temperature import temperature_of
 from app.engine.models.transport import failure_of
 from app.engine.models.watch import Aborted, Stalled, Watch
 from app.protocol.json import JsonObject, JsonValue
@@ -134,9 +133,8 @@ class OpenAICompatible:
             body["stream_options"] = {"include_usage": True}
         if request.tools:
             body["tools"] = tool_definitions(request.tools)
-        temperature = temperature_of(request)
-        if temperature is not None:
-            body["temperature"] = temperature
+        if options.temperature is not None:
+            body["temperature"] = options.temperature
         if options.max_tokens is not None:
             body[provider.max_tokens_field] = options.max_tokens
         if provider.cache_field and options.session_id:

@@ -29,6 +29,11 @@ _NO_TOOLS = re.compile(
     r"|no endpoints found that support tool|enable-auto-tool-choice|tools param requires",
     re.IGNORECASE,
 )
+_NO_TEMPERATURE = re.compile(
+    r"temperature\b.{0,80}(not support|unsupported|only|deprecated|not allowed|not permitted|range|between|less than)"
+    r"|(unsupported|invalid|unknown|unrecognized|not support|not permit).{0,60}\btemperature\b",
+    re.IGNORECASE,
+)
 _NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)", re.IGNORECASE)
 _ABOUT_MONEY = re.compile(r"billing", re.IGNORECASE)
 _OF_USE = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|weekly|monthly|plan", re.IGNORECASE)
@@ -69,7 +74,7 @@ def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, ke
 
 
 def _of_request(title: str, status: int, said: str, quoted: str) -> Failure | None:
-    """What this model cannot take: so much text, tools, pictures."""
+    """What this model cannot take: so much text, tools, pictures, a temperature."""
     if _TOO_LONG.search(said) or status == 413:
         text = (
             f"The conversation is longer than this model can read{quoted} "
@@ -85,6 +90,9 @@ def _of_request(title: str, status: int, said: str, quoted: str) -> Failure | No
             "Choose a model that sees, or edit the message and send it again without the picture."
         )
         return Failure(text, "no pictures", may_pass=False)
+    if status in (400, 422) and _NO_TEMPERATURE.search(said):
+        text = f"This model of {title} does not take the temperature{quoted} Change it in the personality."
+        return Failure(text, "no temperature", may_pass=False, refuses_temperature=True)
     return None
 
 

@@ -71,7 +71,12 @@ async def with_retries(
             failure = failed.failure
             message = _failed_message(failed, number)
             yield ReplyEnd(
-                message, policy.later(failure), failure.is_too_long, failure.lacks_tools, failure.passes_elsewhere
+                message,
+                policy.later(failure),
+                failure.is_too_long,
+                failure.lacks_tools,
+                failure.passes_elsewhere,
+                failure.refuses_temperature,
             )
             return
         yield Retry(number, policy.attempts, delay, failed.failure.short, failed.partial)

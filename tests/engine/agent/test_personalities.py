@@ -7,6 +7,7 @@ import pytest
 from app.engine.agent.personalities import SHIPPED
 from app.engine.errors import NotFound
 from app.protocol.agents import Personality
+from app.protocol.blocks import NoticeBlock
 from app.protocol.events import AgentUpdate, PersonalityDeleted, PersonalityUpdate
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, Reply
@@ -82,6 +83,19 @@ async def test_its_temperature_goes_to_the_model(tmp_path: Path) -> None:
         for personality_id in (None, "cool"):
             await engine.watcher.end((await engine.start("hello", personality_id=personality_id)).id)
         assert [request.body.get("temperature") for request in engine.model.requests] == [None, 0.2]
+
+
+async def test_a_temperature_that_the_model_refuses_is_left_out_and_the_conversation_is_told(tmp_path: Path) -> None:
+    cool = Personality(id="cool", name="Cool", system_prompt="", temperature=0.2)
+    refused = Reply(status=400, error="Unsupported value: 'temperature' does not support 0.2 with this model.")
+    async with engine_parts(tmp_path, ModelServer(replies=[refused, Reply(text="Hello.")])) as engine:
+        engine.services.log.publish(PersonalityUpdate(personality=cool))
+        await engine.services.log.flush()
+        ended = await engine.watcher.end((await engine.start("hello", personality_id="cool")).id)
+        assert (ended.status, ended.summary, ended.step_count) == ("completed", "Hello.", 1)
+        assert [request.body.get("temperature") for request in engine.model.requests] == [0.2, None]
+        notices = [block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, NoticeBlock)]
+        assert [(notice.kind, "temperature 0.2 is left out" in notice.text) for notice in notices] == [("model", True)]
 
 
 def test_the_shipped_ones_differ_in_colour() -> None:
