@@ -180,6 +180,7 @@ async def test_69_fifty_tabs_are_restored_and_only_the_one_in_front_is_made(
 async def test_70_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) -> None:
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
+    await person.until(lambda: bool(ended(person)))  # it speaks of what is sought
     person.window.on_action("new_task")
     sidebar = person.window.sidebar
     QTest.keyClicks(sidebar.search, "discount")
