@@ -129,7 +129,8 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
 
     `sibling_of` names a user's message of the conversation: the prompt stands beside it, in a branch of its own (an
     edited message that is sent again). `attachments` are absolute paths of files: pictures are shown to the model,
-    others are named to it. `personality_id` is the agent's from this task on.
+    others are named to it. `personality_id` is the agent's from this task on. `model_if_none` is for an agent that has
+    no model of its own, nor has its personality.
     """
 
     prompt: str
@@ -149,6 +150,7 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
     attachments: tuple[str, ...] = ()
     personality_id: str | None = None
     answer_schema: JsonObject | None = None
+    model_if_none: str | None = None
 
 
 class TaskRetryParams(Wire, frozen=True, kw_only=True):

@@ -62,15 +62,12 @@ def _check_address(api_base: str) -> None:
 
 async def new_task(params: TaskStartParams, place: Place, settings: SettingValues, models: ModelRouter) -> Task:
     """The record of a task that is about to start; nothing is stored yet. `ConfigurationError` without a model."""
-    model = (
-        params.model
-        or place.agent.model
-        or place.personality.model
-        or settings.default_model
-        or await models.default_model()
-    )
+    own_model = place.agent.model or place.personality.model
+    asked_for = params.model or (params.model_if_none if not own_model else None)
+    model = asked_for or own_model or settings.default_model or await models.default_model()
     if not model:
         raise ConfigurationError(NOTHING_CONFIGURED)
+    api_base = params.api_base if asked_for or params.model_if_none is None else None
     return Task(
         id=params.task_id or new_id("task"),
         conversation_id=place.conversation.id,
@@ -81,7 +78,7 @@ async def new_task(params: TaskStartParams, place: Place, settings: SettingValue
         model=model,
         workspace=place.conversation.workspace,
         started_at=datetime.now(UTC),
-        api_base=params.api_base or default_api_base(model, settings),
+        api_base=api_base or default_api_base(model, settings),
         mode="task" if params.answer_schema is not None else params.mode,
         answer_schema=params.answer_schema,
         approve=params.approve,

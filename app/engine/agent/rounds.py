@@ -133,13 +133,12 @@ async def next_turn(task: Task, agent: Agent, database: Database) -> tuple[Place
     conversation = await database.conversations.get(task.conversation_id)
     if conversation is None:
         raise NotFound("This conversation was deleted.")
-    has_model = bool(agent.model or personality.model)
     params = TaskStartParams(
         prompt=task.prompt,
         conversation_id=task.conversation_id,
         agent_id=agent.id,
-        model=None if has_model else task.model,
-        api_base=None if has_model else task.api_base,
+        model_if_none=task.model,
+        api_base=task.api_base,
         mode=task.mode,
         approve=task.approve,
         max_turns=task.max_turns,

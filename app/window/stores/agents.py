@@ -91,6 +91,17 @@ class AgentStore(QObject):
         lowered = text.casefold()
         return frozenset(agent.id for agent in self._known.values() if f"@{agent.name.casefold()}" in lowered)
 
+    def is_for_another(self, text: str, spoke_last: str | None) -> bool:
+        """Whether a text may go to another one of several than the one that is looked at."""
+        shown, named = self.shown, self.named_in(text)
+        if shown is None or sum(agent.beside is None for agent in self._known.values()) < 2:
+            return False
+        if named:
+            return named != frozenset({shown.id})
+        if self.is_in_round:
+            return self.turns.rule != "moderator" or self.turns.moderator_id != shown.id
+        return (self._chosen or spoke_last or shown.id) != shown.id
+
     def look_at(self, agent_id: str) -> None:
         """Show this one's branch from now on, and speak to it."""
         before = self.shown

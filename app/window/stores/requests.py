@@ -111,8 +111,15 @@ class Requests(QObject):
         elif task is not None and self.steers and not self._is_for_another(text, task):
             self._session.spawn(self._steer(_message(task, text, attachments)), give_back)
         else:
-            agent_id = self._addressed(text)
-            self._begin(self.options.start(text, self.conversation_id, attachments=attachments, agent_id=agent_id))
+            self._begin(
+                self.options.start(
+                    text,
+                    self.conversation_id,
+                    attachments=attachments,
+                    agent_id=self._addressed(text),
+                    is_for_another=self._agents.is_for_another(text, self._spoke_last()),
+                )
+            )
 
     def ask_models(self, text: str, models: tuple[str, ...], attachments: tuple[str, ...] = ()) -> None:
         """Have several models answer this, each on a branch of its own."""
@@ -175,6 +182,10 @@ class Requests(QObject):
         """Whether a text names agents, and not the one at work."""
         named = self._agents.named_in(text)
         return bool(named) and task.agent_id not in named
+
+    def _spoke_last(self) -> str | None:
+        task = self._tasks.of_conversation(self.conversation_id) if self.conversation_id is not None else None
+        return task.agent_id if task is not None else None
 
     def _addressed(self, text: str) -> str | None:
         """Whom a message goes to; None leaves it to the engine, which looks for names in it and at the turns."""

@@ -13,7 +13,8 @@ _WITH_ADDRESS = "openai_compatible/"
 class TaskOptions:
     """None leaves it to the engine. `workspace` counts for a new conversation; `budget_usd` None is no limit.
 
-    `api_base` goes with a `model` of `openai_compatible`.
+    `model_if_none` was another agent's: it is for one without a model of its own. `api_base` goes with one of them that
+    is of `openai_compatible`.
     """
 
     model: str | None = None
@@ -24,6 +25,7 @@ class TaskOptions:
     budget_usd: float | None = None
     personality_id: str | None = None
     api_base: str | None = None
+    model_if_none: str | None = None
 
     def start(
         self,
@@ -32,8 +34,15 @@ class TaskOptions:
         sibling_of: str | None = None,
         attachments: tuple[str, ...] = (),
         agent_id: str | None = None,
+        *,
+        is_for_another: bool = False,
     ) -> TaskStartParams:
-        """`sibling_of` is the message that this one stands beside: see `TaskStartParams`."""
+        """`sibling_of` is the message that this one stands beside: see `TaskStartParams`.
+
+        For another agent than the one that they were chosen for: it keeps its own model, personality and thinking.
+        """
+        model = self.model or self.model_if_none
+        is_chosen = self.model is not None and not is_for_another
         return TaskStartParams(
             prompt=prompt,
             task_id=f"task_{uuid4().hex}",
@@ -41,12 +50,13 @@ class TaskOptions:
             agent_id=agent_id,
             sibling_of=sibling_of,
             attachments=attachments,
-            model=self.model,
-            api_base=self.api_base if (self.model or "").startswith(_WITH_ADDRESS) else None,
+            model=model if is_chosen else None,
+            model_if_none=None if is_chosen else model,
+            api_base=self.api_base if (model or "").startswith(_WITH_ADDRESS) else None,
             workspace=self.workspace if conversation_id is None else None,
             mode=self.mode,
             approve=self.approve,
-            thinking_level=self.thinking_level,
+            thinking_level=None if is_for_another else self.thinking_level,
             budget_usd=self.budget_usd,
-            personality_id=self.personality_id,
+            personality_id=None if is_for_another else self.personality_id,
         )

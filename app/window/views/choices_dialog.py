@@ -40,7 +40,7 @@ class ChoicesDialog(RoundDialog):
         self._theme = theme
         self._offer = offer
         self._options = options
-        self.personality = _box("Personality", self._personalities(), options.personality_id or offer.agent or DEFAULT)
+        self.personality = _box("Personality", self._personalities(), options.personality_id or offer.personality_id)
         self.mode = _box("Mode", [(mode, name, about) for mode, (name, about) in MODES.items()], options.mode)
         self.thinking = _box("Thinking", self._levels(), options.thinking_level or "")
         asks = [(mode, name, about) for mode, (name, about) in APPROVALS.items()]
@@ -150,8 +150,10 @@ class ChoicesDialog(RoundDialog):
         chosen: object = self.personality.currentData()
         assert isinstance(chosen, str)
         self.thinking.setCurrentIndex(0)
-        personality_id = None if chosen == (self._offer.agent or DEFAULT) else chosen
-        self._take(replace(self._options, personality_id=personality_id, model=None, thinking_level=None))
+        personality_id = None if chosen == self._offer.personality_id else chosen
+        self._take(
+            replace(self._options, personality_id=personality_id, model=None, model_if_none=None, thinking_level=None)
+        )
 
     def _on_mode_chosen(self, index: int) -> None:
         modes: Sequence[TaskMode] = tuple(MODES)

@@ -193,16 +193,15 @@ class FootView(QWidget):
         return agent.name if agent is not None else ""
 
     def _show_offer(self) -> None:
-        agent = self._store.agents.shown
-        personality = agent.personality_id if agent is not None else ""
-        known = self._stores.personalities.all
-        self.choices.offer(Offer(self._models.ready, self._models.default, known, personality))
+        known, agent = self._stores.personalities.all, self._store.agents.shown
+        self.choices.offer(Offer(self._models.ready, self._models.default, known, agent))
+        self._use_choices()
 
     def _use_choices(self) -> None:
         self._store.requests.options = self.choices.options
 
     def _on_submitted(self, text: str, paths: tuple[str, ...]) -> None:
-        if self._models.is_empty and self.choices.options.model is None:
+        if self._models.is_empty and not self.choices.model:
             self._on_unsent(text, paths)
             self.model_missing.emit()
             return

@@ -33,8 +33,9 @@ class StartChoices(QWidget):
         super().__init__()
         self._theme = theme
         self._offer = Offer()
-        self._followed: str = ""
+        self._followed: Task | None = None
         self.options = TaskOptions()
+        self._untouched = self.options
         self.folder_button = push_button(_SCRATCH, "quiet")
         self.model_button = push_button("Set up a model", "quiet")
         self.more_button = push_button("More", "quiet")
@@ -54,7 +55,7 @@ class StartChoices(QWidget):
 
     @property
     def has_begun(self) -> bool:
-        return bool(self._followed)
+        return self._followed is not None
 
     @property
     def model(self) -> str:
@@ -70,15 +71,32 @@ class StartChoices(QWidget):
         """What there is to choose from now."""
         if offer != self._offer:
             self._offer = offer
+            if self._followed is not None and self.options == self._untouched:
+                self._take_over(self._followed)
             self._show()
 
     def follow(self, task: Task) -> None:
-        """Start the next task as this one was started; a task that was followed already changes nothing."""
-        if task.id == self._followed:
+        """Start the next task as this one was started; a task that was followed already changes nothing.
+
+        Neither does one of another agent than the one that is looked at, once there is something to follow.
+        """
+        is_known = self._followed is not None and self._followed.id == task.id
+        if is_known or (self.has_begun and not self._is_own(task)):
             return
-        self._followed = task.id
-        self.options = TaskOptions(
-            model=None if task.model == self._offer.model and task.api_base is None else task.model,
+        self._followed = task
+        self._take_over(task)
+        self._show()
+
+    def _is_own(self, task: Task) -> bool:
+        return self._offer.agent is None or self._offer.agent.id == task.agent_id
+
+    def _take_over(self, task: Task) -> None:
+        """What was chosen for a task. The model that its agent has anyway was not."""
+        is_usual = task.model == self._offer.model_of(TaskOptions()) and task.api_base is None
+        model, is_own = None if is_usual else task.model, self._is_own(task)
+        self.options = self._untouched = TaskOptions(
+            model=model if is_own else None,
+            model_if_none=None if is_own else model,
             api_base=task.api_base,
             workspace=task.workspace,
             mode=task.mode,
@@ -86,7 +104,6 @@ class StartChoices(QWidget):
             thinking_level=task.thinking_level,
             budget_usd=task.budget_usd,
         )
-        self._show()
 
     def pick_model(self) -> None:
         """Choose from a list by typing."""
@@ -189,7 +206,8 @@ class StartChoices(QWidget):
         self._take(replace(self.options, workspace=folder))
 
     def _on_model_chosen(self, model: str) -> None:
-        self._take(replace(self.options, model=None if model == self._offer.model else model, api_base=None))
+        is_usual = model == self._offer.model_of(TaskOptions(personality_id=self.options.personality_id))
+        self._take(replace(self.options, model=None if is_usual else model, model_if_none=None, api_base=None))
 
     def _on_more_clicked(self) -> None:
         from app.window.views.choices_dialog import ChoicesDialog  # not needed at the start

@@ -42,6 +42,10 @@ class Company:
     def agent(self, name: str) -> Agent:
         return next(agent for agent in self.store.agents.all if agent.name == name)
 
+    def has_answered(self, name: str) -> bool:
+        task = self.engine.stores.tasks.of_agent(self.agent(name).id)
+        return task is not None and task.ended_at is not None
+
     async def until_said(self, *words: str) -> None:
         try:
             await until(lambda: self.said == [*words], 5.0)
@@ -119,6 +123,22 @@ async def test_two_that_work_side_by_side_each_have_a_branch_and_one_is_stopped_
         assert people.trouble == []
 
 
+async def test_what_is_chosen_for_one_is_not_sent_to_another(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        people = await company(stack, tmp_path, ModelServer(answer=echo))
+        store = people.store
+        store.agents.add(store.conversation_id or "", NewAgent("assistant", "Ada", model="openai_compatible/own"))
+        await until(lambda: any(one.name == "Ada" for one in store.agents.all))
+        store.agents.look_at(people.agent("Assistant").id)
+        models: list[str] = []
+        for name in ("Ada", "Coder"):
+            store.requests.send(f"@{name} and you?")
+            await until(lambda name=name: people.has_answered(name))
+            task = people.engine.stores.tasks.of_agent(people.agent(name).id)
+            models.append(task.model if task is not None else "")
+        assert models == ["openai_compatible/own", "openai_compatible/test-model"]
+
+
 async def test_who_is_removed_is_looked_at_no_longer_and_what_it_said_stays(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         people = await company(stack, tmp_path, ModelServer(answer=echo))
@@ -142,7 +162,9 @@ async def test_turns_are_stored_and_told_and_the_word_goes_round(tmp_path: Path)
         store.requests.send("both of you")
         await until(lambda: store.spoken == 2 and store.branches.locked == "")
         await until(lambda: people.agent("Assistant").head_id == people.agent("Coder").head_id)
-        assert [word for word in people.said[-5:] if word.endswith(":")] == ["Assistant:", "Coder:"]
+        assert [word for word in people.said[-5:] if word.endswith(":")] == ["Coder:", "Assistant:"], (
+            "the first has spoken last"
+        )
         again, mirror = await people.engine.open(store.conversation_id or "")
         assert again.agents.turns == rule
         assert [row.key for row in mirror.rows] == [row.key for row in people.mirror.rows]

@@ -21,7 +21,7 @@ from app.window.views.picker import PickerDialog
 from app.window.views.start_choices import StartChoices
 from tests.support.desk import Desk, desk, press
 from tests.support.model_server import Reply
-from tests.support.records import task
+from tests.support.records import agent, task
 from tests.support.until import until
 
 PEOPLE = (
@@ -70,6 +70,29 @@ def test_the_next_task_goes_to_the_same_server_until_another_model_is_chosen(cho
     picker.chosen.emit("m/code")
     params = choices.options.start("More", "c1")
     assert (params.model, params.api_base) == ("m/code", None)
+
+
+def test_a_model_that_nobody_chose_is_not_sent_however_late_its_agent_is_known(choices: StartChoices) -> None:
+    coder = msgspec.structs.replace(agent("a1"), personality_id="coder")
+    choices.follow(msgspec.structs.replace(task(), model="m/code"))
+    assert choices.options.model == "m/code", "it is not the default"
+    choices.offer(replace(OFFER, agent=coder))
+    assert (choices.options.model, choices.model) == (None, "m/code"), "it is the personality's"
+    choices.offer(replace(OFFER, agent=msgspec.structs.replace(coder, model="m/own")))
+    assert choices.options.model == "m/code", "it was chosen over the agent's own"
+    choices.offer(replace(OFFER, agent=msgspec.structs.replace(coder, model="m/code")))
+    assert choices.options.model is None
+
+
+def test_what_another_agent_was_started_with_is_not_for_this_one(choices: StartChoices) -> None:
+    choices.offer(replace(OFFER, agent=agent("a2")))
+    choices.follow(msgspec.structs.replace(task("t1"), model="m/code", mode="chat"))
+    assert (choices.options.model, choices.options.mode, choices.model) == (None, "chat", "m/code")
+    params = choices.options.start("More", "c1")
+    assert (params.model, params.model_if_none) == (None, "m/code"), "for one that has none of its own"
+    choices.choose(replace(choices.options, model="m/mine"))
+    choices.follow(msgspec.structs.replace(task("t2"), model="m/code"))
+    assert choices.options.model == "m/mine"
 
 
 def test_all_is_chosen_in_the_panel_and_what_is_unusual_stands_in_the_row(choices: StartChoices) -> None:
