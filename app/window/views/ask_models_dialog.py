@@ -37,10 +37,7 @@ class AskModelsDialog(QDialog):
         self.list = QListWidget()
         self.ask = push_button("Ask", "primary")
         self._count = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
-        for model in models:
-            item = QListWidgetItem(model, self.list)
-            item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsUserCheckable)
-            item.setCheckState(Qt.CheckState.Checked if model == chosen else Qt.CheckState.Unchecked)
+        self._fill(models, chosen)
         self._lay_out()
         self._connect()
         self._show_count()
@@ -51,6 +48,15 @@ class AskModelsDialog(QDialog):
         """The models that are ticked."""
         items = (self.list.item(row) for row in range(self.list.count()))
         return tuple(item.text() for item in items if item.checkState() == Qt.CheckState.Checked)
+
+    def _fill(self, models: tuple[str, ...], chosen: str) -> None:
+        self.list.ensurePolished()  # each row is measured as it comes, in whatever look there is then
+        for model in models:
+            item = QListWidgetItem(model, self.list)
+            item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsUserCheckable)
+            item.setCheckState(Qt.CheckState.Checked if model == chosen else Qt.CheckState.Unchecked)
+            if model == chosen:
+                self.list.setCurrentItem(item)
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens

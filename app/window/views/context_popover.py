@@ -84,10 +84,11 @@ class ContextPopover(QFrame):
 
     def open_above(self, button: QWidget) -> None:
         """Its lower right corner at the button's upper one."""
-        self.adjustSize()
+        self.show()  # only now are the fonts of its parts known
+        self._column.activate()
+        self.resize(_WIDTH, self._column.totalHeightForWidth(_WIDTH))
         corner = button.mapToGlobal(QPoint(button.width(), 0))
         self.move(corner - QPoint(self.width(), self.height() + self._theme.tokens.space_tight))
-        self.show()
         self.setFocus()
 
     def _on_summarise_clicked(self) -> None:

@@ -53,15 +53,22 @@ class TurnsDialog(QDialog):
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         self.setMinimumWidth(tokens.column // 2)
+        self.limit.lineEdit().setTextMargins(tokens.space_close, 0, tokens.space_close, 0)  # the sheet cannot
         self.limit.setToolTip("After so many replies without a word of yours they wait for you")
         form = QFormLayout()
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_close)
-        for name, field in (("Who speaks", self.rule), ("Moderator", self.moderator), ("Replies in a row", self.limit)):
-            form.addRow(name, field)
+        explained = QVBoxLayout()
+        explained.setSpacing(tokens.space_tight)
+        explained.addWidget(self.rule)
+        explained.addWidget(self._about)
+        form.addRow("Who speaks", explained)
+        form.addRow("Moderator", self.moderator)
+        form.addRow("Replies in a row", self.limit)
+        names = {self.rule: "Who speaks", self.moderator: "Moderator", self.limit: "Replies in a row"}
+        for field, name in names.items():
             field.setAccessibleName(name)
             field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        form.insertRow(1, "", self._about)
         save, cancel = push_button("Save", "primary"), push_button("Cancel")
         save.clicked.connect(self._on_saved)
         cancel.clicked.connect(self.reject)

@@ -54,7 +54,10 @@ async def test_it_says_how_much_of_the_window_is_used_and_opens_its_parts_by_key
         assert bar.accessibleName() == f"Context of the last reply: 90,000 tokens of {window:,}. Show its parts"
         QTest.keyClick(bar, Qt.Key.Key_Return)
         assert bar.popover is not None and bar.popover.isVisible()
-        texts = [label.text() for label in bar.popover.findChildren(QLabel) if label.isVisible()]
+        labels = [label for label in bar.popover.findChildren(QLabel) if label.isVisible()]
+        cut = [label.text() for label in labels if label.height() < label.heightForWidth(label.width())]
+        assert cut == []
+        texts = [label.text() for label in labels]
         assert texts[:2] == ["Context of turn 2", f"90,000 tokens of {window:,} that {PRICED} can read"]
         names = [text for text in texts if text in ("Instructions", "Tools", "Messages", "Results of tools")]
         assert names == ["Instructions", "Tools", "Messages", "Results of tools"]

@@ -167,6 +167,9 @@ def test_two_to_eight_models_can_be_asked(qapp: QApplication, theme: Theme) -> N
     parent = QWidget()
     dialog = AskModelsDialog(theme, tuple(f"one/model-{number}" for number in range(10)), "one/model-3", "", parent)
     assert dialog.chosen == ("one/model-3",)
+    dialog.show()
+    rows = [dialog.list.visualItemRect(dialog.list.item(row)) for row in range(10)]
+    assert rows[0].height() >= theme.tokens.icon_large and not rows[0].intersects(rows[1])
     assert not dialog.ask.isEnabled()
     dialog.list.item(0).setCheckState(Qt.CheckState.Checked)
     assert not dialog.ask.isEnabled(), "nothing is asked yet"
