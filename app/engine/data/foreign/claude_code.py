@@ -18,6 +18,10 @@ class _Message(msgspec.Struct):
     model: str | None = None
 
 
+class _Origin(msgspec.Struct):
+    kind: str = "human"
+
+
 class _Line(msgspec.Struct, rename="camel"):
     type: str = ""
     uuid: str | None = None
@@ -28,6 +32,8 @@ class _Line(msgspec.Struct, rename="camel"):
     cwd: str | None = None
     is_sidechain: bool = False
     is_meta: bool = False
+    is_compact_summary: bool = False
+    origin: _Origin | None = None
     message: _Message | None = None
     summary: str | None = None
     custom_title: str | None = None
@@ -69,6 +75,10 @@ class _Session:
             return
         if line.type == "assistant":
             self._reply(line, line.uuid, line.message)
+        elif line.is_compact_summary:
+            self._intake.skip("summaries for the model")
+        elif line.origin is not None and line.origin.kind != "human":
+            self._intake.skip("messages of the program")
         else:
             self._said(line, line.uuid, line.message)
 

@@ -11,8 +11,11 @@ from app.engine.data.foreign.intake import Intake
 from app.protocol.blocks import Block, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.json import JsonObject, JsonValue
 
-# What Codex puts before the person's words by itself.
-_PREAMBLES = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>")
+# What Codex says in the person's place: codex-rs/protocol/src/instruction_markers.rs, and what public readers leave out.
+_PREAMBLES = (
+    *("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>"),
+    *("<collaboration_mode>", "<skill", "<turn_aborted>", "<subagent_notification>", "<codex_internal_context"),
+)
 
 
 class _Part(msgspec.Struct):

@@ -95,6 +95,37 @@ async def test_records_of_wrong_types_are_counted_and_cost_no_other(tmp_path: Pa
         assert {one.kind: one.count for one in done.left}["records that cannot be read"] == len(odd)
 
 
+async def test_what_a_program_says_in_the_persons_place_is_not_taken_for_their_words(tmp_path: Path) -> None:
+    def said(text: str, **more: object) -> bytes:
+        message = {"role": "user", "content": text}
+        line = {"parentUuid": None, "isSidechain": False, "type": "user", "message": message, "uuid": text, **more}
+        return msgspec.json.encode({**line, "sessionId": "s"}) + b"\n"
+
+    def codex(text: str) -> bytes:
+        content = [{"type": "input_text", "text": text}]
+        item = {"type": "message", "role": "user", "content": content}
+        return msgspec.json.encode({"type": "response_item", "payload": item}) + b"\n"
+
+    one_file, other = tmp_path / "claude.jsonl", tmp_path / "codex.jsonl"
+    lines = [
+        said("Mend it" + "!" * 300_000, origin={"kind": "human"}),
+        said("This session is being continued", isCompactSummary=True),
+        said("<task-notification>done</task-notification>", origin={"kind": "task-notification"}),
+    ]
+    one_file.write_bytes(b"".join(lines))
+    injected = ("<turn_aborted>x</turn_aborted>", "<skill>\nx</skill>", "<subagent_notification>x", "List the files")
+    head = b'{"type":"session_meta","payload":{"id":"x","cwd":"/"}}\n'
+    other.write_bytes(head + b"".join(map(codex, injected)))
+    async with home(tmp_path / "home") as one:
+        first, second = await one.take(one_file), await one.take(other)
+        assert (first.source, first.nodes, second.source, second.nodes) == ("Claude Code", 1, "Codex", 1)
+        assert {left.kind: left.count for left in first.left} == {
+            "summaries for the model": 1,
+            "messages of the program": 1,
+        }
+        assert {left.kind: left.count for left in second.left} == {"instructions to the model": 3}
+
+
 async def test_messages_in_a_circle_and_parents_that_are_nowhere_hang_nothing(tmp_path: Path) -> None:
     def line(uuid: str, parent: str | None) -> bytes:
         message = {"role": "user", "content": f"I am {uuid}"}
