@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import msgspec
 
 from app.cli.options import Options
-from app.cli.plain import columns, one_line
+from app.cli.plain import columns, one_line, short_path
 from app.cli.style import Style
 from app.cli.tasks import find_task
 from app.cli.terminal import Terminal
-from app.client.context_words import PARTS
+from app.client.context_words import PARTS, PROMPT_PARTS
 from app.client.figures import count
 from app.client.launch import connect
 from app.paths import Paths
-from app.protocol.context import ContextExplainParams, ContextExplainResult, ContextItem, ContextShare
+from app.protocol.context import ContextExplainParams, ContextExplainResult, ContextItem, ContextShare, PromptShare
 from app.protocol.wire import CONTEXT_EXPLAIN
 
 _LARGEST = 10
@@ -42,16 +42,24 @@ def context_lines(found: ContextExplainResult, style: Style, width: int) -> list
     if found.window_tokens:
         share = f"{found.used_tokens / found.window_tokens:.0%}".replace("%", " %")
         used = f"{used} of {found.window_tokens:,} that {found.model} can read, {share}"
-    lines = [style.bold(f"Turn {found.turn}: {used}"), *_rows([_share(share) for share in found.shares], width)]
+    rows = [row for share in found.shares for row in _share(share, found.prompt)]
+    lines = [style.bold(f"Turn {found.turn}: {used}"), *_rows(rows, width)]
     if found.largest:
         lines += ["", style.dim("The largest entries")]
         lines += _rows([_item(item) for item in found.largest], width)
     return lines
 
 
-def _share(share: ContextShare) -> tuple[str, str]:
+def _share(share: ContextShare, prompt: Sequence[PromptShare]) -> list[tuple[str, str]]:
+    """A part, and below the instructions what they are made of."""
     name, noun = PARTS[share.part]
-    return f"{share.tokens:,}", f"{name} ({count(share.items, noun)})" if noun else name
+    whole = f"{share.tokens:,}", f"{name} ({count(share.items, noun)})" if noun else name
+    return [whole, *map(_prompt_part, prompt)] if share.part == "system" else [whole]
+
+
+def _prompt_part(part: PromptShare) -> tuple[str, str]:
+    sources = f" · {', '.join(map(short_path, part.sources))}" if part.part == "instructions" else ""
+    return f"{part.tokens:,}", f"- {PROMPT_PARTS[part.part]}{sources}"
 
 
 def _item(item: ContextItem) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from app.client.figures import count
 from app.protocol.blocks import SummaryBlock
 from app.protocol.context import ContextPart
+from app.protocol.prompts import PromptPartName
 
 # Its name, and what one of its items is called; empty where there is only one.
 PARTS: dict[ContextPart, tuple[str, str]] = {
@@ -13,6 +14,14 @@ PARTS: dict[ContextPart, tuple[str, str]] = {
     "history": ("Messages", "message"),
     "results": ("Results of tools", "result"),
     "memory": ("Memory", "text"),
+}
+
+PROMPT_PARTS: dict[PromptPartName, str] = {
+    "role": "Personality",
+    "rules": "How agents work",
+    "instructions": "AGENTS.md",
+    "skills": "Skills",
+    "workspace": "Workspace",
 }
 
 

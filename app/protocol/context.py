@@ -3,6 +3,7 @@
 from typing import Literal
 
 from app.protocol.conversations import Node
+from app.protocol.prompts import PromptPartName
 from app.protocol.struct import Wire
 
 ContextPart = Literal["system", "tools", "summary", "kept", "history", "results", "memory"]
@@ -36,12 +37,20 @@ class ContextItem(Wire, frozen=True, kw_only=True):
     text: str
 
 
+class PromptShare(Wire, frozen=True, kw_only=True):
+    """One part of the system prompt that the task began with, as `prompt/get` gives it; `tokens` by length."""
+
+    part: PromptPartName
+    tokens: int
+    sources: tuple[str, ...] = ()
+
+
 class ContextExplainResult(Wire, frozen=True, kw_only=True):
     """`used_tokens` is what the provider counted for the turn, 0 before the first reply.
 
     `window_tokens` is null where the model's window is not known. Parts that are empty are left out; there are none for
-    turns of versions that did not note them. `largest` comes largest first; none where the agent is on another branch
-    now.
+    turns of versions that did not note them. `prompt` divides the part `system`; it is empty where the prompt was not
+    kept. `largest` comes largest first; none where the agent is on another branch now.
     """
 
     task_id: str
@@ -50,6 +59,7 @@ class ContextExplainResult(Wire, frozen=True, kw_only=True):
     used_tokens: int
     window_tokens: int | None
     shares: tuple[ContextShare, ...]
+    prompt: tuple[PromptShare, ...] = ()
     largest: tuple[ContextItem, ...] = ()
 
 

@@ -1,8 +1,10 @@
 """What a turn sent, as lines."""
 
+import msgspec
+
 from app.cli.context import context_lines
 from app.cli.style import PLAIN
-from app.protocol.context import ContextExplainResult, ContextItem, ContextShare
+from app.protocol.context import ContextExplainResult, ContextItem, ContextShare, PromptShare
 
 
 def explained(*items: ContextItem, used: int = 50_000, window: int | None = 200_000) -> ContextExplainResult:
@@ -31,6 +33,20 @@ def test_parts_and_largest_entries_are_aligned_and_fit_the_terminal() -> None:
     assert lines[4:6] == ["", "The largest entries"]
     assert lines[6].startswith("  20,000  Messages: A long message") and len(lines[6]) <= 60
     assert lines[7] == "     900  Kept messages: Short"
+
+
+def test_below_the_instructions_stands_what_they_are_made_of() -> None:
+    prompt = (
+        PromptShare(part="role", tokens=100),
+        PromptShare(part="instructions", tokens=900, sources=("/work/one\nname/AGENTS.md",)),
+    )
+    lines = context_lines(msgspec.structs.replace(explained(), prompt=prompt), PLAIN, 80)
+    assert lines[1:5] == [
+        "   1,000  Instructions",
+        "     100  - Personality",
+        "     900  - AGENTS.md · /work/one name/AGENTS.md",
+        "   9,000  Summary",
+    ]
 
 
 def test_without_a_known_window_or_a_reply_it_says_what_there_is() -> None:

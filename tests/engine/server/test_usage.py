@@ -5,10 +5,11 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.storage import conversations, tasks, turns
+from app.engine.storage import conversations, prompts, tasks, turns
 from app.engine.storage.turns import PartSize
-from app.protocol.context import ContextExplainResult, ContextShare
+from app.protocol.context import ContextExplainResult, ContextShare, PromptShare
 from app.protocol.conversations import Conversation
+from app.protocol.prompts import PromptPart
 from app.protocol.usage import Usage, UsageKey, UsageReportParams, UsageReportResult, UsageRow
 from tests.support.engine_parts import engine_parts
 from tests.support.engine_server import EngineServer
@@ -137,8 +138,20 @@ async def test_the_counted_tokens_of_a_turn_are_divided_as_its_characters_are(en
         turns.started("c1", "t1", 1, PRICED, NOW, parts),
         turns.finished("t1", 1, "complete", used(1000, 0.5), NOW),
         turns.started("c1", "t1", 2, PRICED, NOW, parts),
+        prompts.add(
+            "t1",
+            (
+                PromptPart(name="role", text="r" * 300),
+                PromptPart(name="skills", text="", remarks=("One is left out.",)),
+                PromptPart(name="instructions", text="i" * 700, sources=("/work/AGENTS.md",)),
+            ),
+        ),
     )
     await journal.flush()
+    prompt = (
+        PromptShare(part="role", tokens=100),
+        PromptShare(part="instructions", tokens=233, sources=("/work/AGENTS.md",)),
+    )
     shares = (
         ContextShare(part="system", tokens=333, items=1),
         ContextShare(part="tools", tokens=167, items=5),
@@ -146,9 +159,9 @@ async def test_the_counted_tokens_of_a_turn_are_divided_as_its_characters_are(en
     )
     window = engine.services.models.context_tokens(PRICED)
     whole = ContextExplainResult(
-        task_id="t1", turn=1, model=PRICED, used_tokens=1000, window_tokens=window, shares=shares
+        task_id="t1", turn=1, model=PRICED, used_tokens=1000, window_tokens=window, shares=shares, prompt=prompt
     )
-    nothing = msgspec.structs.replace(whole, turn=2, used_tokens=0, shares=())
+    nothing = msgspec.structs.replace(whole, turn=2, used_tokens=0, shares=(), prompt=())
     async with raw_client(engine) as client:
         assert await explain(client, taskId="t1") == whole
         assert await explain(client, taskId="t1", turn=2) == nothing

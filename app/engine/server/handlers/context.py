@@ -1,6 +1,8 @@
 """What a turn sent, and summaries of what no longer fits."""
 
 import asyncio
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 import msgspec
 
@@ -18,9 +20,11 @@ from app.protocol.context import (
     ContextItem,
     ContextShare,
     ConversationSummariseParams,
+    PromptShare,
     SummaryEditParams,
     SummaryEditResult,
 )
+from app.protocol.prompts import PromptPart
 from app.protocol.tasks import Task, TaskResult
 from app.protocol.wire import CONTEXT_EXPLAIN, CONVERSATION_EDIT_SUMMARY, CONVERSATION_SUMMARISE
 
@@ -38,28 +42,42 @@ async def explain(services: Services, session: Session, params: ContextExplainPa
         raise NotFound(f"There is no turn {params.turn} of task {task.id!r}.")
     model = sent.model if sent else task.model
     used = (sent.input_tokens if sent else None) or 0
+    divided = shares(sent.parts, used) if sent and used else ()
+    prompt = await services.database.prompts.of_task(task.id) if divided else ()
     return ContextExplainResult(
         task_id=task.id,
         turn=sent.turn if sent else 0,
         model=model,
         used_tokens=used,
         window_tokens=window_of(model, services.models, services.settings),
-        shares=shares(sent.parts, used) if sent and used else (),
+        shares=divided,
+        prompt=prompt_shares(prompt, next((share.tokens for share in divided if share.part == "system"), 0)),
         largest=await _largest(services, task, sent, params.largest) if sent and params.largest else (),
     )
 
 
 def shares(parts: tuple[PartSize, ...], used: int) -> tuple[ContextShare, ...]:
     """The counted tokens divided as the characters are; together they are the whole."""
-    whole = sum(part.characters for part in parts)
-    divided: list[ContextShare] = []
-    passed = given = 0
-    for part in parts:
-        passed += part.characters
-        upto = round(used * passed / whole)
-        divided.append(ContextShare(part=part.part, tokens=upto - given, items=part.items))
-        given = upto
-    return tuple(divided)
+    tokens = _divided(used, [part.characters for part in parts])
+    return tuple(
+        ContextShare(part=part.part, tokens=share, items=part.items) for part, share in zip(parts, tokens, strict=True)
+    )
+
+
+def prompt_shares(parts: tuple[PromptPart, ...], used: int) -> tuple[PromptShare, ...]:
+    """The same for the parts of a system prompt that have a text."""
+    said = [part for part in parts if part.text]
+    tokens = _divided(used, [len(part.text) for part in said])
+    return tuple(
+        PromptShare(part=part.name, tokens=share, sources=part.sources)
+        for part, share in zip(said, tokens, strict=True)
+    )
+
+
+def _divided(whole: int, lengths: Sequence[int]) -> list[int]:
+    """A whole number as the lengths are; together they are the whole."""
+    upto = [round(whole * passed / max(1, sum(lengths))) for passed in accumulate(lengths)]
+    return [share - before for before, share in pairwise((0, *upto))]
 
 
 async def summarise(services: Services, session: Session, params: ConversationSummariseParams) -> TaskResult:
