@@ -25,7 +25,6 @@ class SummaryBlock(Block):
 
     def __init__(self, theme: Theme, actions: BlockActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
-        tokens = theme.tokens
         self._row: SummaryRow | None = None
         self._is_open = False
         self._found = 0
@@ -37,36 +36,20 @@ class SummaryBlock(Block):
         self._edit.setAccessibleName("Edit summary")
         self._edit.clicked.connect(self._on_edit_clicked)
         self._field = EditField()
-        self._field.setFont(theme.font(tokens.size_base))
+        self._field.setFont(theme.font(theme.tokens.size_base))
         self._field.setAccessibleName("Text of the summary")
         set_look(self._field, "look", "bare")
         self._save = push_button("Save", "primary")
         self._save.setAccessibleName("Save summary")
-        cancel = push_button("Cancel", "quiet")
-        self._card = self._made_card(cancel)
-        hint = TextLabel(theme, _HINT, size=tokens.size_small, tone="muted")
-        hint.setWordWrap(True)
-        foot = QHBoxLayout()
-        foot.addWidget(hint, 1)
-        foot.addWidget(self._edit)
+        self._cancel = push_button("Cancel", "quiet")
+        self._card = Card(theme)
         self._inside = QWidget(self)  # hidden with its margins, which a layout would keep
-        inside = QVBoxLayout(self._inside)
-        left = tokens.space_close + tokens.icon_small + tokens.space_close
-        inside.setContentsMargins(left, 0, 0, tokens.space_close)
-        inside.setSpacing(tokens.space_close)
-        for part in (self._text, self._card):
-            inside.addWidget(part)
-        inside.addLayout(foot)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._line)
-        column.addWidget(self._inside)
+        self._lay_out()
         self._field.textChanged.connect(self._on_text_changed)
         self._field.grown.connect(self._on_grown)
         self._field.cancelled.connect(self._on_cancelled)
         self._save.clicked.connect(self._on_saved)
-        cancel.clicked.connect(self._on_cancelled)
+        self._cancel.clicked.connect(self._on_cancelled)
         BranchLock(actions.branches, (self._edit, self._save), self)
 
     def set_open(self, is_open: bool) -> None:
@@ -92,16 +75,32 @@ class SummaryBlock(Block):
         self._field.fit(width - tokens.icon_small - 2 * tokens.space_close - 2 * tokens.space_wide)
         return super().height_for(width)
 
-    def _made_card(self, cancel: QWidget) -> Card:
+    def _lay_out(self) -> None:
+        tokens = self.theme.tokens
         buttons = QHBoxLayout()
-        buttons.setSpacing(self.theme.tokens.space_close)
+        buttons.setSpacing(tokens.space_close)
         buttons.addStretch(1)
-        buttons.addWidget(cancel)
+        buttons.addWidget(self._cancel)
         buttons.addWidget(self._save)
-        card = Card(self.theme)
-        card.body.addWidget(self._field)
-        card.body.addLayout(buttons)
-        return card
+        self._card.body.addWidget(self._field)
+        self._card.body.addLayout(buttons)
+        hint = TextLabel(self.theme, _HINT, size=tokens.size_small, tone="muted")
+        hint.setWordWrap(True)
+        foot = QHBoxLayout()
+        foot.addWidget(hint, 1)
+        foot.addWidget(self._edit)
+        inside = QVBoxLayout(self._inside)
+        left = tokens.space_close + tokens.icon_small + tokens.space_close
+        inside.setContentsMargins(left, 0, 0, tokens.space_close)
+        inside.setSpacing(tokens.space_close)
+        inside.addWidget(self._text)
+        inside.addWidget(self._card)
+        inside.addLayout(foot)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._line)
+        column.addWidget(self._inside)
 
     def _show(self) -> None:
         assert self._row is not None

@@ -23,6 +23,7 @@ from app.window.stores.past import Past
 from app.window.stores.queue import QueueStore
 from app.window.stores.requests import Requests
 from app.window.stores.row_list import RowList
+from app.window.stores.seeking import Seeking
 from app.window.stores.session import Session
 from app.window.stores.sought import Sought
 from app.window.stores.tasks import TaskStore, is_working
@@ -38,8 +39,7 @@ class ConversationStore(QObject):
 
     As a row source: `reset` says that all rows are new; `inserted(first, count)`, `changed(index)` and
     `removed(first, count)` come right after each change. `reached` and `missed` answer `seek`. `edit_begun` has the
-    row of a message that became a field. `failed` has the words
-    for what could not be read or done.
+    row of a message that became a field. `failed` has the words for what could not be read or done.
     """
 
     reset = Signal()
@@ -74,7 +74,9 @@ class ConversationStore(QObject):
         self._pace = Pace(self._touch)
         self._rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
         self._is_loaded = conversation_id is None
-        self._sought: Sought | None = None
+        self._seeking = Seeking(
+            self._branch, self._rows, self.branches, self.load_older, self.reached.emit, self.missed.emit
+        )
         self._is_held = False
         self._older.came.connect(self._on_older_came)
         self._older.outdated.connect(self._go_on_seeking)
@@ -82,7 +84,7 @@ class ConversationStore(QObject):
         self.requests.stored.connect(self._on_stored)
         asks.changed.connect(self._on_asks_changed)
         self.requests.failed.connect(self.failed)
-        self.requests.failed.connect(self._on_refused)
+        self.requests.failed.connect(self._seeking.refuse)
         self.branches.resent.connect(self._on_resent)
         self.branches.lock_changed.connect(self._on_lock_changed)
         self.agents.changed.connect(self._on_agents_changed)
@@ -126,6 +128,33 @@ class ConversationStore(QObject):
         """How many replies there are since a person's last word, as far as it is loaded."""
         return self._branch.spoken()
 
+    @property
+    def has_older(self) -> bool:
+        return self._branch.has_older
+
+    @property
+    def is_seeking(self) -> bool:
+        return self._seeking.is_on
+
+    @property
+    def node_ids(self) -> tuple[str, ...]:
+        """The loaded part of the branch, oldest first."""
+        return tuple(self._branch.ids)
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int) -> Row:
+        return self._rows[index]
+
+    def holds(self, node_id: str) -> bool:
+        """Whether this node is loaded."""
+        return self._branch.holds(node_id)
+
+    def place_of(self, index: int) -> tuple[str, int]:
+        """The node that a row belongs to and the row's number among the node's: what `seek` takes."""
+        return self._rows.place_of(index)
+
     def bring(self, agent_id: str) -> None:
         """Have an agent go on from the end of what is shown."""
         if self._branch.ids:
@@ -146,39 +175,12 @@ class ConversationStore(QObject):
             self.agents.bring(agent.id, node_id, to_leaf=True)
             self.agents.look_at(agent.id)
 
-    @property
-    def has_older(self) -> bool:
-        return self._branch.has_older
-
-    def count(self) -> int:
-        return len(self._rows)
-
-    def row(self, index: int) -> Row:
-        return self._rows[index]
-
-    @property
-    def is_seeking(self) -> bool:
-        return self._sought is not None
-
-    @property
-    def node_ids(self) -> tuple[str, ...]:
-        """The loaded part of the branch, oldest first."""
-        return tuple(self._branch.ids)
-
-    def holds(self, node_id: str) -> bool:
-        """Whether this node is loaded."""
-        return self._branch.holds(node_id)
-
-    def place_of(self, index: int) -> tuple[str, int]:
-        """The node that a row belongs to and the row's number among the node's: what `seek` takes."""
-        return self._rows.place_of(index)
-
     def seek(self, node_id: str, number: int = 0, *, switches: bool = False) -> None:
         """Load what is needed to show a row of this node: `reached` tells where it is, `missed` that there is none.
 
         With `switches` the agent goes to the branch that the node is on, where that is another one.
         """
-        self._sought = Sought(node_id, number, switches)
+        self._seeking.begin(Sought(node_id, number, switches))
         self._go_on_seeking()
 
     def edit(self, node_id: str) -> None:
@@ -288,24 +290,8 @@ class ConversationStore(QObject):
                 self._rows.put(node_id, self._branch.rows(node_id))
 
     def _go_on_seeking(self) -> None:
-        sought = self._sought
-        if sought is None or sought.is_switching or not self._is_loaded or self._is_held:
-            return
-        if self._branch.holds(sought.node_id):
-            self._sought = None
-            self.reached.emit(self._rows.index_of(self._branch.shown_at(sought.node_id), sought.number))
-        elif self.has_older:
-            self.load_older()
-        elif sought.switches and not self.branches.locked:
-            self._sought = Sought(sought.node_id, sought.number, switches=False, is_switching=True)
-            self.branches.switch(sought.node_id)
-        else:
-            self._sought = None
-            self.missed.emit()
-
-    def _on_refused(self) -> None:
-        if self._sought is not None and self._sought.is_switching:
-            self._sought = None
+        if self._is_loaded and not self._is_held:
+            self._seeking.go_on()
 
     def _on_older_came(self, page: ConversationNodesResult) -> None:
         if not self._is_held:  # else the branch is being read anew
@@ -316,7 +302,7 @@ class ConversationStore(QObject):
         self._go_on_seeking()
 
     def _on_older_failed(self, why: str) -> None:
-        self._sought = None
+        self._seeking.give_up()
         self.failed.emit(why)
 
     async def _load(self, conversation_id: str) -> None:
@@ -354,6 +340,5 @@ class ConversationStore(QObject):
             self._is_loaded = True
             self.reset.emit()
             self.loaded.emit()
-        if self._sought is not None:
-            self._sought = self._sought.arrived()
+        self._seeking.arrive()
         self._go_on_seeking()
