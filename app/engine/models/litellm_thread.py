@@ -2,6 +2,7 @@
 of a millisecond, none of which may stall the engine. Only bytes and our own errors leave this file.
 """
 
+import ast
 import asyncio
 import concurrent.futures
 import gc
@@ -16,7 +17,9 @@ from typing import Any, cast
 from app.engine.models.watch import Watch
 from app.protocol.json import JsonObject, JsonValue
 
-_PREFIXES = re.compile(r"^(litellm\.)?\w*(Error|Exception)(: | - )")
+_PREFIXES = re.compile(r"^(litellm\.)?\w*(Error|Exception)( \w+Error)?(: | - )")
+# Some of its errors quote a body as the bytes that Python would write.
+_BODY = re.compile(r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\"""")
 _READ_LIMIT_S = 600  # ours end earlier
 _IMPORT_LIMIT_S = 120
 _CLOSE_LIMIT_S = 5
@@ -173,4 +176,6 @@ def _failure(error: BaseException, key: JsonValue) -> LibraryFailure:
         text = text.replace(key, "[key removed]")  # some providers quote the key that they refuse
     while (shorter := _PREFIXES.sub("", text)) != text:
         text = shorter
+    if body := _BODY.fullmatch(text.strip()):
+        text = cast(bytes, ast.literal_eval(body.group())).decode("utf-8", "replace")
     return LibraryFailure(type(error).__name__, status if isinstance(status, int) else 0, text, dict(headers or {}))

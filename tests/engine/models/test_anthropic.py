@@ -14,6 +14,7 @@ from app.engine.models.litellm import LiteLLM
 from app.engine.models.litellm_thread import LibraryThread
 from tests.engine.models.ways import ONCE, stored_key
 from tests.support.anthropic_server import AnthropicServer
+from tests.support.model_server import ModelServer
 from tests.support.replies import final, request_for
 
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
@@ -96,3 +97,15 @@ async def test_the_next_turn_sends_the_proof_back_and_marks_the_prompt_for_the_c
             ],
         },
     ]
+
+
+async def test_a_refusal_is_quoted_in_words_and_not_as_the_bytes_of_its_body() -> None:
+    row = find("anthropic")
+    assert row is not None
+    thread = LibraryThread()
+    async with ModelServer() as server:  # it has no such page
+        model = LiteLLM(Endpoint(row, server.url, stored_key), thread, retry=ONCE)
+        message = await final(model, request_for(NAME))
+    await thread.close()
+    said = "Anthropic does not know this model or address (404): 404: Not Found "
+    assert message.error == f"{said}Check the model's name and the API base."
