@@ -56,19 +56,19 @@ async def test_183_a_reply_that_streams_through_another_machine_is_cut_on_both(
 ) -> None:
     words = Reply(text="word " * 2_000, piece_delay_s=0.01)
     model = ("--model", "proxy/ollama/test-model")
-    async with ModelServer([words, Reply(text="Done.")]) as upstream:
-        async with shared(tmp_path / "there", upstream.url) as variables:
-            process = await own_errand.start("run", *model, "talk", variables=variables)
-            await upstream.request(0)
-            await own_errand.task("thinking")
-            assert await leaves(own_errand) < _LONGEST_S
-            async with asyncio.timeout(_LONGEST_S):
-                await upstream.requests[0].gone.wait()
-            process.kill()
-            await rest(process)
-            done = await own_errand.run("tasks", variables=variables)
-            assert done.code == 0
-            done = await own_errand.run("resume", (await own_errand.task("interrupted")).id, variables=variables)
+    server = ModelServer([words, Reply(text="Done.")])
+    async with server as upstream, shared(tmp_path / "there", upstream.url) as variables:
+        process = await own_errand.start("run", *model, "talk", variables=variables)
+        await upstream.request(0)
+        await own_errand.task("thinking")
+        assert await leaves(own_errand) < _LONGEST_S
+        async with asyncio.timeout(_LONGEST_S):
+            await upstream.requests[0].gone.wait()
+        process.kill()
+        await rest(process)
+        done = await own_errand.run("tasks", variables=variables)
+        assert done.code == 0
+        done = await own_errand.run("resume", (await own_errand.task("interrupted")).id, variables=variables)
     assert done.code == 0, done.err
     assert "Done." in done.out
 
