@@ -7,6 +7,7 @@ from pathlib import Path
 from app.engine.data.arrival import in_order
 from app.engine.data.files import own_workspace
 from app.engine.data.foreign.conversation import ForeignConversation, ForeignNode
+from app.engine.storage.personalities import ASSISTANT
 from app.engine.storage.transfer import Bundle
 from app.paths import Paths
 from app.protocol.agents import Agent
@@ -27,21 +28,7 @@ def settled_in(foreign: ForeignConversation, program: str, paths: Paths) -> Bund
     conversation_id = _id("conv", began, program, foreign.source_id or _words(foreign))
     ids = {node.id: _id("node", node.at or began, conversation_id, node.id) for node in foreign.nodes}
     agent_id = _id("agent", began, conversation_id)
-    nodes = [
-        Node(
-            id=ids[node.id],
-            conversation_id=conversation_id,
-            parent_id=_nearest(node.parent_id, foreign, ids),
-            role=node.role,
-            author=_author(node, agent_id),
-            blocks=tuple(node.blocks),
-            status="complete",
-            created_at=node.at or began,
-            model=node.model,
-        )
-        for node in {node.id: node for node in reversed(foreign.nodes)}.values()
-    ]
-    nodes = in_order(nodes[::-1])
+    nodes = _nodes(foreign, conversation_id, agent_id, ids, began)
     head_id = _nearest(foreign.head_id, foreign, ids) or nodes[-1].id
     return Bundle(
         conversation=Conversation(
@@ -55,7 +42,7 @@ def settled_in(foreign: ForeignConversation, program: str, paths: Paths) -> Bund
             Agent(
                 id=agent_id,
                 conversation_id=conversation_id,
-                personality_id="assistant",
+                personality_id=ASSISTANT.id,
                 name=program,
                 head_id=head_id,
                 version=1,
@@ -64,6 +51,27 @@ def settled_in(foreign: ForeignConversation, program: str, paths: Paths) -> Bund
         ],
         nodes=nodes,
     )
+
+
+def _nodes(
+    foreign: ForeignConversation, conversation_id: str, agent_id: str, ids: dict[str, str], began: datetime
+) -> list[Node]:
+    first = {node.id: node for node in reversed(foreign.nodes)}
+    nodes = [
+        Node(
+            id=ids[node.id],
+            conversation_id=conversation_id,
+            parent_id=_nearest(node.parent_id, foreign, ids),
+            role=node.role,
+            author=_author(node, agent_id),
+            blocks=tuple(node.blocks),
+            status="complete",
+            created_at=node.at or began,
+            model=node.model,
+        )
+        for node in first.values()
+    ]
+    return in_order(nodes[::-1])
 
 
 def _id(kind: str, at: datetime, *names: str) -> str:
