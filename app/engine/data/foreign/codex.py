@@ -11,7 +11,7 @@ from app.engine.data.foreign.intake import Intake
 from app.protocol.blocks import Block, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.json import JsonObject, JsonValue
 
-# What Codex says in the person's place: codex-rs/protocol/src/instruction_markers.rs, and what public readers leave out.
+# What Codex says in the person's place: codex-rs/protocol/src/instruction_markers.rs, and what public readers skip.
 _PREAMBLES = (
     *("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>"),
     *("<collaboration_mode>", "<skill", "<turn_aborted>", "<subagent_notification>", "<codex_internal_context"),
