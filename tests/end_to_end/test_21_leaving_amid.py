@@ -25,7 +25,6 @@ async def test_181_a_task_that_waits_for_a_limit_waits_on_in_the_next_engine(own
         await server.request(0)
         held = await own_errand.task("paused")
         assert await leaves(own_errand) < _LONGEST_S
-        process.kill()
         await rest(process)
         await restarted(own_errand)
         again = await own_errand.task("paused")
@@ -42,7 +41,6 @@ async def test_182_a_summary_under_way_is_given_up_and_made_by_the_next_engine(o
         process = await own_errand.start("run", *MODEL, server.url, "work")
         await until(lambda: any(map(is_summary, server.requests)))
         assert await leaves(own_errand) < _LONGEST_S
-        process.kill()
         await rest(process)
         gate.set()
         await restarted(own_errand)
@@ -64,7 +62,6 @@ async def test_183_a_reply_that_streams_through_another_machine_is_cut_on_both(
         assert await leaves(own_errand) < _LONGEST_S
         async with asyncio.timeout(_LONGEST_S):
             await upstream.requests[0].gone.wait()
-        process.kill()
         await rest(process)
         done = await own_errand.run("tasks", variables=variables)
         assert done.code == 0
