@@ -4,10 +4,11 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from app.client.context_words import PARTS
+from app.client.characters import plain
+from app.client.context_words import PARTS, PROMPT_PARTS
 from app.client.figures import count
-from app.protocol.context import ContextExplainResult, ContextPart, ContextShare
-from app.window.theme.look import push_button, set_look
+from app.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
+from app.window.theme.look import Tone, push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
 
@@ -102,16 +103,31 @@ class ContextPopover(QFrame):
         grid.setHorizontalSpacing(self._theme.tokens.space_close)
         grid.setVerticalSpacing(self._theme.tokens.space_tight)
         grid.setColumnStretch(1, 1)
-        for place, share in enumerate(found.shares):
-            (name, noun), colour = PARTS[share.part], _COLOURS[share.part]
+        for share in found.shares:
+            place, (name, noun) = grid.rowCount(), PARTS[share.part]
             items = count(share.items, noun) if noun else ""
-            grid.addWidget(_Swatch(self._theme, colour), place, 0)
+            grid.addWidget(_Swatch(self._theme, _COLOURS[share.part]), place, 0)
             grid.addWidget(TextLabel(self._theme, name), place, 1)
             grid.addWidget(TextLabel(self._theme, items, tone="muted"), place, 2, Qt.AlignmentFlag.AlignRight)
-            tokens = TextLabel(self._theme, f"{share.tokens:,}")
-            tokens.setAccessibleName(f"{name}: {count(share.tokens, 'token')}")
-            grid.addWidget(tokens, place, 3, Qt.AlignmentFlag.AlignRight)
+            grid.addWidget(self._number(name, share.tokens), place, 3, Qt.AlignmentFlag.AlignRight)
+            for part in found.prompt if share.part == "system" else ():
+                self._add_prompt_part(grid, part)
         return rows
+
+    def _add_prompt_part(self, grid: QGridLayout, part: PromptShare) -> None:
+        """What the instructions are made of stands below them; its files are in the tool tip."""
+        place, name, small = grid.rowCount(), PROMPT_PARTS[part.part], self._theme.tokens.size_small
+        label = TextLabel(self._theme, name, tone="muted", size=small)
+        label.setToolTip("\n".join(map(plain, part.sources)))
+        label.setAccessibleDescription(label.toolTip())
+        grid.addWidget(label, place, 1)
+        number = self._number(name, part.tokens, tone="muted", size=small)
+        grid.addWidget(number, place, 3, Qt.AlignmentFlag.AlignRight)
+
+    def _number(self, name: str, tokens: int, tone: Tone = "text", size: int = 0) -> TextLabel:
+        label = TextLabel(self._theme, f"{tokens:,}", tone=tone, size=size)
+        label.setAccessibleName(f"{name}: {count(tokens, 'token')}")
+        return label
 
 
 class _Swatch(QWidget):

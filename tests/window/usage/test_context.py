@@ -62,6 +62,8 @@ async def test_it_says_how_much_of_the_window_is_used_and_opens_its_parts_by_key
         names = [text for text in texts if text in ("Instructions", "Tools", "Messages", "Results of tools")]
         assert names == ["Instructions", "Tools", "Messages", "Results of tools"]
         assert "1 result" in texts and "2 messages" in texts
+        below = texts[texts.index("Instructions") + 3 : texts.index("Tools")]
+        assert below[::2] == ["Personality", "How agents work", "Workspace"]
         QTest.keyClick(bar.popover, Qt.Key.Key_Escape)
         assert not bar.popover.isVisible()
 
