@@ -18,7 +18,7 @@ from app.engine.models.kept import Kept
 from app.engine.models.litellm_thread import LibraryFailure, LibraryThread
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.refusals import refusal
-from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
+from app.engine.models.retry import AttemptEvents, RetryPolicy
 from app.engine.models.watch import Aborted, Stalled, Watch
 from app.protocol.json import JsonObject
 
@@ -38,11 +38,8 @@ class LiteLLM:
         self._retry = retry
         self._streams = OpenStreams()
 
-    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        with self._streams.join(cancel) as stop:
-            async with aclosing(with_retries(self._attempt, request, stop, self._retry)) as events:
-                async for event in events:
-                    yield event
+    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        return self._streams.of(self._attempt, request, cancel, self._retry)
 
     async def close(self) -> None:
         self._streams.close()

@@ -1,9 +1,11 @@
 """The streams of one model under way, so that closing the model ends them."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, contextmanager
 
 from app.engine.cancel import CancelSignal
+from app.engine.models.base import ModelEvent, ModelRequest
+from app.engine.models.retry import Attempt, RetryPolicy, with_retries
 
 
 class OpenStreams:
@@ -25,6 +27,15 @@ class OpenStreams:
         finally:
             unsubscribe()
             self._stops.discard(stop)
+
+    async def of(
+        self, attempt: Attempt, request: ModelRequest, cancel: CancelSignal, retry: RetryPolicy
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """The stream of one reply, from as many attempts as it takes."""
+        with self.join(cancel) as stop:
+            async with aclosing(with_retries(attempt, request, stop, retry)) as events:
+                async for event in events:
+                    yield event
 
     def close(self) -> None:
         self._closed = True

@@ -21,7 +21,7 @@ from app.engine.models.kept import Kept
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.prices import priced
 from app.engine.models.refusals import refusal
-from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
+from app.engine.models.retry import AttemptEvents, RetryPolicy
 from app.engine.models.sse import LineTooLong
 from app.engine.models.streamed_reply import StreamedReply, read_start
 from app.engine.models.transport import failure_of
@@ -52,11 +52,8 @@ class OpenAICompatible:
         self._base = endpoint.base_url.rstrip("/").removesuffix("/chat/completions")
         self._proxy = proxy_for(self._base)
 
-    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        with self._streams.join(cancel) as stop:
-            async with aclosing(with_retries(self._attempt, request, stop, self._retry)) as events:
-                async for event in events:
-                    yield event
+    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        return self._streams.of(self._attempt, request, cancel, self._retry)
 
     async def close(self) -> None:
         self._streams.close()

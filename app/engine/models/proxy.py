@@ -20,7 +20,7 @@ from app.engine.models.open_streams import OpenStreams
 from app.engine.models.proxy_wire import SharedEvent, request_to_wire
 from app.engine.models.rebuilt import BadOrder, Rebuilt
 from app.engine.models.refusals import refusal
-from app.engine.models.retry import AttemptEvents, RetryPolicy, with_retries
+from app.engine.models.retry import AttemptEvents, RetryPolicy
 from app.engine.models.sse import EventStream, LineTooLong
 from app.engine.models.streamed_reply import read_start
 from app.engine.models.transport import failure_of
@@ -50,11 +50,8 @@ class Proxy:
         self._streams = OpenStreams()
         self._base = endpoint.base_url.rstrip("/").removesuffix("/api")
 
-    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        with self._streams.join(cancel) as stop:
-            async with aclosing(with_retries(self._attempt, request, stop, self._retry)) as events:
-                async for event in events:
-                    yield event
+    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        return self._streams.of(self._attempt, request, cancel, self._retry)
 
     async def close(self) -> None:
         self._streams.close()
