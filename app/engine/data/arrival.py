@@ -1,6 +1,6 @@
 """Makes an imported conversation fit in here: checked as one whole, at rest, and with the places it names in this home.
 
-Permissions do not travel: no grant comes along, and no task that would run everything without asking.
+Permissions do not travel: no grant comes along, and no task that would run all without asking or go on by itself.
 """
 
 import re
@@ -104,11 +104,13 @@ def moved_in(bundle: Bundle, pictures: dict[str, str], old_home: str, paths: Pat
 
 
 def _settled(task: Task) -> Task:
+    """It goes on when somebody says so, whatever it was about to do by itself where it comes from."""
     approve = "ask" if task.approve == "all" else task.approve
+    task = msgspec.structs.replace(task, approve=approve, resumes=False, retry_at=None)
     if task.ended_at is not None or task.status == "interrupted":
-        return msgspec.structs.replace(task, approve=approve)
+        return task
     return msgspec.structs.replace(
-        task, approve=approve, status="interrupted", stopping=False, current_tool=None, ask_id=None, activity=""
+        task, status="interrupted", stopping=False, current_tool=None, ask_id=None, activity=""
     )
 
 

@@ -21,8 +21,8 @@ from app.engine.storage.database import Database
 from app.engine.storage.engines import sqlite_url
 from app.engine.storage.turn_rows import TurnRow
 from app.paths import Paths
-from app.protocol.blocks import FileBlock, ImageBlock, TextBlock, ToolCallBlock
-from app.protocol.conversations import Node
+from app.protocol.blocks import FileBlock, ImageBlock, SummaryBlock, TextBlock, ToolCallBlock
+from app.protocol.conversations import Node, TurnTaking
 from app.protocol.data import DataExportParams, DataExportResult, DataImportResult
 from app.protocol.tasks import AgentPlan, Queued
 from app.protocol.usage import Usage
@@ -80,14 +80,25 @@ async def fill(one: Home) -> None:
     picture.write_bytes(PICTURE)
     shown = ImageBlock(media_type="image/png", path=str(picture), name="photo.png")
     call = ToolCallBlock(call_id="call_1", tool="shell", arguments={"command": "printf 'ü\u2028'", "n": None})
+    summary = SummaryBlock(text="They looked.", until_id="n1", nodes=1, tokens_before=90, tokens_after=9)
+    turns_of = TurnTaking(rule="moderator", limit=3, moderator_id="a1")
+    held = msgspec.structs.replace(conversation("c1"), kept=("n1",), turn_taking=turns_of)
+    answered = msgspec.structs.replace(
+        task("t1", ended_at=NOW + timedelta(seconds=9)),
+        decided="chat",
+        limited_at=NOW,
+        answer_schema={"type": "object"},
+        answer={"a": [1, None]},
+    )
     plan = AgentPlan(task_id="t1", turn=1, reasoning="Because.", tool_calls=(), question=None, is_complete=True)
     for write in (
-        conversations.save(conversation("c1")),
+        conversations.save(held),
         nodes.save(msgspec.structs.replace(node("n1"), blocks=(TextBlock(text="Look\n\x00"), shown))),
         nodes.save(msgspec.structs.replace(node("n2", "n1"), blocks=(call,), usage=Usage(input_tokens=7))),
         nodes.save(node("n3", "n1", text="another branch")),
-        agents.save(agent("a1", 3, "n2")),
-        tasks.save(task("t1", ended_at=NOW + timedelta(seconds=9))),
+        nodes.save(msgspec.structs.replace(node("n4", "n3"), role="system", blocks=(summary,))),
+        agents.save(msgspec.structs.replace(agent("a1", 3, "n2"), color="teal", beside="a2", model="m")),
+        tasks.save(answered),
         turns.started("c1", "t1", 1, "m", NOW),
         turns.finished("t1", 1, "complete", Usage(input_tokens=7, cost_usd=0.25), NOW),
         turns.save_plan(plan),
@@ -105,10 +116,10 @@ async def test_everything_of_a_conversation_comes_back_as_it_was(tmp_path: Path)
         await fill(old)
         result = await old.export(tmp_path / "all.json")
         size = (tmp_path / "all.json").stat().st_size
-        assert result == DataExportResult(path=str(tmp_path / "all.json"), conversations=1, nodes=3, bytes=size)
+        assert result == DataExportResult(path=str(tmp_path / "all.json"), conversations=1, nodes=4, bytes=size)
         assert (tmp_path / "all.json").stat().st_mode & 0o777 == 0o600
         assert await new.take(tmp_path / "all.json") == DataImportResult(
-            source="Errand", conversations=1, nodes=3, present=0, calls=1, pictures=1
+            source="Errand", conversations=1, nodes=4, present=0, calls=1, pictures=1
         )
         (first,) = await new.database.nodes.path("n1")
         (picture,) = [block for block in first.blocks if isinstance(block, ImageBlock)]
@@ -142,6 +153,21 @@ async def test_what_was_under_way_comes_back_interrupted_and_asks_before_it_runs
         assert came == msgspec.structs.replace(under_way, status="interrupted", approve="ask", current_tool=None)
         assert await new.database.asks.waiting() == ()
         assert await new.database.nodes.path("n1") == (node("n1", status="cut"),)
+
+
+async def test_nothing_that_came_in_goes_on_by_itself(tmp_path: Path) -> None:
+    async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
+        at_rest = msgspec.structs.replace(task("t1"), status="interrupted", resumes=True, approve="all")
+        limited = msgspec.structs.replace(task("t2"), status="paused", retry_at=NOW)
+        for write in (conversations.save(conversation("c1")), tasks.save(at_rest), tasks.save(limited)):
+            old.database.journal.put(write)
+        await old.database.journal.flush()
+        await old.export(tmp_path / "one.json", "c1")
+        await new.take(tmp_path / "one.json")
+        for task_id in ("t1", "t2"):
+            came = await new.database.tasks.get(task_id)
+            assert came is not None
+            assert (came.status, came.approve, came.resumes, came.retry_at) == ("interrupted", "ask", False, None)
 
 
 @pytest.mark.parametrize("seed", range(8))
