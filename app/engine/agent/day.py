@@ -1,9 +1,9 @@
-"""The limits of a day, for all tasks together: what was used since midnight where the engine runs, read from the turns.
+"""The limits of a day, for all tasks together: what was used on this date where the engine runs, read from the turns.
 
 What a person allows beyond a limit holds until the end of that day or of the engine; see docs/decisions/0008.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 
 from app.engine.agent.limits import Used
 from app.engine.broadcast import EventLog
@@ -34,7 +34,7 @@ class Day:
             return ()
         await self._log.flush()
         day = _midnight()
-        tokens, cost = await self._usage.since(day)
+        tokens, cost = await self._usage.between(day, _midnight_after(day))
         used: dict[DayLimitKind, float] = {"day_money": cost, "day_tokens": tokens}
         return tuple(Used(kind, used[kind], self._limit(kind, day)) for kind in _KINDS if self.given(kind))
 
@@ -51,3 +51,8 @@ def _midnight() -> datetime:
     """The last one here; a day on which the clocks change has its own offset."""
     now = datetime.now(UTC).astimezone()
     return now.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None).astimezone()
+
+
+def _midnight_after(midnight: datetime) -> datetime:
+    """What a clock that was ahead has dated counts on the day that it showed."""
+    return datetime.combine(midnight.date() + timedelta(days=1), time.min).astimezone()

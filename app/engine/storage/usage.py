@@ -40,10 +40,10 @@ class UsageStore:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    async def since(self, at: datetime) -> tuple[int, float]:
-        """Tokens read and written, and US dollars where the price is known, in turns that began since `at`."""
+    async def between(self, at: datetime, until: datetime) -> tuple[int, float]:
+        """Tokens read and written, and US dollars where the price is known, in turns that began in this time."""
         query = select(_sum(_USED.label("tokens")), _sum(turns.c.cost_usd)).where(
-            turns.c.minute >= int(at.timestamp()) // 60
+            turns.c.minute >= int(at.timestamp()) // 60, turns.c.minute < int(until.timestamp()) // 60
         )
         (row,) = await self._reader.rows(query)
         return int(row.tokens), float(row.cost_usd)

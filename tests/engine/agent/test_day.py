@@ -77,6 +77,18 @@ async def test_what_was_used_the_day_before_does_not_count(tmp_path: Path) -> No
         assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
 
 
+async def test_what_was_used_while_the_clock_was_ahead_counts_on_the_day_that_it_showed(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[DONE])) as engine:
+        old = await engine.watcher.end((await engine.start()).id)
+        ahead = datetime.now(UTC) + timedelta(days=300)
+        engine.services.database.journal.put(
+            turns.started(old.conversation_id, old.id, 1, old.model, ahead),
+            turns.finished(old.id, 1, "complete", Usage(input_tokens=5000), ahead),
+        )
+        engine.services.settings.set("day_max_tokens", 4000)
+        assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
+
+
 async def test_a_day_that_is_nearly_used_up_is_told(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_HI, DONE])) as engine:
         engine.services.settings.set("day_max_tokens", 140)

@@ -1,7 +1,9 @@
 """Copies of the database: whole while others write, one a day where something changed, five kept, damage noticed."""
 
 import asyncio
+import os
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -60,6 +62,23 @@ async def test_a_day_on_which_something_changed_has_a_copy_and_the_last_five_are
     assert [conversations_in(file) for file in kept] == [3, 4, 5, 6, 7]
     assert await daily.make()
     assert sorted(folder.iterdir()) == kept
+
+
+async def test_copies_that_a_clock_ahead_has_dated_give_way_to_those_that_come_after_it(
+    database: Database, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copies"
+    daily = DailyCopies(tmp_path / "errand.db", folder, Health())
+    ahead = time.time() + 400 * 24 * 3600
+    for number in range(8):
+        happen(database, number + 1)
+        await database.journal.flush()
+        assert await daily.make()
+        if number < 5:
+            newest = max(folder.iterdir(), key=lambda file: file.stat().st_mtime_ns)
+            os.utime(newest, (ahead + number, ahead + number))
+    by_age = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    assert [conversations_in(file) for file in by_age] == [4, 5, 6, 7, 8]
 
 
 async def test_copies_of_migrations_and_of_people_are_not_counted_among_those_of_days(
