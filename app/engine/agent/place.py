@@ -42,15 +42,18 @@ async def find_place(params: TaskStartParams, database: Database, paths: Paths) 
     conversation = await _conversation(params, database, paths)
     agent = await _agent(params, conversation, database)
     personality = await personality_of(params.personality_id, agent, database)
+    if agent.version == 0:
+        agent = msgspec.structs.replace(agent, color=personality.color)
     return Place(conversation, agent, personality)
 
 
 async def with_personality(agent: Agent, personality: Personality, database: Database) -> Agent:
-    """The agent as this personality, named after it if it is another. It is stored with the agent's next move."""
+    """The agent as this personality, with its name and colour if it is another. Stored with the agent's next move."""
     if agent.personality_id == personality.id:
         return agent
     others = [one.name for one in await database.agents.list(agent.conversation_id) if one.id != agent.id]
-    return msgspec.structs.replace(agent, personality_id=personality.id, name=free_name(personality.name, others))
+    name = free_name(personality.name, others)
+    return msgspec.structs.replace(agent, personality_id=personality.id, name=name, color=personality.color)
 
 
 async def personality_of(asked_for: str | None, agent: Agent, database: Database) -> Personality:

@@ -151,7 +151,7 @@ async def test_a_deleted_agent_leaves_its_tree_and_its_name(tmp_path: Path) -> N
         assert await path(engine, reply.id) == ["hi", "re: hi"]
         conversation = await engine.services.database.conversations.get(task.conversation_id)
         assert conversation is not None
-        assert conversation.former == (FormerAgent(id=agent.id, name="Assistant"),)
+        assert conversation.former == (FormerAgent(id=agent.id, name="Assistant", color=agent.color),)
         with pytest.raises(NotFound):
             await engine.services.roster.delete(agent.id)
         with pytest.raises(NotFound):

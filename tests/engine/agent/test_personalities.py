@@ -13,7 +13,7 @@ from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, Reply
 
 PIRATE = Personality(
-    id="pirate", name="Pirate", system_prompt="Talk like a pirate.", tools=("code",), thinking_level="low"
+    id="pirate", name="Pirate", system_prompt="Talk like a pirate.", tools=("code",), thinking_level="low", color="red"
 )
 
 
@@ -45,6 +45,8 @@ async def test_a_task_sets_the_personality_of_its_agent_from_then_on(tmp_path: P
         engine.services.log.publish(PersonalityUpdate(personality=PIRATE))
         await engine.services.log.flush()
         first = await engine.watcher.end((await engine.start("hello")).id)
+        (began,) = await engine.services.database.agents.list(first.conversation_id)
+        assert began.color == "blue"
         second = await engine.start("ahoy", conversation_id=first.conversation_id, personality_id="pirate")
         await engine.watcher.end(second.id)
         prompt, tools = await prompt_and_tools(engine)
@@ -53,7 +55,7 @@ async def test_a_task_sets_the_personality_of_its_agent_from_then_on(tmp_path: P
         assert second.thinking_level == "low"
         (agent,) = await engine.services.database.agents.list(first.conversation_id)
         told = [event.agent for event in engine.watcher.events if isinstance(event, AgentUpdate)]
-        assert (agent.personality_id, agent.name) == ("pirate", "Pirate")
+        assert (agent.personality_id, agent.name, agent.color) == ("pirate", "Pirate", PIRATE.color)
         assert told[-1] == agent
         third = await engine.start("and again", conversation_id=first.conversation_id)
         await engine.watcher.end(third.id)

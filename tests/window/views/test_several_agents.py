@@ -72,6 +72,8 @@ async def test_names_are_offered_after_an_at_sign_and_taken_by_keys(
         assert not mentions.isVisible(), "that is an address"
         QTest.keyClicks(field, " @c")
         assert [mentions.list.item(row).text() for row in range(mentions.list.count())] == ["Code Reader", "Critic"]
+        assert mentions.height() <= mentions.list.height() + theme.tokens.space_tight, "no larger than its rows"
+        assert mentions.list.viewport().rect().contains(mentions.list.visualItemRect(mentions.list.item(1)))
         QTest.keyClick(field, Qt.Key.Key_Down)
         QTest.keyClick(field, Qt.Key.Key_Tab)
         assert field.toPlainText() == "mail me@co @Critic "
