@@ -11,6 +11,8 @@ _PLACE = "answer"
 _MOST_BYTES = 100_000
 # They name places from which references are counted anew, and the schema becomes a part of another one.
 _OWN_PLACES = ("$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef")
+# Of a draft that the checker does not know: with `items` beside it, it would refuse every answer.
+_LATER = "prefixItems"
 
 
 def check_answer_schema(schema: JsonObject) -> None:
@@ -20,6 +22,8 @@ def check_answer_schema(schema: JsonObject) -> None:
         raise InvalidParams(f"answerSchema: {size:,} bytes; at most {_MOST_BYTES:,} are taken.")
     if name := _first_own_place(schema):
         raise InvalidParams(f"answerSchema: {name} is not taken. Refer to places by `#/$defs/…` alone.")
+    if _has_later(schema):
+        raise InvalidParams(f"answerSchema: {_LATER} is not taken. Write the list as `items`, as in draft 7.")
     try:
         check_schema("task_complete", with_answer({}, schema))
     except ToolError as error:
@@ -58,3 +62,9 @@ def _first_own_place(schema: JsonValue) -> str:
         return ""
     found = next((name for name in _OWN_PLACES if isinstance(schema.get(name), str)), "")
     return found or next((name for item in schema.values() if (name := _first_own_place(item))), "")
+
+
+def _has_later(schema: JsonValue) -> bool:
+    if isinstance(schema, list):
+        return any(map(_has_later, schema))
+    return isinstance(schema, dict) and (isinstance(schema.get(_LATER), list) or any(map(_has_later, schema.values())))

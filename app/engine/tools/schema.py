@@ -1,10 +1,13 @@
 """Checks tool arguments against a tool's JSON Schema, after type coercion on a copy. The one user of fastjsonschema."""
 
+import re
 from collections.abc import Callable
+from types import FunctionType
 from typing import TypeAlias, cast
 
 import fastjsonschema
 import msgspec
+import regex
 
 from app.engine.tools.base import ToolError
 from app.engine.tools.coerce import coerced
@@ -16,7 +19,8 @@ _MOST_ERRORS = 20
 _MOST_SHOWN = 2000
 _MOST_KEPT = 500
 # What its compiler raises for keywords whose values have another type than they should.
-_BROKEN = (AttributeError, TypeError, ValueError, KeyError, RecursionError, SyntaxError)
+_BROKEN = (AttributeError, TypeError, ValueError, KeyError, RecursionError, SyntaxError, re.error, regex.error)
+_MATCH_LIMIT_S = 0.2
 
 
 def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> JsonObject:
@@ -25,13 +29,16 @@ def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> Jso
     Fields the schema does not declare pass, unless it forbids them.
     """
     check = _compiled(tool, schema)
-    prepared = coerced(arguments, schema, schema)
     try:
+        prepared = coerced(arguments, schema, schema)
         check(prepared)
     except fastjsonschema.JsonSchemaValuesException as failure:
         raise ToolError(_report(tool, [_sentence(error) for error in failure.errors], arguments)) from failure
     except fastjsonschema.JsonSchemaValueException as failure:
         raise ToolError(_report(tool, [_sentence(failure)], arguments)) from failure
+    except (TimeoutError, RecursionError) as failure:
+        what = "a pattern takes too long to match" if isinstance(failure, TimeoutError) else "nested too deep"
+        raise ToolError(f'Validation failed for tool "{tool}":\n  - arguments: {what}') from failure
     assert isinstance(prepared, dict)
     return prepared
 
@@ -67,9 +74,30 @@ def _compile(tool: str, schema: JsonObject) -> Check:
     handlers = {scheme: _refuse_reference for scheme in ("http", "https", "file", "ftp", "")}
     try:
         check = fastjsonschema.compile(schema, handlers=handlers, use_default=False, fast_fail=False)
+        _bound_patterns(cast(FunctionType, check))
     except (fastjsonschema.JsonSchemaDefinitionException, *_BROKEN) as failure:
         raise ToolError(f'The schema of tool "{tool}" is broken, so it cannot be called: {failure}') from failure
     return cast(Check, check)
+
+
+class _BoundPattern:
+    """In place of Python's own, which can search for ever and hold up the whole engine meanwhile."""
+
+    def __init__(self, pattern: "re.Pattern[str]") -> None:
+        self._pattern = regex.compile(pattern.pattern)
+
+    def search(self, text: str) -> object:
+        return self._pattern.search(text, timeout=_MATCH_LIMIT_S)
+
+    def match(self, text: str) -> object:
+        return self._pattern.match(text, timeout=_MATCH_LIMIT_S)
+
+
+def _bound_patterns(check: FunctionType) -> None:
+    patterns = cast("dict[str, re.Pattern[str] | _BoundPattern]", check.__globals__["REGEX_PATTERNS"])
+    for name, pattern in patterns.items():
+        if isinstance(pattern, re.Pattern):
+            patterns[name] = _BoundPattern(pattern)
 
 
 def _refuse_reference(uri: str) -> JsonObject:

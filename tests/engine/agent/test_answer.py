@@ -79,6 +79,8 @@ async def test_the_answer_may_be_null_or_a_plain_value(tmp_path: Path) -> None:
         ({"$ref": "#/$defs/none"}, "auto", "not a usable JSON Schema"),
         ({"$ref": "https://example.org/schema.json"}, "auto", "a reference outside the schema"),
         ({"$id": "https://example.org/x", "type": "string"}, "auto", r"\$id is not taken"),
+        ({"type": "string", "pattern": "("}, "auto", "not a usable JSON Schema"),
+        ({"type": "array", "prefixItems": [{}], "items": False}, "auto", "prefixItems is not taken"),
         ({"description": "x" * 100_001}, "auto", "at most 100,000"),
         ({"type": "string"}, "chat", "mode task"),
     ],

@@ -1,5 +1,6 @@
 """Tool arguments against JSON Schema: coercion on a copy, several errors at once, schemas that are no good."""
 
+import re
 from copy import deepcopy
 
 import pytest
@@ -135,3 +136,19 @@ def test_whatever_is_sent_gives_checked_arguments_or_a_tool_error(value: JsonVal
     except ToolError:
         return
     assert checked == {} if value is None else isinstance(checked["x"], int)
+
+
+@pytest.mark.parametrize(
+    ("schema", "given_value", "said"),
+    [
+        ({"type": "string", "pattern": "^(a|aa)+$"}, "a" * 80 + "!", "a pattern takes too long to match"),
+        ({"type": "object", "patternProperties": {"^(a|aa)+$": {}}}, {"a" * 80 + "!": 1}, "takes too long"),
+        ({"type": "string", "pattern": "("}, "x", "unterminated subpattern"),
+        ({"$ref": "#/properties/x"}, 5, "nested too deep"),
+        ({"type": "string", "pattern": "^\\d+$"}, "12x", "must match pattern"),
+        ({"type": "string", "format": "date"}, "12x", "must be date"),
+    ],
+)
+def test_no_schema_holds_up_the_engine_or_breaks_out(schema: JsonObject, given_value: JsonValue, said: str) -> None:
+    with pytest.raises(ToolError, match=re.escape(said)):
+        check_arguments("tool", field(schema), {"x": given_value})
