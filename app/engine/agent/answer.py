@@ -7,6 +7,8 @@ from app.engine.tools.base import ToolError
 from app.engine.tools.schema import check_schema
 from app.protocol.json import JsonObject, JsonValue
 
+SUMMARY: JsonObject = {"type": "string", "description": "What was accomplished, in a few sentences."}
+
 _PLACE = "answer"
 _MOST_BYTES = 100_000
 # They name places from which references are counted anew, and the schema becomes a part of another one.
@@ -25,18 +27,17 @@ def check_answer_schema(schema: JsonObject) -> None:
     if _has_later(schema):
         raise InvalidParams(f"answerSchema: {_LATER} is not taken. Write the list as `items`, as in draft 7.")
     try:
-        check_schema("task_complete", with_answer({}, schema))
+        check_schema("task_complete", with_answer(schema))  # compiled once: it can take a second
     except ToolError as error:
         raise InvalidParams(f"answerSchema is not a usable JSON Schema: {error.__cause__ or error}") from error
 
 
-def with_answer(parameters: JsonObject, schema: JsonObject) -> JsonObject:
-    """The parameters of a tool with one more, `answer`, that follows the schema."""
-    properties, required = parameters.get("properties"), parameters.get("required")
+def with_answer(schema: JsonObject) -> JsonObject:
+    """The parameters of `task_complete`: a summary, and an `answer` that follows the schema."""
     return {
         "type": "object",
-        "properties": {**(properties if isinstance(properties, dict) else {}), _PLACE: _moved(schema)},
-        "required": [*(required if isinstance(required, list) else ()), _PLACE],
+        "properties": {"summary": SUMMARY, _PLACE: _moved(schema)},
+        "required": ["summary", _PLACE],
     }
 
 

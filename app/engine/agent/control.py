@@ -4,17 +4,13 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from app.engine.agent.answer import with_answer
+from app.engine.agent.answer import SUMMARY, with_answer
 from app.engine.cancel import CancelSignal
 from app.engine.messages import Text
 from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult
 from app.protocol.json import JsonObject, JsonValue
 
-_TASK_COMPLETE: JsonObject = {
-    "type": "object",
-    "properties": {"summary": {"type": "string", "description": "What was accomplished, in a few sentences."}},
-    "required": ["summary"],
-}
+_TASK_COMPLETE: JsonObject = {"type": "object", "properties": {"summary": SUMMARY}, "required": ["summary"]}
 
 
 class TaskComplete:
@@ -26,7 +22,7 @@ class TaskComplete:
     execution_mode: ExecutionMode = "sequential"
 
     def __init__(self, answer_schema: JsonObject | None = None) -> None:
-        self.parameters = _TASK_COMPLETE if answer_schema is None else with_answer(_TASK_COMPLETE, answer_schema)
+        self.parameters = _TASK_COMPLETE if answer_schema is None else with_answer(answer_schema)
         self.completed: str | None = None
         self.answer: JsonValue = None
 
