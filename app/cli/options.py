@@ -84,86 +84,85 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="errand", description=ABOUT, epilog=EXIT_CODES)
     parser.add_argument("--version", action=_Version, nargs=0, help="say the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _declare_run(commands.add_parser("run", help="hand over one task and follow it to its end", epilog=EXIT_CODES))
-    chat = commands.add_parser("chat", help="a conversation in the terminal", description="A conversation here.")
+
+    def command(name: str, what: str, epilog: str | None = None) -> argparse.ArgumentParser:
+        about = f"{what[0].upper()}{what[1:]}."
+        return commands.add_parser(name, help=what, description=about, epilog=epilog)
+
+    _declare_run(command("run", "hand over one task and follow it to its end", epilog=EXIT_CODES))
+    chat = command("chat", "a conversation in the terminal")
     _add_place_options(chat)
     _add_task_options(chat)
-    _declare_agents(commands.add_parser("agents", help="who takes part in conversations, and who speaks after whom"))
-    tasks = commands.add_parser("tasks", help="list tasks, newest first")
+    _declare_agents(command("agents", "who takes part in conversations, and who speaks after whom"))
+    tasks = command("tasks", "list tasks, newest first")
     tasks.add_argument("--json", action="store_true", help="one JSON object a line")
     tasks.add_argument("--active", action="store_true", help="leave out the ended ones")
     tasks.add_argument("--limit", type=_whole, default=20, help="how many at most (default 20)")
-    stop = commands.add_parser("stop", help="stop a task and every process it started")
+    stop = command("stop", "stop a task and every process it started")
     stop.add_argument("task_id", metavar="ID", help=_ID_HELP)
-    attach = commands.add_parser("attach", help="follow a task under way; Ctrl+C leaves it at work", epilog=_LEFT)
-    resume = commands.add_parser(
-        "resume", help="go on with a paused or interrupted task, as run does", epilog=EXIT_CODES
-    )
+    attach = command("attach", "follow a task under way; Ctrl+C leaves it at work", epilog=_LEFT)
+    resume = command("resume", "go on with a paused or interrupted task, as run does", epilog=EXIT_CODES)
     for follows in (attach, resume):
         follows.add_argument("task_id", metavar="ID", help=_ID_HELP)
         follows.add_argument("--json", action="store_true", help="events as one JSON object a line, then a result line")
-    pause = commands.add_parser("pause", help="hold a task before its next step")
+    pause = command("pause", "hold a task before its next step")
     pause.add_argument("task_id", metavar="ID", help=_ID_HELP)
-    mode = commands.add_parser("mode", help="take a task for a chat, or a chat that has answered for a task")
+    mode = command("mode", "take a task for a chat, or a chat that has answered for a task")
     mode.add_argument("task_id", metavar="ID", help=_ID_HELP)
     mode.add_argument("mode", choices=("task", "chat"), help="until it is complete, or until its next answer")
-    record = commands.add_parser("record", help="write all that a task did into a file, to be played again")
+    record = command("record", "write all that a task did into a file, to be played again")
     record.add_argument("task_id", metavar="ID", help=_ID_HELP)
     record.add_argument("--to", metavar="FILE", required=True, help="a file that is not there yet")
-    _declare_ask_models(commands.add_parser("ask-models", help="ask several models the same at once, and compare"))
-    compare = commands.add_parser("compare", help="two branches of a conversation, from where they part")
+    _declare_ask_models(command("ask-models", "ask several models the same at once, and compare"))
+    compare = command("compare", "two branches of a conversation, from where they part")
     compare.add_argument("ids", metavar="NODE", nargs=2, help="an entry at the end of each branch")
     compare.add_argument("--json", action="store_true", help="both as one JSON object")
-    _declare_prompt(commands.add_parser("prompt", help="the system prompt of a task, or of one that would start here"))
-    _declare_personalities(commands.add_parser("personalities", help="who an agent can be"))
-    context = commands.add_parser("context", help="what the newest turn of a task sent to its model, by part and size")
+    _declare_prompt(command("prompt", "the system prompt of a task, or of one that would start here"))
+    _declare_personalities(command("personalities", "who an agent can be"))
+    context = command("context", "what the newest turn of a task sent to its model, by part and size")
     context.add_argument("task_id", metavar="ID", help=_ID_HELP)
     context.add_argument("--json", action="store_true", help="all of it as one JSON object")
-    replay = commands.add_parser(
-        "replay", help="play a record offline, and see what the agent loop does differently today"
-    )
+    replay = command("replay", "play a record offline, and see what the agent loop does differently today")
     replay.add_argument("file", metavar="FILE", help="made with errand record")
-    search = commands.add_parser("search", help="full-text search in all conversations", epilog=_OPERATORS)
+    search = command("search", "full-text search in all conversations", epilog=_OPERATORS)
     search.add_argument("text", metavar="TEXT", help='words, a "phrase", the beginning of a word from 3 letters on')
     search.add_argument("--json", action="store_true", help="one JSON object a line")
     search.add_argument("--limit", type=_whole, default=20, help="how many at most (default 20)")
-    models = commands.add_parser("models", help="providers and models that were found")
+    models = command("models", "providers and models that were found")
     models.add_argument("--json", action="store_true", help="the whole list as one JSON object")
     models.add_argument("--refresh", action="store_true", help="ask the providers for their own lists, and keep them")
     models.add_argument(
         "--test", metavar="NAME", nargs="?", const="", help="try a provider or model, or all that are ready"
     )
-    usage = commands.add_parser("usage", help="tokens and money that were used")
+    usage = command("usage", "tokens and money that were used")
     usage.add_argument("--days", type=_whole, default=30, metavar="N", help="the last N days (default 30)")
     usage.add_argument("--by", choices=("day", "model", "conversation"), default="day", help="rows of (default: day)")
     usage.add_argument("--json", action="store_true", help="the whole report as one JSON object")
-    _declare_export(commands.add_parser("export", help="write conversations to a file"))
-    take_in = commands.add_parser(
-        "import", help="take conversations in; those that are here stay as they are", epilog=_PROGRAMS
-    )
+    _declare_export(command("export", "write conversations to a file"))
+    take_in = command("import", "take conversations in; those that are here stay as they are", epilog=_PROGRAMS)
     take_in.add_argument(
         "path", metavar="PATH", help="what errand export wrote, or a file, zip or folder of another program"
     )
-    _declare_orphans(commands.add_parser("orphans", help="conversations without any agent, with their sizes"))
-    _declare_prune(commands.add_parser("prune", help="delete conversations archived long ago; counts them first"))
-    delete = commands.add_parser("delete", help="delete an archived conversation for good")
+    _declare_orphans(command("orphans", "conversations without any agent, with their sizes"))
+    _declare_prune(command("prune", "delete conversations archived long ago; counts them first"))
+    delete = command("delete", "delete an archived conversation for good")
     delete.add_argument("ids", metavar="ID", nargs=1, help="its whole id")
-    engine = commands.add_parser("engine", help="run the engine here, or end the one that runs")
+    engine = command("engine", "run the engine here, or end the one that runs")
     engine.add_argument("--port", type=_whole, default=0, help="port on 127.0.0.1 (default: a free one)")
     engine.add_argument("--stop", action="store_true", help="end the running engine in order")
-    commands.add_parser("share-models", help="let other machines use the models whose keys are on this one")
-    window = commands.add_parser("window", help="open the window, as errand alone does where there is a display")
+    command("share-models", "let other machines use the models whose keys are on this one")
+    window = command("window", "open the window, as errand alone does where there is a display")
     window.add_argument("--new", action="store_true", help="another one, where one is open already")
-    commands.add_parser("quick", help="a field in the middle of the screen that starts a task in the background")
-    doctor = commands.add_parser("doctor", help="what is installed, what is missing, what to do")
+    command("quick", "a field in the middle of the screen that starts a task in the background")
+    doctor = command("doctor", "what is installed, what is missing, what to do")
     doctor.add_argument("--repair", action="store_true", help="mend a damaged database; the broken file is kept")
     doctor.add_argument("--force", action="store_true", help="repair also while tasks run; they are interrupted")
-    backup = commands.add_parser("backup", help="copy conversations, pictures and settings into one file")
+    backup = command("backup", "copy conversations, pictures and settings into one file")
     backup.add_argument("--to", metavar="PATH", help="a file or a folder (default: the folder copies of the data)")
-    restore = commands.add_parser("restore", help="go back to a copy; what is there now is kept aside")
+    restore = command("restore", "go back to a copy; what is there now is kept aside")
     restore.add_argument("file", metavar="FILE", help="a backup, or a daily copy from the folder copies")
     restore.add_argument("--force", action="store_true", help="also while tasks run; they are interrupted")
-    commands.add_parser("tour", help="three tasks at once with a scripted model: scripted replies, real tools")
+    command("tour", "three tasks at once with a scripted model: scripted replies, real tools")
     return parser
 
 
@@ -260,18 +259,27 @@ def _add_place_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--conversation", metavar="ID", help="go on in this conversation")
     parser.add_argument("--agent", metavar="NAME", help="the one of its agents that is to answer")
     parser.add_argument("--personality", metavar="NAME", help="who the agent is from now on: errand personalities")
+    parser.add_argument("--model", metavar="M", help="model id such as openai/gpt-4.1 (see: errand models)")
 
 
 def _add_task_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="M", help="model id such as openai/gpt-4.1 (see: errand models)")
     parser.add_argument("--api-base", metavar="URL", help="base URL for openai_compatible/NAME models")
     parser.add_argument("--api-key-env", metavar="NAME", help="environment variable that holds the key for this run")
     parser.add_argument("--workspace", metavar="DIR", help="folder to work in (default: this one)")
     parser.add_argument(
         "--approve", choices=("ask", "never", "all"), default="ask", help="what to do where approval is needed"
     )
-    parser.add_argument("--mode", choices=("auto", "task", "chat"), default="auto", help="when a task counts as done")
-    parser.add_argument("--thinking", choices=("off", "minimal", "low", "medium", "high", "xhigh"), help="thinking")
+    parser.add_argument(
+        "--mode",
+        choices=("auto", "task", "chat"),
+        default="auto",
+        help="what ends it: the agent's word (task), each reply (chat), or as the first reply shows (auto)",
+    )
+    parser.add_argument(
+        "--thinking",
+        choices=("off", "minimal", "low", "medium", "high", "xhigh"),
+        help="how much it thinks, for models that can",
+    )
     parser.add_argument("--max-turns", type=_whole, metavar="N", help="turns before it asks to go on")
     parser.add_argument("--budget", type=_amount, metavar="USD", help="US dollars before it asks to go on")
 
