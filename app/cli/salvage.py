@@ -125,9 +125,10 @@ def _finish(target: sqlite3.Connection, things: tuple[_Thing, ...]) -> None:
     for thing in things:
         if thing.sql.startswith("CREATE VIRTUAL"):
             target.execute(thing.sql)
-    # As the triggers do: a streaming node is indexed once it is finished.
+    # As the triggers do: a streaming node is indexed once it is finished. What is indexed of it depends on the schema.
+    names = ", ".join(str(row[1]) for row in target.execute("PRAGMA table_info(node_search)"))
     target.execute(
-        "INSERT INTO node_search (rowid, conversation, text) SELECT number, conversation, text FROM node_texts "
+        f"INSERT INTO node_search (rowid, {names}) SELECT number, {names} FROM node_texts "
         "WHERE number IN (SELECT number FROM nodes WHERE status <> 'streaming')"
     )
     target.execute(

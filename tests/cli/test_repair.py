@@ -103,6 +103,15 @@ async def test_a_broken_index_costs_nothing(paths: Paths, index: str) -> None:
     database = await Database.open(sqlite_url(paths.database), paths.copies)
     assert len((await database.conversations.page(500)).conversations) == 400
     await database.close()
+    assert said_by_agents(paths.database) == 1200
+
+
+def said_by_agents(file: Path) -> int:
+    """As the search has it."""
+    with closing(sqlite3.connect(file)) as connection:
+        query = "SELECT count(*) FROM node_search WHERE node_search MATCH 'facets:fromagent'"
+        (number,) = connection.execute(query).fetchone()
+        return int(number)
 
 
 async def test_messages_that_are_lost_are_counted_for_each_conversation_and_the_rest_hangs_together(
