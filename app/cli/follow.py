@@ -1,7 +1,7 @@
-"""One task followed to its end: what it does is shown, what it asks is settled. How it began is the caller's."""
+"""A task and the round it begins: what they do is shown, what they ask settled. How it began is the caller's."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -18,7 +18,8 @@ from app.cli.watch import Watch
 from app.client.agent_view import AgentView
 from app.client.connection import Connection
 from app.client.thought_view import ThoughtView
-from app.protocol.tasks import Task
+from app.protocol.tasks import Task, TaskIdParams
+from app.protocol.wire import TASK_NEXT
 
 
 class Follower:
@@ -44,13 +45,13 @@ class Follower:
         self._answer_to = answer_to
 
     async def to_its_end(self, begin: Callable[[], Awaitable[Task]], *, is_new: bool) -> int:
-        """Ctrl+C stops the task. The exit code says how it ended."""
+        """Ctrl+C stops the task. The exit code says how it ended, or the last one of its round."""
         stopper = Stopper(self._connection, self._terminal)
         with Interrupts(stopper.stop) as interrupts:
             try:
                 task = await begin()
-                stopper.add(task.id)
-                task = await self._watch(task, self._person(interrupts) or NobodyAnswers(self._terminal), is_new)
+                answers = self._person(interrupts) or NobodyAnswers(self._terminal)
+                tasks = await self._watch(task, answers, stopper.add, is_new=is_new)
             except asyncio.CancelledError:
                 if interrupts.count < 2:
                     raise
@@ -58,14 +59,14 @@ class Follower:
                 return EXIT_STOPPED
             finally:
                 self._terminal.clear_status()
-        return self._finish(task)
+        return self._finish(tasks)
 
     async def as_onlooker(self, task: Task) -> int:
         """Ctrl+C leaves the task at work. Where nobody can type its questions are left to others."""
         with Interrupts(None) as interrupts:
             try:
                 answers = self._person(interrupts) or OthersAnswer(self._terminal)
-                task = await self._watch(task, answers, is_new=False)
+                tasks = await self._watch(task, answers, is_new=False)
             except asyncio.CancelledError:
                 if not interrupts.count:
                     raise
@@ -73,15 +74,20 @@ class Follower:
                 return EXIT_STOPPED
             finally:
                 self._terminal.clear_status()
-        return self._finish(task)
+        return self._finish(tasks)
 
     def _person(self, interrupts: Interrupts) -> PersonAnswers | None:
         if self._as_json or self._events is not None or not self._terminal.interactive:
             return None
         return PersonAnswers(self._terminal, interrupts)
 
-    async def _watch(self, task: Task, answers: Answers, is_new: bool) -> Task:
-        """A new task is shown from its first event, another one with what it has done so far."""
+    async def _watch(
+        self, task: Task, answers: Answers, begun: Callable[[str], None] | None = None, *, is_new: bool
+    ) -> list[Task]:
+        """A task and those that follow it in a round, at their ends; `begun` is called with the id of each.
+
+        A new task is shown from its first event, another one with what it has done so far.
+        """
         start = self._connection.welcome
         watch = Watch(self._connection, self._screen(task), answers)
         try:
@@ -89,10 +95,17 @@ class Follower:
                 await watch.follow(task.conversation_id, task.id, after=start.head, epoch=start.epoch)
             else:
                 await watch.follow(task.conversation_id, task.id)
-            await watch.until_ended([task.id])
+            speaks, ended = task, list[Task]()
+            while speaks is not None:
+                if begun is not None:
+                    begun(speaks.id)
+                await watch.until_ended([speaks.id])
+                ended.append(watch.tasks[speaks.id])
+                speaks = (await self._connection.call(TASK_NEXT, TaskIdParams(task_id=speaks.id))).task
+            await watch.until_shown()  # why the round ends
         finally:
             watch.close()
-        return watch.tasks[task.id]
+        return ended
 
     def _screen(self, task: Task) -> Screen:
         if self._events is not None:
@@ -104,10 +117,11 @@ class Follower:
         self._terminal.line(task_line(task, self._terminal.style, self._terminal.width))
         return screen
 
-    def _finish(self, task: Task) -> int:
-        code = exit_code(task)
-        if self._as_json:
-            self._terminal.line(result_line(task, code))
-        elif self._answer_to is not None and code == 0:
-            self._answer_to.line(msgspec.json.encode(task.answer).decode())
-        return code
+    def _finish(self, tasks: Sequence[Task]) -> int:
+        for task in tasks:
+            code = exit_code(task)
+            if self._as_json:
+                self._terminal.line(result_line(task, code))
+            elif self._answer_to is not None and code == 0 and task.answer_schema is not None:
+                self._answer_to.line(msgspec.json.encode(task.answer).decode())
+        return exit_code(tasks[-1])

@@ -63,6 +63,10 @@ class Watch:
         wanted = frozenset(task_ids)
         await self.until(lambda: all(self._has_ended(task_id) for task_id in wanted))
 
+    async def until_shown(self) -> None:
+        """Show and settle what has come."""
+        await self.until(self._waiting.empty)
+
     async def until(self, is_done: Callable[[], bool]) -> None:
         """Show and settle until `is_done` says so; it is asked after each message."""
         try:

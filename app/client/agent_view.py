@@ -14,6 +14,9 @@ from app.protocol.blocks import TextBlock
 from app.protocol.conversations import Node
 from app.protocol.tasks import Task
 
+# The version that an agent has when it is made, at most.
+_NEW = 1
+
 
 class Position(msgspec.Struct, frozen=True):
     """A node of a tree, which is a conversation of ours; null is the place before the first message."""
@@ -134,7 +137,7 @@ class AgentView:
         old, new = self._heads.get(agent.id), _head(agent)
         self._heads[agent.id] = new
         if old is None:
-            return (AgentCreated(agent_id=agent.id, head=new),)
+            return (AgentCreated(agent_id=agent.id, head=new) if agent.version <= _NEW else AgentData(agent=agent),)
         return (HeadUpdated(agent_id=agent.id, old_head=old, new_head=new),) if old != new else ()
 
     def _node(self, node: Node) -> tuple[AgentEvent, ...]:

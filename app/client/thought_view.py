@@ -1,6 +1,6 @@
-"""What an engine tells of one task, in five events: thoughts, tool calls and what they gave, errors, the response.
+"""What an engine tells of a task, in five events: thoughts, tool calls and what they gave, errors, the response.
 
-Made of finished nodes alone, so that each event comes once and whole.
+Those that follow it in a round are told of too. Made of finished nodes alone, so that each event comes once and whole.
 """
 
 from collections.abc import Iterator
@@ -57,14 +57,16 @@ class ThoughtView:
     """Feed it all records of the conversation of a task, in their order."""
 
     def __init__(self, task_id: str) -> None:
-        self._task_id = task_id
+        self._task_ids = {task_id}
         self._shown: set[str] = set()
 
     def record(self, event: told.Event) -> tuple[ThoughtEvent, ...]:
+        if isinstance(event, told.TaskUpdate) and event.task.follows in self._task_ids:
+            self._task_ids.add(event.task.id)
         match event:
-            case told.TaskMessage(node=node) if node.task_id == self._task_id and node.status != "streaming":
+            case told.TaskMessage(node=node) if node.task_id in self._task_ids and node.status != "streaming":
                 return tuple(_node(node)) if self._is_new(node.id) else ()
-            case told.TaskUpdate(task=task) if task.id == self._task_id and task.ended_at is not None:
+            case told.TaskUpdate(task=task) if task.id in self._task_ids and task.ended_at is not None:
                 return (_end(task),) if self._is_new(task.id) else ()
             case _:
                 return ()

@@ -63,7 +63,8 @@ class Task(Wire, frozen=True, kw_only=True):
     or a person has. `retry_at`: a provider's limit holds it until then, and has since `limited_at`; it goes on by
     itself, after a restart too, unless it runs with an `own_key`, which was given for it and is not stored. `answer`
     follows `answer_schema`, a JSON Schema, where one was given. `summarises`: it is to make a summary of its
-    conversation before anything else, and goes on only with what is said meanwhile.
+    conversation before anything else, and goes on only with what is said meanwhile. `follows` is the task after which
+    its agent speaks in a round of several.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Task(Wire, frozen=True, kw_only=True):
     answer_schema: JsonObject | None = None
     answer: JsonValue = None
     summarises: bool = False
+    follows: str | None = None
     owner: str = "local"
     ended_at: Moment | None = None
 
@@ -186,6 +188,12 @@ class TaskIdParams(Wire, frozen=True, kw_only=True):
 
 class TaskResult(Wire, frozen=True, kw_only=True):
     task: Task
+
+
+class TaskNextResult(Wire, frozen=True, kw_only=True):
+    """Null where the word went back to the person."""
+
+    task: Task | None = None
 
 
 class TaskMessageParams(Wire, frozen=True, kw_only=True):

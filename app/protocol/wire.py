@@ -68,6 +68,13 @@ TASK_FOLLOW_UP = Method(
     "task/follow_up", tasks.TaskMessageParams, tasks.TaskResult, True, "A word for when the work at hand is done."
 )
 TASK_GET = Method("task/get", tasks.TaskIdParams, tasks.TaskResult, False, "One task.")
+TASK_NEXT = Method(
+    "task/next",
+    tasks.TaskIdParams,
+    tasks.TaskNextResult,
+    False,
+    "Who speaks after a task in a round, once that is settled.",
+)
 TASK_LIST = Method("task/list", tasks.TaskListParams, tasks.TaskListResult, False, "Tasks, newest first.")
 TASK_PLANS = Method("task/plans", tasks.TaskIdParams, tasks.TaskPlansResult, False, "The plan of each turn.")
 
@@ -228,6 +235,7 @@ METHODS = (
     TASK_CHANGE_QUEUED,
     TASK_REMOVE_QUEUED,
     TASK_GET,
+    TASK_NEXT,
     TASK_LIST,
     TASK_PLANS,
     TASK_RECORD,

@@ -1,4 +1,4 @@
-"""Behaviours 160 to 166: several agents of one conversation, from a terminal and for clients that race."""
+"""Behaviours 160 to 167: several agents of one conversation, from a terminal and for clients that race."""
 
 import asyncio
 
@@ -57,8 +57,7 @@ async def test_161_a_round_goes_on_by_itself(errand: Errand) -> None:
         assert told.out == "round robin, at most 5 replies in a row\n"
         done = await errand.run("run", "--conversation", place, "--mode", "chat", *MODEL, server.url, "count")
         assert done.code == 0
-        await server.request(1)
-        await errand.task("completed")
+        assert ("One." in done.out, "Bert:\nTwo." in done.out) == (True, True), "the whole round is shown"
     moderated = await errand.run("agents", "turns", place, "--moderator", "@bert")
     assert moderated.out == "moderator, at most 5 replies in a row\n"
 
@@ -158,3 +157,25 @@ async def test_166_a_task_is_given_a_personality_by_its_name(errand: Errand) -> 
         assert "You are Errand's writer" in str(request.messages[0]["content"])
     _, place = await added(errand, "--personality", "Coder")
     assert (await errand.run("agents", place)).out.startswith("Coder ")
+
+
+async def test_167_a_round_is_followed_in_json_and_events_and_its_end_is_told(errand: Errand) -> None:
+    async with ModelServer(answer=lambda request: Reply(text=f"Reply {request.turn}.")) as server:
+        _, place = await added(errand, "--name", "Anna")
+        await added(errand, place, "--name", "Bert")
+        await added(errand, place, "--name", "Cleo")
+        await errand.run("agents", "turns", place, "--rule", "round_robin", "--most", "2")
+        run = ("run", "--conversation", place, "--mode", "chat", *MODEL, server.url)
+        done = await errand.run(*run, "--json", "count")
+        lines = [msgspec.json.decode(line) for line in done.out.splitlines()]
+        results = [line for line in lines if line.get("type") == "result"]
+        assert [result["status"] for result in results] == ["completed", "completed"]
+        assert results[1]["follows"] == results[0]["id"]
+        told = await errand.run(*run, "go on")
+        assert "The limit of 2 replies in a row is reached." in told.out
+        events = [
+            msgspec.json.decode(line)
+            for line in (await errand.run(*run, "--events", "react", "x")).out.split("\n")
+            if line
+        ]
+        assert [event["event"] for event in events] == ["FinalResponse", "FinalResponse"]

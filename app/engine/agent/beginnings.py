@@ -75,13 +75,21 @@ class Beginnings:
             task = msgspec.structs.replace(task, budget_usd=None)
         return await self._without_message(task, place, model, reply.parent_id)
 
-    async def turn(self, params: TaskStartParams, place: Place, agent: Agent, *, summarises: bool = False) -> Beginning:
+    async def turn(
+        self,
+        params: TaskStartParams,
+        place: Place,
+        agent: Agent,
+        *,
+        summarises: bool = False,
+        follows: str | None = None,
+    ) -> Beginning:
         """Where the agent stands, after what was said last: it answers that, or summarises what it has read."""
         assert agent.head_id is not None, "somebody has spoken"
         place = replace(place, agent=agent)
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open(task.model, task.api_base, params.api_key)
-        task = msgspec.structs.replace(task, summarises=summarises)
+        task = msgspec.structs.replace(task, summarises=summarises, follows=follows)
         return await self._without_message(task, place, model, agent.head_id)
 
     async def _without_message(self, task: Task, place: Place, model: ChatModel, after: str) -> Beginning:

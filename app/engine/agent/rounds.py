@@ -24,6 +24,7 @@ _PIECE = 200
 
 _LIMIT = "The limit of {replies} in a row is reached. Write something and they go on."
 _FAILED = "The round ends here: {speaker} failed, and {next} has not spoken. Name {next} with @ to go on."
+_NO_MONEY = "The round ends here: its budget is used up, and {next} has not spoken. Write something and they go on."
 _NOT_STARTED = "The round ends here: {next} could not begin. {why}"
 
 
@@ -142,7 +143,7 @@ async def next_turn(task: Task, agent: Agent, database: Database) -> tuple[Place
         mode=task.mode,
         approve=task.approve,
         max_turns=task.max_turns,
-        budget_usd=task.budget_usd,
+        budget_usd=_money_left(task),
     )
     return Place(conversation, agent, personality), params
 
@@ -151,9 +152,17 @@ def _end(task: Task, speaker: Agent, agent: Agent, so_far: Round, rule: TurnTaki
     """Why the next one does not speak, in words for the person; empty where it does."""
     if task.status == "error":
         return _FAILED.format(speaker=speaker.name, next=agent.name)
+    if _money_left(task) == 0:
+        return _NO_MONEY.format(next=agent.name)
     if len(so_far.speakers) >= rule.limit:
         return _LIMIT.format(replies="1 reply" if rule.limit == 1 else f"{rule.limit} replies")
     return ""
+
+
+def _money_left(task: Task) -> float | None:
+    """Of a budget, which holds for the whole round; null where there is none."""
+    budget = (task.allowance and task.allowance.budget_usd) or task.budget_usd
+    return max(budget - (task.usage.cost_usd or 0.0), 0.0) if budget is not None else None
 
 
 def _has_spoken(path: Sequence[Node], task: Task) -> bool:

@@ -38,6 +38,9 @@ from app.protocol.tasks import (
     TaskStartParams,
 )
 
+# Among so many of a conversation's newest tasks the one that follows another is looked for: it began right after.
+_LATEST = 20
+
 
 class AgentTaskRunner:
     """One asyncio task each, in `group`; one task at a time for each agent."""
@@ -171,6 +174,13 @@ class AgentTaskRunner:
 
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
         return await self._assembly.desk.answer(params, by)
+
+    async def after(self, task_id: str) -> Task | None:
+        """The task whose turn it was after another in a round; returns once that one is over and this is settled."""
+        await self._runs.settled(task_id)
+        task = await self._stored(task_id)
+        page = await self._assembly.database.tasks.page(_LATEST, task.conversation_id)
+        return next((one for one in page.tasks if one.follows == task.id), None)
 
     async def close(self) -> None:
         """Interrupt what is under way and wait for it; nothing can be started from then on."""

@@ -71,7 +71,7 @@ class Starts:
     async def turn_after(self, task: Task, agent: Agent) -> Start:
         """Of the agent that speaks next."""
         place, params = await next_turn(task, agent, self._assembly.database)
-        return Start(agent, lambda agent: self._beginnings.turn(params, place, agent))
+        return Start(agent, lambda agent: self._beginnings.turn(params, place, agent, follows=task.id))
 
     async def resumed(self, task: Task) -> Start:
         if task.status != "interrupted":

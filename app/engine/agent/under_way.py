@@ -34,6 +34,7 @@ class TasksUnderWay:
         self._group = group
         self._after = after
         self._runs: dict[str, TaskRun] = {}
+        self._settled: dict[str, asyncio.Event] = {}
         self._resumes = False
         self._at_work = 0  # tasks, and turns that are about to begin
         self._quiet = asyncio.Event()
@@ -50,12 +51,19 @@ class TasksUnderWay:
     def launch(self, beginning: Beginning) -> None:
         run = beginning.run
         self._runs[run.task.id] = run
+        self._settled[run.task.id] = asyncio.Event()
         self._at_work += 1
         self._quiet.clear()
         self._stalls.start()
         self._group.create_task(self._run_to_end(beginning), name=f"task {run.task.id}")
         if self._claims.is_closed:
             run.interrupt(resumes=self._resumes)
+
+    async def settled(self, task_id: str) -> None:
+        """Return when a task is over, and what `after` does has been done; at once for one that is not under way."""
+        event = self._settled.get(task_id)
+        if event is not None:
+            await event.wait()
 
     def hand_over(self) -> None:
         """What `close` will interrupt is resumed by the next engine."""
@@ -90,6 +98,7 @@ class TasksUnderWay:
         try:
             await self._after(run.task)
         finally:
+            self._settled.pop(run.task.id).set()
             self._at_work -= 1
             if not self._at_work:
                 self._quiet.set()

@@ -5,11 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from app.engine.agent.rounds import Rounds, next_turn
 from app.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams
 from app.protocol.blocks import NoticeBlock
 from app.protocol.conversations import Conversation, TurnTaking
 from app.protocol.events import ConversationUpdate
+from app.protocol.tasks import Allowance
+from app.protocol.usage import Usage
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
@@ -248,3 +252,20 @@ async def test_a_round_that_the_limit_cut_goes_on_behind_who_spoke_last(tmp_path
         anna, *_ = await company(engine, TurnTaking(rule="round_robin", limit=2))
         assert await spoken(engine, "all of you", anna.conversation_id) == ["Anna", "Coder"]
         assert await spoken(engine, "go on", anna.conversation_id) == ["Writer", "Anna"]
+
+
+async def test_a_budget_is_that_of_the_whole_round(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name))) as engine:
+        anna, coder, _ = await company(engine, TurnTaking(rule="round_robin", limit=1))
+        services = engine.services
+        ended = await engine.watcher.end((await engine.start("go", conversation_id=anna.conversation_id)).id)
+        await quiet(engine)
+        spent = msgspec.structs.replace(ended, budget_usd=0.5, usage=Usage(cost_usd=0.2))
+        _, params = await next_turn(spent, coder, services.database)
+        assert params.budget_usd == pytest.approx(0.3)
+        raised = msgspec.structs.replace(spent, allowance=Allowance(turns=50, budget_usd=0.7))
+        _, params = await next_turn(raised, coder, services.database)
+        assert params.budget_usd == pytest.approx(0.5)
+        everything = msgspec.structs.replace(spent, usage=Usage(cost_usd=0.6))
+        assert await Rounds(services.log, services.database, services.claims).after(everything) is None
+        assert notices(engine)[-1].startswith("The round ends here: its budget is used up, and Coder has not spoken.")

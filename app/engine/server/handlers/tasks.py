@@ -16,6 +16,7 @@ from app.protocol.tasks import (
     TaskListParams,
     TaskListResult,
     TaskMessageParams,
+    TaskNextResult,
     TaskPlansResult,
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
@@ -31,6 +32,7 @@ from app.protocol.wire import (
     TASK_FOLLOW_UP,
     TASK_GET,
     TASK_LIST,
+    TASK_NEXT,
     TASK_PAUSE,
     TASK_PLANS,
     TASK_RECORD,
@@ -96,6 +98,10 @@ async def get(services: Services, session: Session, params: TaskIdParams) -> Tas
     return TaskResult(task=task)
 
 
+async def following(services: Services, session: Session, params: TaskIdParams) -> TaskNextResult:
+    return TaskNextResult(task=await services.runner.after(params.task_id))
+
+
 async def list_tasks(services: Services, session: Session, params: TaskListParams) -> TaskListResult:
     limit = page_size(params.limit)
     return await services.database.tasks.page(limit, params.conversation_id, active=params.active, cursor=params.cursor)
@@ -142,6 +148,7 @@ HANDLERS = (
     Route(TASK_CHANGE_QUEUED, change_queued),
     Route(TASK_REMOVE_QUEUED, remove_queued),
     Route(TASK_GET, get),
+    Route(TASK_NEXT, following),
     Route(TASK_LIST, list_tasks),
     Route(TASK_PLANS, plans),
     Route(TASK_RECORD, record),
