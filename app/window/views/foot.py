@@ -1,6 +1,7 @@
 """What stands under the transcript: what the agent does, what waits for it, and where a person writes."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -20,12 +21,14 @@ from app.window.views.agents_row import AgentsRow
 from app.window.views.brought import brought
 from app.window.views.composer import ComposerView, Situation
 from app.window.views.context_bar import ContextBar
-from app.window.views.mention_list import MentionList
 from app.window.views.offer import Offer
 from app.window.views.prompt_history import PromptHistory
 from app.window.views.queue_view import QueueView
 from app.window.views.start_choices import StartChoices
 from app.window.views.status_line import StatusLine
+
+if TYPE_CHECKING:
+    from app.window.views.mention_list import MentionList
 
 _NOBODY_YET = "Send a first message. Then others can take part in the conversation."
 
@@ -65,7 +68,7 @@ class FootView(QWidget):
         self.queue = QueueView(store.queue, theme)
         self.choices = StartChoices(theme)
         self.composer = ComposerView(theme, self.choices)
-        self.mentions = MentionList(self.composer.field, self._named, theme)
+        self.mentions: MentionList | None = None
         tokens = theme.tokens
         self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # in line with the transcript
         column = QVBoxLayout(self)
@@ -90,7 +93,7 @@ class FootView(QWidget):
     def show_task(self) -> None:
         """Show the newest task as it is now."""
         task = self._store.task
-        self.agents.show_agents()
+        self._show_agents()
         self.status.show_task(task, self._worker(task))
         self._context.look_at(task)
         self.context.lock(self._store.context.locked)
@@ -156,6 +159,13 @@ class FootView(QWidget):
         self._has_sent = True
         self._store.requests.ask_models(text, models, paths)
         self.sent.emit()
+
+    def _show_agents(self) -> None:
+        self.agents.show_agents()
+        if self.mentions is None and self._store.agents.is_several:
+            from app.window.views.mention_list import MentionList  # most conversations have one agent
+
+            self.mentions = MentionList(self.composer.field, self._named, self._theme)
 
     def _named(self) -> tuple[Agent, ...]:
         """Those that a message can name."""

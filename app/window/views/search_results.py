@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from html import escape
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
@@ -121,6 +120,8 @@ def _of_hit(hit: SearchHit, now: datetime, place: int) -> _Result:
     heading = "" if place else "Messages"
     where = f"Entry {hit.place:,} of {hit.of:,}"
     lines = (where, _said("Before", hit.before), _said("After", hit.after))
+    from html import escape  # the start does not need it
+
     # Qt takes a tool tip for rich text where it looks like it: what people wrote is not.
     around = "<br>".join(escape(line) for line in lines if line)
     return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading, around)
