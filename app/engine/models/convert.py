@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import takewhile
 
 import msgspec
 
@@ -103,7 +104,9 @@ class _Conversation:
                 if thought.signature and is_own
             ]
             return {field: blocks} if blocks else {}
-        text = "".join(thought.text for thought in thoughts)
+        # After a call stands what a model with tools as text played on: not what led to it.
+        before = takewhile(lambda block: not isinstance(block, ToolCall), message.content)
+        text = "".join(block.text for block in before if isinstance(block, Thinking))
         # DeepSeek refuses calls without the field, so those of other models have it too.
         return {field: text} if field and (text or field == "reasoning_content") else {}
 

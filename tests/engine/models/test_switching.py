@@ -107,6 +107,14 @@ def test_deepseek_gets_the_field_it_demands_with_the_calls_of_others() -> None:
     assert entry["reasoning_content"] == ""
 
 
+def test_what_a_model_played_on_after_its_call_is_no_reasoning_of_another() -> None:
+    row = next(row for row in ROWS if row.name == "deepseek")
+    call = ToolCall("call_1", "shell", {})
+    reply = AssistantMessage((Thinking("I look."), call, Thinking("<observation>lies")), "tool_use", model="ollama/x")
+    (entry, _) = sent(row, (reply, ToolResultMessage("call_1", "shell", ())))[1:]
+    assert entry["reasoning_content"] == "I look."
+
+
 def test_a_model_that_cannot_see_is_told_that_there_was_a_picture() -> None:
     row = next(row for row in ROWS if row.name == "deepseek")
     request = ModelRequest("deepseek/deepseek-v4-pro", "", (UserMessage((Text("what is it?"), PICTURE)),))
