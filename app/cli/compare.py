@@ -40,7 +40,7 @@ def _text(side: BranchSide) -> str:
     if not side.nodes:
         return "Nothing more: the other branch goes on from here."
     more = side.count - len(side.nodes)
-    left = [f"… and {count(more, 'further entry').replace('entrys', 'entries')}"] if more else []
+    left = [f"… and {count(more, 'further entry', 'further entries')}"] if more else []
     return "\n\n".join([*filter(None, map(_said, side.nodes)), *left])
 
 

@@ -1,7 +1,6 @@
 """`errand personalities`: who an agent can be; listed, written to a file, and taken from one."""
 
 from pathlib import Path
-from uuid import uuid4
 
 import msgspec
 
@@ -13,6 +12,7 @@ from app.cli.terminal import Terminal
 from app.client import personality_file
 from app.client.connection import Connection
 from app.client.launch import connect
+from app.client.new_personality import Arrival, arrival
 from app.client.personality_file import NotAPersonality
 from app.paths import Paths
 from app.protocol.agents import Personality, PersonalityListResult, PersonalitySaveParams
@@ -75,30 +75,18 @@ def _write(personality: Personality, options: Options) -> Path:
     return file
 
 
-def _read(file: str) -> Personality:
+async def _take_in(connection: Connection, file: str, terminal: Terminal) -> None:
+    """As a new one: it replaces none."""
+    taken = _read(file, await connection.call(PERSONALITY_LIST, EmptyParams()))
+    personality = taken.personality
+    await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))
+    terminal.line(f"{personality.name} was taken in; its id is {personality.id}.")
+    if taken.left_out:
+        terminal.note(f"errand: tools that there are not were left out: {', '.join(taken.left_out)}")
+
+
+def _read(file: str, there: PersonalityListResult) -> Arrival:
     try:
-        return personality_file.read(Path(file).expanduser())
+        return arrival(personality_file.read(Path(file).expanduser()), there.personalities, there.tools)
     except NotAPersonality as error:
         raise UsageError(str(error)) from error
-
-
-async def _take_in(connection: Connection, file: str, terminal: Terminal) -> None:
-    """As a new one, whatever id it had: it replaces none."""
-    found = _read(file)
-    there = await connection.call(PERSONALITY_LIST, EmptyParams())
-    name = _free_name(found.name.strip()[:90] or "Imported", there)
-    tools = tuple(tool for tool in found.tools if tool in there.tools)
-    if found.tools and not tools:
-        raise UsageError(f"{file} needs tools that there are not: {', '.join(found.tools)}.")
-    taken = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=tools)
-    await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=taken))
-    terminal.line(f"{name} was taken in; its id is {taken.id}.")
-    left = [tool for tool in found.tools if tool not in tools]
-    if left:
-        terminal.note(f"errand: tools that there are not were left out: {', '.join(left)}")
-
-
-def _free_name(wanted: str, there: PersonalityListResult) -> str:
-    taken = {personality.name.casefold() for personality in there.personalities}
-    names = (wanted, *(f"{wanted} {number}" for number in range(2, len(taken) + 3)))
-    return next(name for name in names if name.casefold() not in taken)

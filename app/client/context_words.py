@@ -27,7 +27,7 @@ PROMPT_PARTS: dict[PromptPartName, str] = {
 
 def summary_words(summary: SummaryBlock) -> str:
     """What it stands for and what it saves, in one line."""
-    entries = count(summary.nodes, "earlier entry").replace("entrys", "entries")
+    entries = count(summary.nodes, "earlier entry", "earlier entries")
     saved = f"{_short(summary.tokens_before)} → {_short(summary.tokens_after)} tokens"
     return f"Summary of {entries} · {saved}" if summary.tokens_before else f"Summary of {entries}"
 

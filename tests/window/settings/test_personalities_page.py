@@ -113,6 +113,17 @@ async def test_a_file_becomes_a_new_one_and_nothing_is_stored_before_save(
     await settings.see("cannot be read: No such file or directory.")
 
 
+async def test_a_file_of_none_but_unknown_tools_gives_no_personality_that_may_use_all(
+    settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "seer.json"
+    personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("telepathy",)))
+    page = await open_page(settings)
+    page.take_in(str(file))
+    await settings.see("It needs tools that there are not: telepathy.")
+    assert "Save" not in settings.buttons()
+
+
 def test_a_file_that_holds_no_personality_says_so(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"id": 1}')
     with pytest.raises(NotAPersonality, match="holds no personality"):

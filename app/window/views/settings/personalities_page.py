@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QWidget
 
 from app.client import personality_file
+from app.client.new_personality import arrival, free_name
 from app.protocol.agents import Personality
 from app.window.stores.personalities import PersonalityStore
 from app.window.theme.look import push_button
@@ -85,17 +86,12 @@ class PersonalitiesPage(SettingsPage):
     def _shipped(self, personality_id: str) -> Personality | None:
         return next((one for one in self._store.shipped if one.id == personality_id), None)
 
-    def _free_name(self, wanted: str) -> str:
-        taken = {one.name.casefold() for one in self._store.all}
-        names = (wanted, *(f"{wanted} {number}" for number in range(2, len(taken) + 3)))
-        return next(name for name in names if name.casefold() not in taken)
-
     def _on_new(self) -> None:
-        name = self._free_name("New personality")
+        name = free_name("New personality", self._store.all)
         self._edit(Personality(id=uuid4().hex, name=name, system_prompt=""), is_new=True)
 
     def _on_duplicated(self, personality: Personality) -> None:
-        name = self._free_name(f"{personality.name} copy")
+        name = free_name(f"{personality.name} copy", self._store.all)
         self._edit(msgspec.structs.replace(personality, id=uuid4().hex, name=name), is_new=True)
 
     def _on_kept(self, personality: Personality) -> None:
@@ -114,13 +110,13 @@ class PersonalitiesPage(SettingsPage):
     def take_in(self, path: str) -> None:
         """Show what a file holds, to be saved or not; it becomes a new one, whatever id it had."""
         try:
-            found = personality_file.read(Path(path))
+            taken = arrival(personality_file.read(Path(path)), self._store.all, self._store.tools)
         except personality_file.NotAPersonality as error:
             self.tell_failure(str(error))
             return
-        name = self._free_name(found.name.strip()[:90] or "Imported")
-        tools = tuple(tool for tool in found.tools if tool in self._store.tools)
-        self._edit(msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=tools), is_new=True)
+        self._edit(taken.personality, is_new=True)
+        if taken.left_out:
+            self.banner.tell(f"Tools that there are not were left out: {', '.join(taken.left_out)}.", "info")
 
     def _on_exported(self, personality: Personality) -> None:
         dialog = QFileDialog(self, "Export this personality", str(Path.home()), _FILES)
