@@ -84,9 +84,12 @@ class ConversationsStore(Listing):
         """For good; only an archived one."""
         self._session.spawn(self._delete(conversation_id), self.failed.emit)
 
-    def export(self, conversation_id: str, form: ExportFormat, path: str) -> None:
-        """Write one to a file; what is there is replaced."""
-        self._session.spawn(self._export(conversation_id, form, path), self.failed.emit)
+    def export(self, conversation_id: str, form: ExportFormat, path: str, leaf_id: str | None = None) -> None:
+        """Write one to a file, or the branch of it that ends in a leaf; what is there is replaced."""
+        params = DataExportParams(
+            path=path, format=form, conversation_ids=(conversation_id,), leaf_id=leaf_id, overwrite=True
+        )
+        self._session.spawn(self._export(params), self.failed.emit)
 
     async def _search(self, text: str, number: int) -> None:
         result = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text, limit=_MOST_HITS))
@@ -108,7 +111,6 @@ class ConversationsStore(Listing):
     async def _delete(self, conversation_id: str) -> None:
         await self._session.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation_id))
 
-    async def _export(self, conversation_id: str, form: ExportFormat, path: str) -> None:
-        params = DataExportParams(path=path, format=form, conversation_ids=(conversation_id,), overwrite=True)
+    async def _export(self, params: DataExportParams) -> None:
         done = await self._session.call(DATA_EXPORT, params)
         self.exported.emit(f"Written to {done.path} ({file_size(done.bytes)}).")

@@ -83,6 +83,10 @@ class TreeStore(QObject):
             return None
         return self._compared(front), self._compared(other)
 
+    def end_of(self, node_id: str) -> str:
+        """Where the newest branch through this node ends."""
+        return self._compared(newest_leaf(node_id, self._nodes)).leaf_id
+
     def _compared(self, leaf_id: str) -> Compared:
         """With the agent that stands there: the one that is looked at before others."""
         shown = self._store.agents.shown

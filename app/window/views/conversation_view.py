@@ -1,5 +1,6 @@
 """What a tab shows: the transcript or a welcome, the status line, the composer."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -156,6 +157,16 @@ class ConversationView(QWidget):
         comparison = ComparisonStore(self.store, self._stores.session, left, right)
         CompareDialog(comparison, self._models, self._theme, self._clipboard, self).show()
 
+    def export_branch(self, leaf_id: str) -> None:
+        """Ask where a branch is written to, and as what."""
+        from app.window.views.export_dialog import ExportDialog
+
+        if self.store.conversation_id is not None:
+            dialog = ExportDialog(self.store.title, self, of_branch=True)
+            export = partial(self._stores.conversations.export, self.store.conversation_id, leaf_id=leaf_id)
+            dialog.chosen.connect(export)
+            dialog.open()
+
     def ask_models(self) -> None:
         """Ask which models are to answer what stands in the input."""
         from app.window.views.ask_models_dialog import AskModelsDialog
@@ -214,6 +225,7 @@ class ConversationView(QWidget):
         store = self.store
         self.tree.left.connect(self.composer.setFocus)
         self.tree.compare_asked.connect(self.compare)
+        self.tree.export_asked.connect(self.export_branch)
         self.foot.agents.compare_asked.connect(self.compare)
         self.foot.choices.several_asked.connect(self.ask_models)
         self.store.requests.compared.connect(self.compare)

@@ -7,11 +7,12 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.protocol.data import ExportFormat
 
-_FILTERS: dict[str, ExportFormat] = {
+_READING: dict[str, ExportFormat] = {
     "Page for reading, with pictures (*.html)": "html",
     "Markdown for reading (*.md)": "markdown",
-    "For keeping and importing, with all branches (*.jsonl)": "json",
 }
+_KEEPING_ALL = "For keeping and importing, with all branches (*.jsonl)"
+_KEEPING_ONE = "For keeping and importing (*.jsonl)"
 _ENDINGS: dict[ExportFormat, str] = {"html": "html", "markdown": "md", "json": "jsonl"}
 _LONGEST_NAME = 60
 
@@ -21,11 +22,12 @@ class ExportDialog(QFileDialog):
 
     chosen = Signal(str, str)
 
-    def __init__(self, title: str, parent: QWidget) -> None:
-        super().__init__(parent, "Export conversation", str(Path.home()))
+    def __init__(self, title: str, parent: QWidget, *, of_branch: bool = False) -> None:
+        super().__init__(parent, "Export branch" if of_branch else "Export conversation", str(Path.home()))
+        self._forms: dict[str, ExportFormat] = {**_READING, _KEEPING_ONE if of_branch else _KEEPING_ALL: "json"}
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        self.setNameFilters(list(_FILTERS))
+        self.setNameFilters(list(self._forms))
         self.selectFile(file_name(title))
         self._on_filter(self.selectedNameFilter())
         self.filterSelected.connect(self._on_filter)
@@ -33,10 +35,10 @@ class ExportDialog(QFileDialog):
 
     @property
     def form(self) -> ExportFormat:
-        return _FILTERS[self.selectedNameFilter()]
+        return self._forms[self.selectedNameFilter()]
 
     def _on_filter(self, chosen: str) -> None:
-        self.setDefaultSuffix(_ENDINGS[_FILTERS[chosen]])
+        self.setDefaultSuffix(_ENDINGS[self._forms[chosen]])
 
     def _on_selected(self, path: str) -> None:
         self.chosen.emit(self.form, path)

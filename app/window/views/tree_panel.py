@@ -62,11 +62,12 @@ class TreeModel(QAbstractListModel):
 
 class TreePanelView(QWidget):
     """Enter or a click on a line goes there. `closed` comes when a person closes the panel, `compare_asked` with the
-    two branches (`Compared`) that they want side by side.
+    two branches (`Compared`) that they want side by side, `export_asked` with the end of one to write to a file.
     """
 
     closed = Signal()
     compare_asked = Signal(object, object)
+    export_asked = Signal(str)
 
     def __init__(self, store: TreeStore, theme: Theme) -> None:
         super().__init__()
@@ -168,6 +169,8 @@ class TreePanelView(QWidget):
         compare.setEnabled(pair is not None)
         if pair is not None:
             compare.triggered.connect(partial(self.compare_asked.emit, *pair))
+        export = menu.addAction(self._theme.icon("file-text"), "Export this branch …")
+        export.triggered.connect(partial(self.export_asked.emit, self._store.end_of(line.node_id)))
         return menu
 
     def _on_picked(self, index: QModelIndex) -> None:

@@ -17,12 +17,13 @@ _WIDTH = 320
 
 class TreeSplit(QSplitter):
     """`left` when the tree goes away while the keyboard is in it, `changed` when it came, went or was drawn wider.
-    `compare_asked` is the panel's.
+    `compare_asked` and `export_asked` are the panel's.
     """
 
     left = Signal()
     changed = Signal()
     compare_asked = Signal(object, object)
+    export_asked = Signal(str)
 
     def __init__(self, content: QWidget, store: ConversationStore, session: Session, theme: Theme) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -74,6 +75,7 @@ class TreeSplit(QSplitter):
         panel.hide()
         panel.closed.connect(self._on_closed)
         panel.compare_asked.connect(self.compare_asked)
+        panel.export_asked.connect(self.export_asked)
         self.addWidget(panel)
         self.setSizes([max(self.width() - width, width), width])
         return panel

@@ -4,15 +4,17 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QListView, QWidget
+from PySide6.QtWidgets import QApplication, QListView, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.tree import TreeStore
 from app.window.theme.theme import Theme
+from app.window.views.export_dialog import ExportDialog
 from app.window.views.tree_panel import TreePanelView
 from app.window.views.tree_split import TreeSplit
+from tests.support.desk import desk
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 from tests.support.until import until
@@ -76,6 +78,32 @@ async def test_enter_goes_to_the_branch_of_a_line(tmp_path: Path, theme: Theme, 
         await until(lambda: store.holds(reply.id))
         await until(lambda: [line.is_head for line in panel.lines] == [False, True, False])
         assert places.currentIndex().row() == 1
+
+
+async def test_the_branch_of_a_line_is_written_to_a_file(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    async with desk(qapp, theme, tmp_path, [Reply(text="Violets.")]) as place:
+        await place.finish()
+        await retry(place.engine, place.engine.parts.watcher.nodes()[1].id)
+        place.view.tree.toggle()
+        panel = place.view.tree.panel
+        await until(lambda: len(panel.lines) == 3)
+        menu = panel.menu_of(panel.lines[1])
+        (export,) = (action for action in menu.actions() if action.text() == "Export this branch …")
+        export.trigger()
+        (dialog,) = place.view.findChildren(ExportDialog)
+        assert (dialog.windowTitle(), dialog.nameFilters()[-1]) == (
+            "Export branch",
+            "For keeping and importing (*.jsonl)",
+        )
+        told: list[str] = []
+        place.engine.stores.conversations.exported.connect(told.append)
+        path = tmp_path / "branch.html"
+        dialog.fileSelected.emit(str(path))
+        await until(lambda: bool(told))
+        page = path.read_text(encoding="utf-8")
+        assert ("At work." in page, "Violets." in page) == (True, False)
+        assert "on other branches" in page
+        dialog.reject()
 
 
 async def test_the_tree_opens_beside_a_conversation_with_the_keyboard_and_closes_again(
