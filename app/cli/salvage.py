@@ -143,6 +143,9 @@ def _finish(target: sqlite3.Connection, things: tuple[_Thing, ...]) -> None:
 def _mend(target: sqlite3.Connection) -> None:
     for statement in _MENDING:
         target.execute(statement)
+    for table in _OF_TASKS:
+        if target.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
+            target.execute(f"DELETE FROM {table} WHERE task_id NOT IN (SELECT id FROM tasks)")
 
 
 # What belongs to a conversation that is lost gets one without its title; a message whose predecessor is lost begins a
@@ -171,7 +174,6 @@ _MENDING = (
     ))
     WHERE json_extract(body, '$.headId') IS NOT NULL AND json_extract(body, '$.headId') NOT IN (SELECT id FROM nodes)
     """,
-    "DELETE FROM turns WHERE task_id NOT IN (SELECT id FROM tasks)",
-    "DELETE FROM tool_executions WHERE task_id NOT IN (SELECT id FROM tasks)",
-    "DELETE FROM asks WHERE task_id NOT IN (SELECT id FROM tasks)",
 )
+# A database of an older schema lacks some of them.
+_OF_TASKS = ("prompts", "turns", "tool_executions", "asks")

@@ -13,11 +13,12 @@ from app.cli.database_check import check_database
 from app.cli.options import Options
 from app.cli.repair import repair
 from app.cli.terminal import Terminal
-from app.engine.storage import agents, conversations, nodes
+from app.engine.storage import agents, asks, conversations, nodes, prompts, tasks, turns
 from app.engine.storage.database import Database
 from app.engine.storage.engines import sqlite_url
 from app.paths import Paths
-from tests.support.records import agent, conversation, node
+from app.protocol.prompts import PromptPart
+from tests.support.records import agent, ask, conversation, node, task
 
 _PAGE = 4096
 
@@ -127,6 +128,27 @@ async def test_messages_that_are_lost_are_counted_for_each_conversation_and_the_
     assert "messages of “" in said or "1 message of “" in said
     (kept,) = paths.copies.glob("errand-replaced-*.db")
     assert kept.read_bytes() == broken
+    assert check_database(paths.database)[0] == "good"
+
+
+async def test_what_belongs_to_a_lost_task_goes_with_it(paths: Paths) -> None:
+    database = await Database.open(sqlite_url(paths.database), paths.copies)
+    database.journal.put(conversations.save(conversation()), agents.save(agent()))
+    for number in range(400):
+        one = task(f"t{number}")
+        database.journal.put(
+            tasks.save(one),
+            prompts.add(one.id, (PromptPart(name="role", text="You help."),)),
+            turns.started("c1", one.id, 1, one.model, one.started_at),
+            asks.save(msgspec.structs.replace(ask(f"k{number}"), task_id=one.id)),
+        )
+    await database.close()
+    break_pages(paths.database, "tasks", 0.1)
+    code, said = await mended(paths)
+    assert code == 0, said
+    left = count(paths.database, "tasks")
+    assert 300 < left < 400
+    assert {count(paths.database, table) for table in ("prompts", "turns", "asks")} == {left}
     assert check_database(paths.database)[0] == "good"
 
 
