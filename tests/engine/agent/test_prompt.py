@@ -138,10 +138,36 @@ def test_a_link_that_leads_out_and_what_is_no_file_are_not_read(home: Path) -> N
     secret = write(home / ".ssh" / "id", "secret")
     (root / "AGENTS.md").symlink_to(secret)
     (root / "app" / "AGENTS.md").symlink_to("AGENTS.md")
-    assert "instructions" not in parts(home, root / "app")
+    places = (root / "app" / "AGENTS.md", root / "AGENTS.md")
+    why = "is not read: it cannot be opened, is no file, or is a link that leads out of the project."
+    unread = PromptPart(name="instructions", text="", remarks=tuple(f"{file} {why}" for file in places))
+    assert parts(home, root / "app")["instructions"] == unread
     (root / "app" / "AGENTS.md").unlink()
     os.mkfifo(root / "app" / "AGENTS.md")
-    assert "instructions" not in parts(home, root / "app")
+    assert parts(home, root / "app")["instructions"] == unread
+    (root / "app" / "AGENTS.md").unlink()
+    (root / "app" / "AGENTS.md").symlink_to("AGENTS.md")
+    assert parts(home, root / "app")["instructions"] == unread
+
+
+def test_what_is_no_text_is_not_sent(home: Path) -> None:
+    file = home / "work" / "AGENTS.md"
+    write(file, "a\0b")
+    told = parts(home, home / "work")["instructions"]
+    assert (told.text, told.remarks) == ("", (f"{file} is not read: it is no text.",))
+
+
+def test_of_a_thousand_skills_some_are_named_and_the_rest_is_said_in_a_line(home: Path) -> None:
+    folder = home / "work" / ".agents" / "skills"
+    for number in range(1_000):
+        write(folder / f"s{number:04}" / "SKILL.md", SKILL.format(f"s{number}", "Does it."))
+    for name in ("a1", "a2", "a3"):
+        write(folder / name / "SKILL.md", "---\nname: x\n---\n")
+    told = parts(home, home / "work")["skills"]
+    assert (len(told.sources), told.sources[-1]) == (64, str(folder / "s0063" / "SKILL.md"))
+    broken, rest = told.remarks
+    assert broken.startswith(f"{folder / 'a1' / 'SKILL.md'} and 2 more are left out: a skill begins")
+    assert rest.endswith(f"{folder / 's0064' / 'SKILL.md'} and what comes after it is left out.")
 
 
 def test_skills_are_named_and_of_two_with_one_name_the_nearer_is_taken(home: Path) -> None:

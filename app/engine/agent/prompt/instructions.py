@@ -3,6 +3,7 @@
 It is text for a model and nothing else: what a tool may do is decided by the policy, which never reads it.
 """
 
+import os
 from pathlib import Path
 from string import Template
 
@@ -26,21 +27,29 @@ def instructions(occasion: Occasion) -> PromptPart | None:
     room, shown = MOST_BYTES, list[tuple[Path, str]]()
     remarks: list[str] = []
     for folder, within in reversed(places):
-        found = read_inside(folder / NAME, within, room)
-        if found is None or not found.strip():
-            continue
-        if len(found) > room:
-            remarks.append(
-                f"Only the first {room:,} bytes of {folder / NAME} are read: {MOST_BYTES:,} are read in all."
-            )
-        shown.insert(0, (folder / NAME, found[:room].decode("utf-8", "replace").strip()))
-        room -= len(found[:room])
-    if not shown:
+        file = folder / NAME
+        found = read_inside(file, within, room)
+        if found is None or b"\0" in found:
+            remarks += _why_unread(file, found)
+        elif found.strip():
+            if len(found) > room:
+                remarks.append(f"Only the first {room:,} bytes of {file} are read: {MOST_BYTES:,} are read in all.")
+            shown.insert(0, (file, found[:room].decode("utf-8", "replace").strip()))
+            room -= len(found[:room])
+    if not shown and not remarks:
         return None
     files = "\n\n".join(f"### {file}\n\n{said}" for file, said in shown)
     return PromptPart(
         name="instructions",
-        text=Template(text("instructions")).safe_substitute(files=files),
+        text=Template(text("instructions")).safe_substitute(files=files) if shown else "",
         sources=tuple(str(file) for file, _ in shown),
         remarks=tuple(remarks),
     )
+
+
+def _why_unread(file: Path, found: bytes | None) -> tuple[str, ...]:
+    if found is not None:
+        return (f"{file} is not read: it is no text.",)
+    if not os.path.lexists(file):
+        return ()
+    return (f"{file} is not read: it cannot be opened, is no file, or is a link that leads out of the project.",)

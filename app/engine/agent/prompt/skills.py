@@ -15,7 +15,7 @@ from app.protocol.prompts import PromptPart
 NAME = "SKILL.md"
 _PLACES = (".errand/skills", ".agents/skills")
 _MOST = 64
-_MOST_LOOKED_AT = 500
+_MOST_LOOKED_AT = 5_000
 _HEAD_BYTES = 16_384
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 500
@@ -31,17 +31,19 @@ class Skill:
 def skills(occasion: Occasion) -> PromptPart | None:
     """Of two with one name the nearer one: the workspace's, then those above it, then the person's own."""
     found: dict[str, Skill] = {}
-    remarks: list[str] = []
-    for folder, within in _folders(occasion):
-        for file in _files(folder):
-            skill = _read(file, within)
-            if skill is None:
-                remarks.append(
-                    f"{file} is left out: a skill begins with a front matter that has a name and a description."
-                )
-            elif len(found) < _MOST:
-                found.setdefault(skill.name, skill)
-    if not found and not remarks:
+    broken: list[Path] = []
+    files = [(file, within) for folder, within in _folders(occasion) for file in _files(folder)]
+    looked_at = 0
+    while looked_at < len(files) and len(found) < _MOST:
+        file, within = files[looked_at]
+        looked_at += 1
+        skill = _read(file, within)
+        if skill is None:
+            broken.append(file)
+        else:
+            found.setdefault(skill.name, skill)
+    remarks = [*_left_out(broken), *_not_looked_at(files[looked_at:])]
+    if not files:
         return None
     lines = "\n".join(f"- {skill.name}: {skill.description} (`{skill.file}`)" for skill in found.values())
     return PromptPart(
@@ -50,6 +52,22 @@ def skills(occasion: Occasion) -> PromptPart | None:
         sources=tuple(str(skill.file) for skill in found.values()),
         remarks=tuple(remarks),
     )
+
+
+def _left_out(broken: list[Path]) -> list[str]:
+    if not broken:
+        return []
+    others = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
+    verb = "are" if others else "is"
+    return [
+        f"{broken[0]}{others} {verb} left out: a skill begins with a front matter that has a name and a description."
+    ]
+
+
+def _not_looked_at(files: list[tuple[Path, Path]]) -> list[str]:
+    if not files:
+        return []
+    return [f"Only {_MOST} skills are named to the agent: {files[0][0]} and what comes after it is left out."]
 
 
 def _folders(occasion: Occasion) -> Iterator[tuple[Path, Path]]:
