@@ -86,7 +86,13 @@ class Listings:
                 self.errors[source.provider.name] = result
             else:
                 self._lists[source.provider.name] = result
-        _write(self._file, self._lists)
+        try:
+            _write(self._file, self._lists)
+        except OSError as error:
+            for source, result in zip(sources, found, strict=True):
+                if isinstance(result, Listing):
+                    text = f"The list of {source.provider.title} is good until the engine ends: it could not be saved"
+                    self.errors[source.provider.name] = f"{text} ({error.strerror})."
 
 
 def _read(file: Path | None) -> dict[str, Listing]:

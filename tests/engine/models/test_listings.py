@@ -104,6 +104,15 @@ async def test_a_list_that_cannot_be_had_leaves_the_old_one(tmp_path: Path, answ
     assert [model.id for model in found.models if model.provider == "openai"] == ["openai/vendor/new-model"]
 
 
+async def test_a_list_that_cannot_be_saved_is_used_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "models.new").mkdir()
+    async with lists(None) as base:
+        found = await fetched(tmp_path, base)
+    (row,) = [provider for provider in found.providers if provider.name == "openai"]
+    assert [model.id for model in found.models if model.provider == "openai"] == ["openai/vendor/new-model"]
+    assert row.list_error == "The list of OpenAI is good until the engine ends: it could not be saved (Is a directory)."
+
+
 async def test_without_a_network_the_old_list_is_kept_and_that_is_said(tmp_path: Path) -> None:
     async with lists(None) as base:
         await fetched(tmp_path, base)
