@@ -84,8 +84,8 @@ class _Scan:
 
     def length_before(self, line: str) -> int:
         """Characters before `line` that belong to its piece: the head of a table that stands below other text."""
-        is_table = self._kind == "plain" and self._lines > 1 and self._is_below_head(line)
-        return len(self._last) if is_table else 0
+        is_text = self._kind == "plain" and self._lines > 1 and not self._is_blank
+        return len(self._last) if is_text and self._is_below_head(line) else 0
 
     def take(self, line: str) -> None:
         if not line.strip() and not self._fence:

@@ -47,6 +47,7 @@ def test_the_steps_in_which_a_text_comes_do_not_matter(text: str, step: int) -> 
         ("````\n```\n\nx\n````\n", ("````\n```\n\nx\n````\n",)),
         ("- a\n  ```\n\n  x\n  ```\n\nEnd", ("- a\n  ```\n\n  x\n  ```\n\n", "End")),
         ("- ```\n\n  x\n  ```\n\nEnd", ("- ```\n\n  x\n  ```\n\n", "End")),
+        ("One.\n| a | b |\n\n|---|---|\n", ("One.\n| a | b |\n\n", "|---|---|\n")),
         ("See:\n| a | b |\n|---|---|\n| 1 | 2 |\n\nEnd", ("See:\n", "| a | b |\n|---|---|\n| 1 | 2 |\n\n", "End")),
         ("Use `a`:\n```x``` is inline", ("Use `a`:\n```x``` is inline",)),
         ("Title\n---\ntext\n\n---\n\n# Head\ntext", ("Title\n---\ntext\n\n", "---\n\n", "# Head\ntext")),
