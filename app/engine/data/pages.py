@@ -18,8 +18,8 @@ from app.protocol.agents import first_agent
 from app.protocol.conversations import Conversation, Node
 from app.protocol.data import DataExportParams, DataExportResult
 
-# Nodes that are read and made into HTML at a time.
-_PIECE = 100
+# Nodes that are read at a time, and of these as many as are made into HTML before others have their turn.
+_PIECE, _STEP = 100, 2
 
 
 async def export_pages(database: Database, paths: Paths, params: DataExportParams) -> DataExportResult:
@@ -79,7 +79,9 @@ class _Pages:
             for first in range(0, len(section.node_ids), _PIECE):
                 nodes = await self._database.nodes.several(section.node_ids[first : first + _PIECE])
                 self.count += len(nodes)
-                yield await asyncio.to_thread(web_page.entries, nodes, names, forks, self._picture)
+                for start in range(0, len(nodes), _STEP):
+                    step = nodes[start : start + _STEP]
+                    yield await asyncio.to_thread(web_page.entries, step, names, forks, self._picture)
         yield web_page.TAIL
 
     async def _leaf(self, conversation_id: str) -> str | None:
