@@ -110,6 +110,9 @@ class PlainRunner:
     async def remove_queued(self, params: TaskQueueRemoveParams) -> Task:
         raise Conflict("The agent has read it.")
 
+    async def after(self, task_id: str) -> Task | None:
+        """Nobody takes turns here."""
+
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
         self.answers.append(params)
         if params.ask_id not in self.asks:
