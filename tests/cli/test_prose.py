@@ -87,7 +87,7 @@ def test_words_are_shown_as_they_come_and_a_mark_when_it_is_closed() -> None:
     assert prose.end() == " more"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(_PIECES), max_size=30).map("".join))
 def test_it_is_the_same_however_the_text_is_cut(text: str) -> None:
     prose = Prose(COLOUR, 20)
