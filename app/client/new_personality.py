@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import msgspec
 
+from app.client.characters import plain
 from app.client.personality_file import NotAPersonality
 from app.protocol.agents import Personality
 
@@ -28,9 +29,15 @@ def arrival(found: Personality, there: Iterable[Personality], tools: Collection[
     known = tuple(tool for tool in found.tools if tool in tools)
     if found.tools and not known:
         raise NotAPersonality(f"It needs tools that there are not: {', '.join(found.tools)}.")
-    name = free_name(found.name.strip()[:_LONGEST] or "Imported", there)
+    name = free_name(_sayable(found.name)[:_LONGEST].strip() or "Imported", there)
     taken = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=known)
     return Arrival(taken, tuple(tool for tool in found.tools if tool not in known))
+
+
+def _sayable(name: str) -> str:
+    """In one line, without what the engine refuses in a name: a file may hold anything."""
+    line = " ".join(plain(name).replace("@", " ").split())
+    return "".join(character for character in line if character.isprintable())
 
 
 def free_name(wanted: str, there: Iterable[Personality]) -> str:

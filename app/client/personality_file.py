@@ -20,6 +20,8 @@ def write(path: Path, personality: Personality) -> None:
 
 def read(path: Path) -> Personality:
     """Raises `NotAPersonality`, with words for the person."""
+    if path.exists() and not path.is_file():
+        raise NotAPersonality(f"{path} is no file.")  # a pipe would be waited for without end
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)

@@ -52,8 +52,9 @@ async def delete(services: Services, session: Session, params: PersonalityDelete
 def _check(personality: Personality) -> None:
     if not _ID.fullmatch(personality.id):
         raise InvalidParams("id: 1 to 100 letters, digits, `-` and `_`.")
-    if not 1 <= len(personality.name.strip()) <= _LONGEST_NAME:
-        raise InvalidParams(f"name: a text of 1 to {_LONGEST_NAME} characters.")
+    name = personality.name
+    if not 1 <= len(name) <= _LONGEST_NAME or name != name.strip() or "@" in name or not name.isprintable():
+        raise InvalidParams(f"name: 1 to {_LONGEST_NAME} characters in one line, without @.")  # agents are named so
     if len(personality.system_prompt) > _LONGEST_PROMPT:
         raise InvalidParams(
             f"systemPrompt: {len(personality.system_prompt):,} characters; at most {_LONGEST_PROMPT:,}."
@@ -69,7 +70,7 @@ def _check(personality: Personality) -> None:
 
 async def _check_name(services: Services, personality: Personality) -> None:
     for other in await services.database.personalities.all():
-        if other.id != personality.id and other.name.casefold() == personality.name.strip().casefold():
+        if other.id != personality.id and other.name.casefold() == personality.name.casefold():
             raise Conflict(f"There is a personality named {other.name!r} already. Choose another name.")
 
 

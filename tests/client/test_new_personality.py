@@ -1,0 +1,38 @@
+"""Personalities from files, which may hold anything."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.client import personality_file
+from app.client.new_personality import arrival
+from app.client.personality_file import NotAPersonality
+from app.protocol.agents import Personality
+
+
+def named(name: str) -> Personality:
+    return Personality(id="x", name=name, system_prompt="")
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("Ada", "Ada"),
+        ("  \u202eevil\x1b[31m\nname ", "evil name"),
+        ("ops@home", "ops home"),
+        ("\x00\u200b", "Imported"),
+        ("a" * 200, "a" * 90),
+        ("プログラマー", "プログラマー"),
+        ("Coder", "Coder 2"),
+    ],
+)
+def test_a_name_is_one_that_an_agent_can_be_called_by(given: str, taken: str) -> None:
+    assert arrival(named(given), [named("coder")], ()).personality.name == taken
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(NotAPersonality, match="is no file"):
+            personality_file.read(path)
