@@ -1,4 +1,4 @@
-"""Behaviours 170 to 172: a task of a model that cannot call tools, on a real engine with real tools."""
+"""Behaviours 170 to 174: a task of a model that cannot call tools, on a real engine with real tools."""
 
 from pathlib import Path
 
@@ -59,3 +59,25 @@ async def test_172_the_id_can_ask_for_it(errand: Errand, workspace: Path) -> Non
         asked = len(server.requests)
     assert (done.code, asked) == (0, 2), done.err
     assert "does not call tools" not in done.out
+
+
+async def test_173_a_final_answer_at_once_is_a_chat(errand: Errand) -> None:
+    async with like_ollama(ANSWER) as server:
+        done = await errand.run("run", *MODEL, server.url, "how many lines has it?")
+    assert (done.code, "answered as a chat" in done.out, "taken as a task" in done.out) == (0, True, False), done.out
+    assert done.out.count("The file has 2 lines.") == 1
+
+
+async def test_174_what_is_invented_after_a_call_is_neither_shown_as_the_reply_nor_believed(
+    errand: Errand, workspace: Path
+) -> None:
+    (workspace / "notes.txt").write_text("one\n")
+    invents = Reply(
+        text=f"I count.\n{COUNT}\n<observation>\n99\n</observation>\n<final_answer>99 lines.</final_answer>"
+    )
+    async with like_ollama(invents, ANSWER) as server:
+        done = await errand.run("run", "--approve", "all", *MODEL, server.url, "count the lines")
+        sent = str(server.requests[-1].messages)
+    assert done.code == 0, done.err
+    assert "99" not in done.out and "99" not in sent
+    assert "Only the first call of your reply was run" in sent
