@@ -91,9 +91,12 @@ class StartChoices(QWidget):
         return self._offer.agent is None or self._offer.agent.id == task.agent_id
 
     def _take_over(self, task: Task) -> None:
-        """What was chosen for a task. The model that its agent has anyway was not."""
+        """What was chosen for a task. The model and the thinking that its agent has anyway were not."""
         is_usual = task.model == self._offer.model_of(TaskOptions()) and task.api_base is None
         model, is_own = None if is_usual else task.model, self._is_own(task)
+        personality = self._offer.personality(TaskOptions())
+        own_level = personality.thinking_level if personality is not None else "off"  # which leaves it to the setting
+        thinks_as_usual = own_level == task.thinking_level != "off"
         self.options = self._untouched = TaskOptions(
             model=model if is_own else None,
             model_if_none=None if is_own else model,
@@ -101,7 +104,7 @@ class StartChoices(QWidget):
             workspace=task.workspace,
             mode=task.mode,
             approve=task.approve,
-            thinking_level=task.thinking_level,
+            thinking_level=task.thinking_level if is_own and not thinks_as_usual else None,
             budget_usd=task.budget_usd,
         )
 

@@ -95,6 +95,17 @@ def test_what_another_agent_was_started_with_is_not_for_this_one(choices: StartC
     assert choices.options.model == "m/mine"
 
 
+def test_a_level_of_thinking_that_nobody_chose_for_this_agent_is_not_sent(choices: StartChoices) -> None:
+    coder = msgspec.structs.replace(agent("a1"), personality_id="coder")
+    choices.offer(replace(OFFER, agent=coder))
+    choices.follow(msgspec.structs.replace(task("t1"), agent_id="another", thinking_level="low"))
+    assert choices.options.thinking_level is None, "it was another one's"
+    choices.follow(msgspec.structs.replace(task("t2"), agent_id="a1", thinking_level="high"))
+    assert choices.options.thinking_level is None, "it is the personality's"
+    choices.follow(msgspec.structs.replace(task("t3"), agent_id="a1", thinking_level="off"))
+    assert choices.options.thinking_level == "off"
+
+
 def test_all_is_chosen_in_the_panel_and_what_is_unusual_stands_in_the_row(choices: StartChoices) -> None:
     dialog = panel(choices)
     take(dialog.personality, "Coder")
