@@ -71,20 +71,20 @@ async def test_the_answer_may_be_null_or_a_plain_value(tmp_path: Path) -> None:
     assert (task.status, task.answer) == ("completed", None)
 
 
-@pytest.mark.parametrize(
-    ("schema", "mode", "said"),
-    [
-        ({"type": "objekt"}, "auto", "not a usable JSON Schema"),
-        ({"properties": 3}, "auto", "not a usable JSON Schema"),
-        ({"$ref": "#/$defs/none"}, "auto", "not a usable JSON Schema"),
-        ({"$ref": "https://example.org/schema.json"}, "auto", "a reference outside the schema"),
-        ({"$id": "https://example.org/x", "type": "string"}, "auto", r"\$id is not taken"),
-        ({"type": "string", "pattern": "("}, "auto", "not a usable JSON Schema"),
-        ({"type": "array", "prefixItems": [{}], "items": False}, "auto", "prefixItems is not taken"),
-        ({"description": "x" * 100_001}, "auto", "at most 100,000"),
-        ({"type": "string"}, "chat", "mode task"),
-    ],
+_UNUSABLE: tuple[tuple[JsonObject, TaskMode, str], ...] = (
+    ({"type": "objekt"}, "auto", "not a usable JSON Schema"),
+    ({"properties": 3}, "auto", "not a usable JSON Schema"),
+    ({"$ref": "#/$defs/none"}, "auto", "not a usable JSON Schema"),
+    ({"$ref": "https://example.org/schema.json"}, "auto", "a reference outside the schema"),
+    ({"$id": "https://example.org/x", "type": "string"}, "auto", r"\$id is not taken"),
+    ({"type": "string", "pattern": "("}, "auto", "not a usable JSON Schema"),
+    ({"type": "array", "prefixItems": [{}], "items": False}, "auto", "prefixItems is not taken"),
+    ({"description": "x" * 100_001}, "auto", "at most 100,000"),
+    ({"type": "string"}, "chat", "mode task"),
 )
+
+
+@pytest.mark.parametrize(("schema", "mode", "said"), _UNUSABLE)
 async def test_a_schema_that_cannot_be_used_is_refused_before_anything_is_stored(
     tmp_path: Path, schema: JsonObject, mode: TaskMode, said: str
 ) -> None:
