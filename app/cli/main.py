@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from app.cli.options import Options, parse
 from app.cli.outcome import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, failure_line
+from app.cli.plain import plain
 from app.cli.run import UsageError
 from app.cli.terminal import OutputClosed, Terminal, close_output, standard_terminal
 from app.client.errors import CallError, ConnectionLost, LaunchError
@@ -149,7 +150,7 @@ def _of_everything(name: str | None) -> Command:
 
 
 def _failed(options: Options, terminal: Terminal, text: str, code: int) -> int:
-    terminal.note(f"errand: {text}")
+    terminal.note(f"errand: {plain(text)}")
     if options.command in ("run", "resume", "attach") and options.json:
         terminal.line(failure_line(text, code))
     return code
