@@ -29,6 +29,7 @@ from app.engine.models.watch import Aborted, Stalled, Watch
 # The other side sends a sign of life four times as often while the model thinks.
 _TIMEOUTS = Timeouts(first_byte_s=60.0, between_s=60.0)
 _RETRY = RetryPolicy()
+_STREAM = "text/event-stream"
 
 _decoder: msgspec.json.Decoder[SharedEvent] = msgspec.json.Decoder(SharedEvent)
 
@@ -80,6 +81,9 @@ class Proxy:
         try:
             if response.status != 200:
                 raise Refused(self._refusal(response, await watch.of(read_start(response), self._timeouts.between_s)))
+            if response.content_type != _STREAM:
+                text = f"{self._base} answers, but shares no models. Check the address."
+                raise Refused(Failure(text, "no shared models", may_pass=False))
             async with aclosing(self._payloads(response, watch)) as payloads:
                 async for data in payloads:
                     event = reply.take(_decoder.decode(data))
@@ -101,7 +105,7 @@ class Proxy:
             yield data
 
     async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
-        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        headers = {"Content-Type": "application/json", "Accept": _STREAM}
         if token := await self._endpoint.key_for(request.options.api_key):
             headers["Authorization"] = f"Bearer {token}"
         url = f"{self._base}/api/stream"

@@ -8,6 +8,8 @@ from pathlib import Path
 import aiohttp
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from app.engine.cancel import CancelSignal
 from app.engine.errors import ConfigurationError
@@ -168,6 +170,20 @@ async def test_another_model_here_answers_where_the_other_machine_is_gone(tmp_pa
     (remark,) = [event.text for event in events if isinstance(event, Remark)]
     assert "Cannot reach Shared models at http://127.0.0.1:9" in remark
     assert "errand share-models" in remark
+
+
+async def test_an_address_of_something_else_is_told_as_such(tmp_path: Path) -> None:
+    async def greet(request: web.Request) -> web.Response:
+        return web.Response(text="<html>Hello", content_type="text/html")
+
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", greet)
+    async with TestServer(application) as other:
+        keys = KeyStore(tmp_path, {"ERRAND_PROXY_API_KEY": TOKEN}, lambda: None)
+        models = ModelRouter(keys, tmp_path, ONCE, lambda: SettingValues(proxy_url=str(other.make_url("/"))))
+        message = await final(models.open(MODEL), request_for(MODEL))
+        await models.close()
+    assert (message.error or "").endswith("answers, but shares no models. Check the address.")
 
 
 async def test_a_silent_model_is_told_from_a_machine_that_is_gone(tmp_path: Path) -> None:
