@@ -1,6 +1,5 @@
 """What a tab shows: the transcript or a welcome, the status line, the composer."""
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -12,12 +11,12 @@ from app.window.models import ModelStore
 from app.window.pasted import PastedFiles
 from app.window.rows import AskRow
 from app.window.state import Place
-from app.window.stores.compared import Compared
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
 from app.window.views.block_links import ConversationActions
+from app.window.views.branch_dialogs import BranchDialogs
 from app.window.views.brought import holds
 from app.window.views.composer import ComposerView
 from app.window.views.drop_hint import DropHint
@@ -60,12 +59,12 @@ class ConversationView(QWidget):
         self._stores = stores
         self._theme = theme
         self._models = models
-        self._clipboard = clipboard
         self._wants_ask = False
         self._wanted: Place | None = None
         self.transcript = TranscriptView(store, theme, ConversationActions(store, models, clipboard, self))
         self.welcome = WelcomeView(models, theme)
         self.foot = FootView(store, stores, models, theme, pasted)
+        self.dialogs = BranchDialogs(store, stores, models, self.foot, theme, clipboard, self)
         self.interrupted = Banner(theme)
         self.no_model = Banner(theme)
         self._find_bar: FindBar | None = None
@@ -149,33 +148,6 @@ class ConversationView(QWidget):
         else:
             bar.previous()
 
-    def compare(self, left: Compared, right: Compared) -> None:
-        """Show two branches side by side."""
-        from app.window.stores.comparison import ComparisonStore
-        from app.window.views.compare_dialog import CompareDialog  # most conversations have one branch
-
-        comparison = ComparisonStore(self.store, self._stores.session, left, right)
-        CompareDialog(comparison, self._models, self._theme, self._clipboard, self).show()
-
-    def export_branch(self, leaf_id: str) -> None:
-        """Ask where a branch is written to, and as what."""
-        from app.window.views.export_dialog import ExportDialog
-
-        if self.store.conversation_id is not None:
-            dialog = ExportDialog(self.store.title, self, of_branch=True)
-            export = partial(self._stores.conversations.export, self.store.conversation_id, leaf_id=leaf_id)
-            dialog.chosen.connect(export)
-            dialog.open()
-
-    def ask_models(self) -> None:
-        """Ask which models are to answer what stands in the input."""
-        from app.window.views.ask_models_dialog import AskModelsDialog
-
-        model = self.foot.choices.model
-        dialog = AskModelsDialog(self._theme, self._models.ready, model, self.composer.text, self)
-        dialog.asked.connect(self.foot.ask_models)
-        dialog.open()
-
     def _made_find_bar(self) -> "FindBar":
         from app.window.stores.find import FindStore
         from app.window.views.find_bar import FindBar  # most conversations are never searched
@@ -224,11 +196,11 @@ class ConversationView(QWidget):
     def _connect(self) -> None:
         store = self.store
         self.tree.left.connect(self.composer.setFocus)
-        self.tree.compare_asked.connect(self.compare)
-        self.tree.export_asked.connect(self.export_branch)
-        self.foot.agents.compare_asked.connect(self.compare)
-        self.foot.choices.several_asked.connect(self.ask_models)
-        self.store.requests.compared.connect(self.compare)
+        self.tree.compare_asked.connect(self.dialogs.compare)
+        self.tree.export_asked.connect(self.dialogs.export)
+        self.foot.agents.compare_asked.connect(self.dialogs.compare)
+        self.foot.choices.several_asked.connect(self.dialogs.ask_models)
+        self.store.requests.compared.connect(self.dialogs.compare)
         for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)

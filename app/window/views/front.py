@@ -18,7 +18,7 @@ class Front:
         self._desk.front.store.requests.stop_all()
 
     def ask_models(self) -> None:
-        self._desk.front.ask_models()
+        self._desk.front.dialogs.ask_models()
 
     def add_agent(self) -> None:
         self._desk.front.foot.add_agent()
