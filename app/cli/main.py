@@ -119,6 +119,8 @@ def _of_choices(name: str | None) -> Command | None:
             from app.cli.ask_models import ask_models as command
         case "compare":
             from app.cli.compare import compare as command
+        case "output":
+            from app.cli.output import output as command
         case "prompt":
             from app.cli.prompt import prompt as command
         case "personalities":

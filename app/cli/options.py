@@ -58,6 +58,7 @@ class Options(argparse.Namespace):
     by: str = "day"
     stop: bool = False
     ids: list[str] | None = None
+    number: int | None = None
     path: str = ""
     format: Literal["json", "markdown", "html"] = "json"
     branch: str | None = None
@@ -122,6 +123,10 @@ def _parser() -> argparse.ArgumentParser:
     context = command("context", "what the newest turn of a task sent to its model, by part and size")
     context.add_argument("task_id", metavar="ID", help=_ID_HELP)
     context.add_argument("--json", action="store_true", help="all of it as one JSON object")
+    output = command("output", "the tool calls of a task, or all that one of them gave")
+    output.add_argument("task_id", metavar="ID", help=_ID_HELP)
+    output.add_argument("number", metavar="CALL", nargs="?", type=_whole, help="its number in the list of calls")
+    output.add_argument("--json", action="store_true", help="the list as one JSON object a line")
     replay = command("replay", "play a record offline, and see what the agent loop does differently today")
     replay.add_argument("file", metavar="FILE", help="made with errand record")
     search = command("search", "full-text search in all conversations", epilog=_OPERATORS)

@@ -49,7 +49,8 @@ class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult"):
     """What a tool call gave back: `text` as the model reads it, `summary` in one short line for people.
 
     `details` depends on the tool (exit code, diff, the file that holds long output). `execution_id` names the
-    durable record.
+    durable record: `execution/output` reads all that the call gave, which may be more than the text. What the text
+    says already is not said again in `details`.
     """
 
     call_id: str

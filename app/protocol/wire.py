@@ -13,6 +13,7 @@ from app.protocol import (
     conversations,
     data,
     engine,
+    executions,
     grants,
     models,
     prompts,
@@ -179,6 +180,21 @@ PERSONALITY_DELETE = Method(
     "personality/delete", agents.PersonalityDeleteParams, engine.EmptyResult, True, "Delete a preset."
 )
 
+EXECUTION_LIST = Method(
+    "execution/list",
+    executions.ExecutionListParams,
+    executions.ExecutionListResult,
+    False,
+    "The tool calls of a task.",
+)
+EXECUTION_OUTPUT = Method(
+    "execution/output",
+    executions.ExecutionOutputParams,
+    executions.ExecutionOutputResult,
+    False,
+    "What a tool call gave, however long.",
+)
+
 GRANT_LIST = Method("grant/list", grants.GrantListParams, grants.GrantListResult, False, "Remembered decisions.")
 GRANT_REVOKE = Method("grant/revoke", grants.GrantRevokeParams, grants.GrantRevokeResult, True, "Forget a decision.")
 
@@ -258,6 +274,8 @@ METHODS = (
     PERSONALITY_LIST,
     PERSONALITY_SAVE,
     PERSONALITY_DELETE,
+    EXECUTION_LIST,
+    EXECUTION_OUTPUT,
     GRANT_LIST,
     GRANT_REVOKE,
     MODEL_LIST,

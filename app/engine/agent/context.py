@@ -30,10 +30,13 @@ from app.protocol.blocks import (
     ToolResultBlock,
 )
 from app.protocol.conversations import Node
+from app.protocol.json import JsonObject
 from app.protocol.tasks import AgentPlan, PlannedCall
 
 UNKNOWN_OUTCOME = "The engine stopped while this call was under way; whether it took effect is not known. Check first."
 NOT_RUN = "This call was not run: the reply was cut before its end."
+# Of a detail in characters, from where it is worth looking whether the text has it.
+_LONG = 1_000
 
 
 def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
@@ -143,12 +146,23 @@ def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tu
                 text=text_of(message),
                 is_error=message.is_error,
                 summary=summary,
-                details=message.details,
+                details=_beside(text_of(message), message.details),
                 execution_id=execution_id,
                 images=images,
             ),
         )
     return tuple(_block_of(block) for block in message.content)
+
+
+def _beside(text: str, details: JsonObject | None) -> JsonObject | None:
+    """The details without what the text says too: that is in the record of the execution, and would double the node."""
+    if details is None:
+        return None
+    return {
+        name: value
+        for name, value in details.items()
+        if not (isinstance(value, str) and len(value) > _LONG and value.rstrip("\n") in text)
+    }
 
 
 def _block_of(block: AssistantContent | UserContent) -> Block:
