@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.cli.backup_file import unpack_database, unpack_rest
+from app.cli.former_home import settle
 from app.cli.options import Options
 from app.cli.outcome import EXIT_ERROR
 from app.cli.run import UsageError
@@ -33,7 +34,7 @@ async def restore(options: Options, paths: Paths, terminal: Terminal) -> int:
     new = paths.database.with_name("errand.db.restoring")
     try:
         file = _checked(_database_of(given, unpacked) if is_backup else given, given, paths)
-        await asyncio.to_thread(_prepare, file, new)
+        await asyncio.to_thread(_prepare, file, new, paths)
     except (OSError, sqlite3.Error, tarfile.TarError) as error:
         terminal.note(f"errand: {given} cannot be put in place: {error}. Nothing was changed.")
         return EXIT_ERROR
@@ -148,7 +149,8 @@ def _checked(file: Path, given: Path, paths: Paths) -> Path:
     return file
 
 
-def _prepare(file: Path, new: Path) -> None:
+def _prepare(file: Path, new: Path, paths: Paths) -> None:
     new.unlink(missing_ok=True)
     copy_database(file, new)
     new_epoch(new)
+    settle(new, paths)
