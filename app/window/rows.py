@@ -11,12 +11,22 @@ from app.protocol.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)
+class Speaker:
+    """An agent as the transcript names it; `model` is empty unless it has one of its own."""
+
+    name: str
+    color: Color
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class UserRow:
-    """What a person said: the bubble on the right."""
+    """What a person said: the bubble on the right. `named` are the agents that it names with @."""
 
     key: str
     node: Node
     text: str
+    named: tuple[Speaker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +160,6 @@ class ForkRow:
     next_id: str | None
     is_user: bool
     locked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Speaker:
-    """An agent as the transcript names it; `model` is empty unless it has one of its own."""
-
-    name: str
-    color: Color
-    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from app.window.blocks.kept_mark import KeptMark
 from app.window.blocks.markdown import plain_document
 from app.window.blocks.menu import message_markdown
 from app.window.blocks.message_menu import add_message_entries
+from app.window.blocks.named import mark_named
 from app.window.blocks.paint import rounded
 from app.window.blocks.quiet_bar import QuietBar
 from app.window.blocks.text_view import TextView
@@ -93,7 +94,9 @@ class UserBlock(Block):
         mode = QTextOption.WrapMode
         has_long_word = _LONG_WORD.search(text) is not None
         self._text.setWordWrapMode(mode.WrapAnywhere if has_long_word else mode.WrapAtWordBoundaryOrAnywhere)
-        self._text.show_document(plain_document(text, self.theme))
+        document = plain_document(text, self.theme)
+        mark_named(document, self._row.named if self._row is not None else (), self.theme)
+        self._text.show_document(document)
 
     def _on_all_clicked(self) -> None:
         assert self._row is not None

@@ -148,7 +148,7 @@ class Branch:
         if speakers == self._speakers:
             return ()
         self._speakers = speakers
-        return [node_id for node_id in self._order if self._nodes[node_id].role == "assistant"]
+        return [node_id for node_id in self._order if self._nodes[node_id].role in ("assistant", "user")]
 
     def is_back(self, head_id: str, before_id: str | None) -> bool:
         """True for a head on this branch that is not its end and did not come there by writing."""
@@ -202,7 +202,7 @@ class Branch:
             self.asks.at(node_id),
             is_interrupted(self._tasks.get(node.task_id or "")),
         )
-        rows = [self.asks.with_others(row) for row in node_rows(node, belongings)]
+        rows = [self._with_named(self.asks.with_others(row)) for row in node_rows(node, belongings)]
         if node_id == self._edited:
             rows = [self._edited_row(row) for row in rows]
         rows = [*self._speaker(node), *rows] if rows else rows
@@ -228,6 +228,13 @@ class Branch:
         if task is not None and any(one.model for one in self._speakers.values()):
             speaker = replace(speaker, model=task.model)  # where one has a model of its own the others' are news too
         return [SpeakerRow(f"{node.id}/speaker", node, speaker)]
+
+    def _with_named(self, row: Row) -> Row:
+        if not isinstance(row, UserRow) or not self._speakers or "@" not in row.text:
+            return row
+        text = row.text.casefold()
+        named = (one for one in self._speakers.values() if f"@{one.name.casefold()}" in text)
+        return replace(row, named=tuple(named))
 
     def _last_reply(self, task_id: str) -> list[str]:
         """Whose calls may have no result yet."""

@@ -1,8 +1,10 @@
 """What people and agents said, as blocks."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QContextMenuEvent, QTextDocument
+from PySide6.QtGui import QColor, QContextMenuEvent, QTextDocument
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QMenu, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
@@ -13,6 +15,8 @@ from app.window.blocks.fence import Fence, fence_of
 from app.window.blocks.highlight import Run, runs
 from app.window.blocks.menu import message_markdown
 from app.window.blocks.text_view import TextView
+from app.window.rows import Speaker
+from app.window.theme.theme import Theme
 from tests.support.rows import KeptActions, image, node, notice, reply, thinking, user
 from tests.window.blocks.conftest import WIDTH, MakeBlock, part
 
@@ -21,6 +25,26 @@ def test_what_a_person_wrote_is_shown_as_written(show: MakeBlock) -> None:
     block = show(user("# not a heading\n<b>no tag</b> & *no stars*"))
     text = part(block, TextView, "Your message")
     assert text.toPlainText() == "# not a heading\n<b>no tag</b> & *no stars*"
+
+
+def test_whom_a_message_names_stands_out_and_an_address_does_not(show: MakeBlock, theme: Theme) -> None:
+    named = (Speaker("Ada", "teal"), Speaker("Ada 2", "violet"))
+    block = show(replace(user("@ada and @Ada 2, not bob@ada.example or @Adam"), named=named))
+    document = part(block, TextView, "Your message").document()
+    teal, violet = (QColor(theme.person(one.color)).name() for one in named)
+    assert [words for words, colour in coloured(document) if colour == teal] == ["@ada"]
+    assert [words for words, colour in coloured(document) if colour == violet] == ["@Ada 2"]
+
+
+def coloured(document: QTextDocument) -> list[tuple[str, str]]:
+    """The text of a line in pieces of one colour."""
+    pieces = document.begin().begin()
+    found: list[tuple[str, str]] = []
+    while not pieces.atEnd():
+        piece = pieces.fragment()
+        found.append((piece.text(), piece.charFormat().foreground().color().name()))
+        pieces += 1
+    return found
 
 
 def test_a_short_message_has_a_small_bubble_on_the_right(show: MakeBlock) -> None:
