@@ -22,7 +22,7 @@ def hidden(marker: str) -> Reply:
     return Reply(calls=(Call("shell", {"command": f'env -i {sys.executable} -c "{child}" & sleep 60 # {marker}'}),))
 
 
-async def test_100_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Errand, workspace: Path) -> None:
+async def test_46_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Errand, workspace: Path) -> None:
     marker = uuid4().hex
     async with ModelServer(replies=[hidden(marker)]) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
@@ -37,7 +37,7 @@ async def test_100_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand
     assert "errand resume ID" in left.err
 
 
-async def test_101_an_engine_that_ends_in_order_takes_its_watchdog_along(own_errand: Errand) -> None:
+async def test_47_an_engine_that_ends_in_order_takes_its_watchdog_along(own_errand: Errand) -> None:
     done = Reply(calls=(Call("shell", {"command": "true"}),))
     async with ModelServer(replies=[done, Reply(text="Done.")]) as server:
         await own_errand.run("run", "--approve", "all", *MODEL, server.url, "go")
@@ -46,7 +46,7 @@ async def test_101_an_engine_that_ends_in_order_takes_its_watchdog_along(own_err
     assert not watchdog.is_running()
 
 
-async def test_102_where_nobody_can_answer_a_call_of_unknown_outcome_is_not_run_again(
+async def test_48_where_nobody_can_answer_a_call_of_unknown_outcome_is_not_run_again(
     own_errand: Errand, workspace: Path
 ) -> None:
     command = Reply(calls=(Call("shell", {"command": "echo once >> ready; sleep 60"}),))
