@@ -74,15 +74,17 @@ class Roster:
         return another
 
     async def delete(self, agent_id: str) -> None:
-        """Take an agent away for good. What it wrote stays, and under whose name. `AgentBusy` while it works."""
+        """Take an agent away for good. What it wrote stays, and under whose name. `AgentBusy` while it works.
+
+        Without its moderator a conversation goes by address.
+        """
         agent = await self.get(agent_id)
         await self._claims.claim(agent)
         try:
             conversation = await self._conversation(agent.conversation_id)
-            former = FormerAgent(id=agent.id, name=agent.name, color=agent.color)
-            if agent.head_id is not None and former not in conversation.former:
-                told = msgspec.structs.replace(conversation, former=(*conversation.former, former))
-                self._log.publish(ConversationUpdate(conversation=told))
+            left = _without(agent, conversation)
+            if left != conversation:
+                self._log.publish(ConversationUpdate(conversation=left))
             self._log.publish(AgentDeleted(agent_id=agent.id, conversation_id=agent.conversation_id))
             await self._log.flush()
         finally:
@@ -167,6 +169,19 @@ class Roster:
         node = await self._database.nodes.get(node_id) if node_id is not None else None
         if node_id is not None and (node is None or node.conversation_id != conversation.id):
             raise NotFound(f"There is no node {node_id!r} in conversation {conversation.id!r}.")
+
+
+def _without(agent: Agent, conversation: Conversation) -> Conversation:
+    former = FormerAgent(id=agent.id, name=agent.name, color=agent.color)
+    if agent.head_id is not None and former not in conversation.former:
+        conversation = msgspec.structs.replace(conversation, former=(*conversation.former, former))
+    turns = conversation.turn_taking
+    if turns.moderator_id != agent.id:
+        return conversation
+    turns = msgspec.structs.replace(
+        turns, rule="addressed" if turns.rule == "moderator" else turns.rule, moderator_id=None
+    )
+    return msgspec.structs.replace(conversation, turn_taking=turns)
 
 
 def _check_id(agent_id: str) -> None:

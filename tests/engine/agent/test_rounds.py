@@ -269,3 +269,25 @@ async def test_a_budget_is_that_of_the_whole_round(tmp_path: Path) -> None:
         everything = msgspec.structs.replace(spent, usage=Usage(cost_usd=0.6))
         assert await Rounds(services.log, services.database, services.claims).after(everything) is None
         assert notices(engine)[-1].startswith("The round ends here: its budget is used up, and Coder has not spoken.")
+
+
+async def test_who_is_removed_while_a_round_waits_is_left_out_and_without_its_moderator_it_goes_by_address(
+    tmp_path: Path,
+) -> None:
+    gate = asyncio.Event()
+
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        return Reply(text="@Anna?" if name == "Coder" else name, gate=gate if name == "Anna" else None)
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, coder, _ = await company(engine, TurnTaking(rule="moderator", moderator_id="Coder", limit=4))
+        started = await engine.start("go", conversation_id=anna.conversation_id, mode="chat")
+        await engine.model.request(1)
+        await engine.services.roster.delete(coder.id)
+        gate.set()
+        await engine.watcher.end(started.id)
+        await quiet(engine)
+        conversation = await engine.services.database.conversations.get(anna.conversation_id)
+        assert conversation is not None and conversation.turn_taking == TurnTaking(limit=4)
+        assert [one.name for one in conversation.former] == ["Coder"]
+        assert await spoken(engine, "@Coder? @Writer?", anna.conversation_id) == ["Writer"]
