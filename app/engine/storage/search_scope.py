@@ -8,6 +8,7 @@ from app.engine.storage.reader import Reader
 from app.engine.storage.search_query import SearchQuery
 from app.engine.storage.tables import agents, conversations
 from app.engine.storage.title_search import TitleSearch
+from app.protocol.conversations import Conversation
 
 # The newest that a title's words fit: each is one more word for the index to join.
 _MOST_PLACES = 50
@@ -15,6 +16,8 @@ _MOST_PLACES = 50
 _MOST_AGENTS = 2_000
 _KNOWN = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
 _NAMED = select(agents.c.id).limit(_MOST_AGENTS + 1)
+# Conversations that agents were taken out of: these are known by their names still.
+_WITH_FORMER = select(conversations.c.body).where(conversations.c.body.contains('"former":[{', autoescape=True))
 
 # What finds an agent by its name in small letters: SQLite has an index of that, other databases read all.
 NAME_INDEXED = func.lower(func.json_extract(agents.c.body, literal("$.name", literal_execute=True))) == bindparam(
@@ -67,7 +70,10 @@ class ScopeFinder:
         return tuple(dict.fromkeys(found))
 
     async def _agents(self, name: str) -> tuple[str, ...]:
-        return tuple(row.id for row in await self._reader.rows(self._named, {"name": name}))
+        present = [row.id for row in await self._reader.rows(self._named, {"name": name})]
+        left = await self._reader.structs(_WITH_FORMER, Conversation)
+        former = [one.id for conversation in left for one in conversation.former if folded(one.name) == name]
+        return (*present, *former)
 
 
 def folded(name: str) -> str:

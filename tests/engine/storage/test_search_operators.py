@@ -9,7 +9,7 @@ from app.engine.storage import agents, conversations, nodes
 from app.engine.storage.database import Database
 from app.engine.storage.search_query import SearchQuery, parse_query
 from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.conversations import Node
+from app.protocol.conversations import FormerAgent, Node
 from app.protocol.json import JsonObject
 from tests.support.records import agent, conversation, node
 
@@ -146,6 +146,16 @@ async def test_a_name_that_very_many_agents_have_finds_all_they_said(database: D
     database.journal.put(nodes.save(last))
     await database.journal.flush()
     assert [hit.node_id for hit in await database.search.find("fox from:assistant")] == ["last", "o1", "n4", "n3", "n2"]
+
+
+async def test_an_agent_that_was_deleted_is_found_by_its_name_still(database: Database) -> None:
+    await fill(database)
+    gone = FormerAgent(id="gone", name="Pilot")
+    held = msgspec.structs.replace(conversation("c1"), former=(gone,))
+    said = msgspec.structs.replace(node("last", "n5", text="the last fox"), author="gone")
+    database.journal.put(conversations.save(held), nodes.save(said))
+    await database.journal.flush()
+    assert [hit.node_id for hit in await database.search.find("fox from:pilot")] == ["last"]
 
 
 @pytest.mark.parametrize(
