@@ -1,5 +1,6 @@
 """Makes a task's record from what is stored. Keys are never stored, so that none can be in it."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -56,7 +57,7 @@ async def make_record(database: Database, task_id: str, ground: Ground) -> TaskR
         counted=await database.turns.counted(task.conversation_id, task.model, task.started_at),
         kept=conversation.kept if conversation is not None else (),
     )
-    requests = requests_of(history, nodes, head.kept)
+    requests = await asyncio.to_thread(requests_of, history, nodes, head.kept)  # a task of 500 turns takes seconds
     return TaskRecord(head, history, requests, nodes, await _asks(database, task_id))
 
 
