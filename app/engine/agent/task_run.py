@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +19,12 @@ from app.engine.agent.prompt.briefing import Briefing
 from app.engine.agent.prompt.parts import joined
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.room import Room
+from app.engine.agent.saving import until_saved
 from app.engine.agent.task import ended, is_working, moved, words
 from app.engine.agent.task_queue import Queue, TaskQueue
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
-from app.engine.errors import IllegalMove, StorageError
+from app.engine.errors import IllegalMove
 from app.engine.messages import AssistantMessage, UserMessage
 from app.engine.tools.processes import end_task, names
 from app.protocol.blocks import NoticeKind
@@ -38,9 +38,6 @@ _SUMMARISED = "What was said before is summarised for the model."
 
 # Tools end themselves on the signal; one that does not is given up after this.
 _PATIENCE_S = 5.0
-# An end that could not be saved (a full disk) is tried again this often, for ten minutes.
-_SAVED_AGAIN_S = 1.0
-_MOST_TRIES = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +272,7 @@ class TaskRun:
             kind, text = end.notice or ("info", "The task is over.")
             self._recorder.notice(kind, " ".join((text, *remarks)))
         self.branch.announce_head()
-        await self._until_saved(self.branch.save, self.branch.publish_again)
+        await until_saved(self.task.id, self.branch.save, self.branch.publish_again, self._engine_ends)
         if end.reason is None:
             task = msgspec.structs.replace(
                 moved(self.task, end.status),
@@ -288,21 +285,7 @@ class TaskRun:
             task = ended(self.task, end.status, end.reason, end.error)
         answer = self._completion.answer if end.status == "completed" else None
         self._live.set(msgspec.structs.replace(task, summary=self._summary(), answer=answer))
-        await self._until_saved(self._log.flush, self._live.publish_again)
-
-    async def _until_saved(self, save: Callable[[], Awaitable[None]], again: Callable[[], None]) -> None:
-        """A task counts as under way until its end is saved; an engine that ends before leaves it interrupted."""
-        for _ in range(_MOST_TRIES):
-            try:
-                await save()
-                return
-            except StorageError as error:
-                _logger.error("the end of task %s is not saved, trying again: %s", self.task.id, error)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_SAVED_AGAIN_S):
-                    await self._engine_ends.wait()
-                return
-            again()
+        await until_saved(self.task.id, self._log.flush, self._live.publish_again, self._engine_ends)
 
     def _remarks(self, end: _End) -> list[str]:
         """What the conversation is told at the end besides the end itself."""
