@@ -46,6 +46,7 @@ class ModelRouter:
         self._settings = settings
         self._listings = Listings(lists)
         self._own = ""
+        self._own_ids: tuple[tuple[str, str, str], ...] = ()
         self._learn(again=True)
         self._shared: dict[tuple[str, str], ChatModel] = {}
         self._with_fallback: dict[ChatModel, Fallback] = {}
@@ -188,10 +189,8 @@ class ModelRouter:
         server = self._server(provider)
         listing = self._listings.of(provider)
         listed = tuple(model.name for model in listing.models) if listing else prices.chat_models(provider)
-        own = (model.id.partition("/") for model in own_models.parse(self._own))
-        return tuple(
-            dict.fromkeys((*(name for of, _, name in own if of == provider), *(server.models if server else listed)))
-        )
+        own = (name for of, _, name in self._own_ids if of == provider)
+        return tuple(dict.fromkeys((*own, *(server.models if server else listed))))
 
     async def _fetch(self) -> None:
         sources: list[Source] = []
@@ -208,7 +207,9 @@ class ModelRouter:
         text = self._settings().own_models
         if again or text != self._own:
             self._own = text
-            prices.learn({model.id: _own_facts(model) for model in own_models.parse(text)}, self._listings.facts())
+            own = own_models.parse(text)
+            self._own_ids = tuple(model.id.partition("/") for model in own)
+            prices.learn({model.id: _own_facts(model) for model in own}, self._listings.facts())
 
     async def _key(self, provider: Provider) -> Key | None:
         """The provider's key; one that cannot be read now counts as none here, its use says why."""
