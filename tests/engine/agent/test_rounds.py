@@ -14,15 +14,16 @@ from app.protocol.conversations import Conversation, TurnTaking
 from app.protocol.events import ConversationUpdate
 from app.protocol.tasks import Allowance
 from app.protocol.usage import Usage
+from tests.engine.agent.test_crash import crash
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 Speech = Callable[[str, ReceivedRequest], Reply]
 
 
-def speaking(speech: Speech) -> ModelServer:
+def speaking(speech: Speech, port: int = 0) -> ModelServer:
     """Who is asked is read from the system's prompt."""
-    return ModelServer(answer=lambda request: speech(_name(request), request))
+    return ModelServer(answer=lambda request: speech(_name(request), request), port=port)
 
 
 def _name(request: ReceivedRequest) -> str:
@@ -208,6 +209,32 @@ async def test_an_engine_that_ends_does_not_begin_the_next_turn(tmp_path: Path) 
         (notice,) = nodes[-1].blocks
         assert isinstance(notice, NoticeBlock)
         assert notice.text.startswith("The round ends here: Coder could not begin. The engine is ending.")
+
+
+async def test_a_round_whose_engine_was_killed_goes_on_with_the_task_that_is_resumed(tmp_path: Path) -> None:
+    gate, after = asyncio.Event(), tmp_path / "after"
+
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        return Reply(text=name, gate=None if name == "Anna" else gate)
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
+        await engine.start("go", conversation_id=anna.conversation_id, mode="chat")
+        await engine.model.request(1)
+        port = crash(engine, after)
+        gate.set()
+        await quiet(engine)
+    async with engine_parts(after, speaking(speech, port)) as engine:
+        (cut,) = await engine.services.database.tasks.active()
+        await engine.services.runner.resume(cut.id)
+        await engine.watcher.end(cut.id)
+        await quiet(engine)
+        agents = await engine.services.database.agents.list(anna.conversation_id)
+        (head,) = {agent.head_id for agent in agents}
+        path = await engine.services.database.nodes.path(head or "")
+        names = {agent.id: agent.name for agent in agents}
+        assert [names[node.author] for node in path if node.role == "assistant"] == ["Anna", "Coder", "Writer"]
+        assert [_name(request) for request in engine.model.requests] == ["Coder", "Writer"]
 
 
 async def test_what_the_engine_says_within_a_task_begins_no_new_round(tmp_path: Path) -> None:
