@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -23,8 +23,8 @@ _LONGEST_NAME = 60
 _BACKTICKS = re.compile(r"`{3,}")
 
 
-def page(conversation: Conversation, nodes: Sequence[Node], *, others: int) -> Iterator[str]:
-    """In pieces; `others` is the number of messages on other branches, which are not shown."""
+def page(conversation: Conversation, nodes: Sequence[Node], names: Mapping[str, str], *, others: int) -> Iterator[str]:
+    """In pieces; `names` are those of the agents, `others` is the number of messages on other branches, which are not shown."""
     yield f"# {_one_line(conversation.title)}\n\n"
     day = f"{conversation.created_at.astimezone():%Y-%m-%d %H:%M}"
     yield f"*Begun {day}. Folder: `{conversation.workspace}`*\n\n"
@@ -32,7 +32,7 @@ def page(conversation: Conversation, nodes: Sequence[Node], *, others: int) -> I
         yield f"*{others:,} messages on other branches are not shown here; the JSON export has them.*\n\n"
     speaker = ""
     for node in nodes:
-        who = _who(node)
+        who = _who(node, names)
         if who and who != speaker:
             yield f"## {who}\n\n"
             speaker = who
@@ -48,12 +48,13 @@ def file_name(conversation: Conversation, ending: str) -> str:
     return f"{conversation.created_at.astimezone():%Y-%m-%d}-{words}-{conversation.id[-8:]}.{ending}"
 
 
-def _who(node: Node) -> str:
+def _who(node: Node, names: Mapping[str, str]) -> str:
     match node.role:
         case "user":
             return "You" if node.is_from_person else "Errand"
         case "assistant":
-            return f"Agent ({node.model})" if node.model else "Agent"
+            name = _one_line(names.get(node.author, "Agent"))
+            return f"{name} ({node.model})" if node.model else name
         case _:
             return ""
 

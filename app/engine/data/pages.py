@@ -60,7 +60,7 @@ class _Pages:
         nodes: tuple[Node, ...] = await self._database.nodes.path(leaf_id) if leaf_id else ()
         self.count += len(nodes)
         others = await self._database.holdings.count_nodes(conversation.id) - len(nodes)
-        for text in page(conversation, nodes, others=others):
+        for text in page(conversation, nodes, await self._names(conversation), others=others):
             yield text
 
     async def _html(self, conversation: Conversation) -> AsyncIterator[str]:
@@ -68,8 +68,7 @@ class _Pages:
         found = await asyncio.to_thread(sections, links, await self._leaf(conversation.id))
         if self._params.leaf_id is not None:
             found = found[:1]
-        agents = await self._database.agents.list(conversation.id)
-        names = {agent.id: agent.name for agent in agents}
+        names = await self._names(conversation)
         yield web_page.head(conversation, len(links) - sum(len(one.node_ids) for one in found))
         forks = web_page.forks(found)
         yield forks.get(None, "")
@@ -83,6 +82,11 @@ class _Pages:
                     step = nodes[start : start + _STEP]
                     yield await asyncio.to_thread(web_page.entries, step, names, forks, self._picture)
         yield web_page.TAIL
+
+    async def _names(self, conversation: Conversation) -> dict[str, str]:
+        """Of all who took part, those who left too."""
+        agents = await self._database.agents.list(conversation.id)
+        return {agent.id: agent.name for agent in (*conversation.former, *agents)}
 
     async def _leaf(self, conversation_id: str) -> str | None:
         """Where the first agent stands, or who reads wants to; in a tree without agents its newest node."""

@@ -18,8 +18,8 @@ def test_a_page_names_who_speaks_folds_tools_and_keeps_fences_whole() -> None:
     stopped = msgspec.structs.replace(
         node("n4", "n3"), role="system", blocks=(NoticeBlock(kind="stopped", text="Stopped\nhere"),)
     )
-    text = "".join(page(conversation(), (asked, worked, result, stopped), others=2))
-    assert "## You\n\nCount <them>.\n\n## Agent (m)\n\nI look.\n\n<details><summary>Called shell</summary>" in text
+    text = "".join(page(conversation(), (asked, worked, result, stopped), {"a1": "Ada"}, others=2))
+    assert "## You\n\nCount <them>.\n\n## Ada (m)\n\nI look.\n\n<details><summary>Called shell</summary>" in text
     assert "<summary>Result of shell: &lt;10 files&gt;</summary>\n\n````\n```\nten\n````\n\n</details>" in text
     assert text.endswith("> Stopped here\n\n")
     assert "2 messages on other branches" in text
