@@ -65,10 +65,10 @@ def is_request(request: ModelRequest) -> bool:
 
 
 def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:
-    messages = [message for node in nodes if (message := message_of(node)) is not None]
+    messages = [(node, message) for node in nodes if (message := message_of(node)) is not None]
     told: list[str] = []
     for longest in _LONGEST:
-        told = [_told(message, longest) for message in messages]
+        told = [_told(node, message, longest) for node, message in messages]
         if len(earlier) + sum(map(len, told)) <= room:
             break
     begin, left_out = [f"# Earlier summary\n\n{earlier}"] if earlier else [], 0
@@ -81,10 +81,10 @@ def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:
     return "\n\n".join((*begin, *told[left_out:]))
 
 
-def _told(message: ModelMessage, longest: int) -> str:
+def _told(node: Node, message: ModelMessage, longest: int) -> str:
     match message.role:
         case "user":
-            heading = "# Person"
+            heading = "# Person" if node.is_from_person else "# App"  # no wish of theirs
         case "assistant":
             heading = "# Agent"
         case "tool_result":

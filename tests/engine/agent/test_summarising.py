@@ -3,9 +3,11 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.client.errors import CallError
+from app.engine.agent.summary import record_of
 from app.engine.errors import IllegalMove
 from app.protocol.blocks import SummaryBlock, TextBlock
 from app.protocol.context import ContextExplainParams, ConversationSummariseParams, SummaryEditParams
@@ -22,6 +24,7 @@ from tests.engine.agent.test_room import SUMMARY, is_summary, summaries
 from tests.engine.agent.test_rounds import company, quiet, spoken
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
+from tests.support.records import node
 from tests.support.store_engine import StoreEngine, store_engine
 
 LONG = "The tide came in slowly. " * 50
@@ -214,3 +217,9 @@ async def test_of_several_agents_one_summarises_and_nobody_takes_a_turn_for_it(t
         await spoken(engine.parts, "Message 1", anna.conversation_id)
         read = contents(engine.parts.model.requests[-1])
         assert read[0].endswith(SUMMARY) and not any("Message 0" in text for text in read)
+
+
+def test_what_the_engine_told_the_agent_is_no_wish_of_the_person() -> None:
+    said = msgspec.structs.replace(node("n1", text="Mow the lawn."), role="user", author="user")
+    told = msgspec.structs.replace(said, id="n2", author="engine", blocks=(TextBlock(text="Go on."),))
+    assert record_of("", (said, told), 10_000) == "# Person\n\nMow the lawn.\n\n# App\n\nGo on."
