@@ -1,6 +1,6 @@
 """One agent of a conversation in the row above the composer: its colour, its name, and whether it works or waits."""
 
-from PySide6.QtCore import QPoint, QRectF, Signal
+from PySide6.QtCore import QPoint, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QPushButton, QSizePolicy
 
@@ -27,6 +27,7 @@ class AgentChip(QPushButton):
         self._state = ""
         self.setCheckable(True)
         self.setAutoDefault(False)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keyboard where a person writes
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         set_look(self, "look", "person")
         theme.changed.connect(self.update)

@@ -47,8 +47,7 @@ async def side_by_side(office: Office) -> QWidget:
     panel = view.tree.panel
     await until(lambda: any(line.count for line in panel.lines))
     other = next(line for line in panel.lines if line.count and not line.is_in_front)
-    compare = panel.menu_of(other).actions()[-1]
-    compare.trigger()
+    next(action for action in panel.menu_of(other).actions() if "Compare" in action.text()).trigger()
     dialog = top(CompareDialog)
     assert isinstance(dialog, CompareDialog)
     await until(lambda: all(side.side.count() > 0 for side in dialog.views))

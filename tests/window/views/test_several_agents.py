@@ -49,7 +49,10 @@ async def test_the_row_comes_with_the_second_agent_and_says_who_works_and_who_is
         foot.composer.set_text("and you?")
         assert foot.composer.mode == "send", "a word for the one that is looked at, which rests"
         foot.composer.set_text("")
+        place.view.activateWindow()
+        foot.composer.field.setFocus()
         QTest.mouseClick(foot.agents.chips[0], Qt.MouseButton.LeftButton)
+        assert foot.composer.field.hasFocus(), "the next word is for that one"
         await until(lambda: names(place) == ["Assistant, working, looked at", "Coder"])
         foot.composer.set_text("mind the tests")
         assert foot.composer.mode == "steer"
