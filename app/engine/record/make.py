@@ -14,7 +14,7 @@ from app.engine.record.lines import VERSION, TaskLine, TaskRecord
 from app.engine.record.requests import requests_of
 from app.engine.storage.database import Database
 from app.engine.storage.personalities import ASSISTANT
-from app.protocol.agents import Personality
+from app.protocol.agents import Agent, Personality
 from app.protocol.asks import Ask
 from app.protocol.blocks import ImageBlock, TextBlock
 from app.protocol.conversations import Node
@@ -75,8 +75,21 @@ async def _nodes(database: Database, task: Task) -> tuple[Node, ...]:
 async def _history(database: Database, task: Task, leaf_id: str | None) -> tuple[Node, ...]:
     """What came before a task as its agent read it: of several agents each reads the others under their names."""
     path: tuple[Node, ...] = await database.nodes.path(leaf_id) if leaf_id is not None else ()
-    agent = await database.agents.get(task.agent_id)
-    return (await company_of(agent, database)).heard(path) if agent is not None else path
+    agent = await database.agents.get(task.agent_id) or _removed(task)
+    return (await company_of(agent, database)).heard(path)
+
+
+def _removed(task: Task) -> Agent:
+    """An agent that is gone, as far as it bears on what it read."""
+    return Agent(
+        id=task.agent_id,
+        conversation_id=task.conversation_id,
+        personality_id=ASSISTANT.id,
+        name=ASSISTANT.name,
+        head_id=None,
+        version=0,
+        created_at=task.started_at,
+    )
 
 
 async def _asks(database: Database, task_id: str) -> tuple[Ask, ...]:

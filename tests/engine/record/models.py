@@ -112,6 +112,18 @@ async def of_several(home: Path) -> TaskRecord:
         return await record_of(engine, next(task.id for task in tasks if task.agent_id == writer.id))
 
 
+async def of_one_that_was_removed(home: Path) -> TaskRecord:
+    """The turn of an agent that has left since."""
+    server = speaking(lambda name, request: Reply(text=f"I am {name}."))
+    async with engine_parts(home, server) as engine:
+        anna, _, writer = await company(engine, TurnTaking(rule="round_robin", limit=9))
+        await engine.watcher.end((await engine.start("hello", conversation_id=anna.conversation_id, mode="chat")).id)
+        await quiet(engine)
+        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        await engine.services.roster.delete(writer.id)
+        return await record_of(engine, next(task.id for task in tasks if task.agent_id == writer.id))
+
+
 async def at_the_limit_of_a_round(home: Path) -> TaskRecord:
     """The round ends with the turn of one of several agents."""
     server = speaking(lambda name, request: Reply(text=f"I am {name}. @Coder @Writer @Anna, and you?"))

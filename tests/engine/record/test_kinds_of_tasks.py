@@ -22,6 +22,7 @@ MODELS = [
     models.made_a_chat,
     models.made_a_task,
     models.of_several,
+    models.of_one_that_was_removed,
     models.at_the_limit_of_a_round,
 ]
 SUMMARIES = [
