@@ -18,6 +18,7 @@ from app.engine.agent.events import (
 )
 from app.engine.agent.executions import Executions
 from app.engine.agent.live import LiveTask
+from app.engine.agent.opening import NO_PRICE
 from app.engine.agent.sent import sizes_of
 from app.engine.agent.streaming import StreamingReply
 from app.engine.agent.task_queue import TaskQueue, node_of
@@ -236,6 +237,8 @@ class Recorder:
             self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
             if message.model not in ("", task.model):
                 self._journal.put(turns.answered_by(task.id, task.step_count, message.model))
+                if task.budget_usd is not None and usage.cost_usd is None:
+                    self._remarked(NO_PRICE.format(message.model))
         return usage
 
     def _usage(self, message: AssistantMessage) -> Usage:
