@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
@@ -27,18 +28,21 @@ from app.window.blocks.line_button import LineButton
 from app.window.rows import EndRow
 from app.window.state import ThemeMode
 from app.window.stores.agents import NewAgent
+from app.window.views.add_agent_dialog import AddAgentDialog
+from app.window.views.ask_models_dialog import AskModelsDialog
 from app.window.views.choices_dialog import ChoicesDialog
 from app.window.views.compare_dialog import CompareDialog
 from app.window.views.picker import PickerDialog
 from app.window.views.settings.dialog import PageName, SettingsDialog
 from app.window.views.shortcut_sheet import ShortcutDialog
+from app.window.views.turns_dialog import TurnsDialog
 from app.window.views.usage.dialog import UsageDialog
 from tests.support.desk import press
 from tests.support.errand import Errand
 from tests.support.open_window import OpenWindow, open_window
 
 _ROOT = Path(__file__).parents[1]
-_SHOWN = frozenset({"first-run", "approval", "question", "finished", "branches"})
+_SHOWN = frozenset({"first-run", "approval", "question", "finished", "branches", "agents", "compare"})
 """What README and guide show."""
 
 _PAGES: tuple[PageName, ...] = (
@@ -175,11 +179,19 @@ async def _take_company(album: _Album) -> None:
         agents.add(person.front.store.conversation_id or "", new)
         await person.until(lambda known=known: len(agents.all) > known)
     await album.take("agents")
+    for name, open_, kind in (
+        ("add-agent", partial(person.window.on_action, "add_agent"), AddAgentDialog),
+        ("turns", person.front.foot.set_turns, TurnsDialog),
+        ("ask-models", partial(person.window.on_action, "ask_models"), AskModelsDialog),
+    ):
+        open_()
+        await album.take(name, _top(kind))
+        _top(kind).close()
     panel = person.front.tree.panel
     panel.show()
     await person.until(lambda: any(line.count for line in panel.lines))
     other = next(line for line in panel.lines if line.count and not line.is_in_front)
-    panel.menu_of(other).actions()[-1].trigger()
+    next(action for action in panel.menu_of(other).actions() if "Compare" in action.text()).trigger()
     dialog = _top(CompareDialog)
     assert isinstance(dialog, CompareDialog)
     await person.until(lambda: all(view.side.count() for view in dialog.views))
