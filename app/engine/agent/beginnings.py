@@ -73,9 +73,9 @@ class Beginnings:
         model = self._models.open(task.model, task.api_base, params.api_key)
         if not self._models.has_price(task.model):  # a remark about it would stand between the reply and its sibling
             task = msgspec.structs.replace(task, budget_usd=None)
-        return await self._without_message(task, place, model, reply.parent_id)
+        return await self._begun(task, place, model, reply.parent_id)
 
-    async def turn(
+    async def without_message(
         self,
         params: TaskStartParams,
         place: Place,
@@ -90,9 +90,9 @@ class Beginnings:
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open(task.model, task.api_base, params.api_key)
         task = msgspec.structs.replace(task, summarises=summarises, follows=follows)
-        return await self._without_message(task, place, model, agent.head_id)
+        return await self._begun(task, place, model, agent.head_id)
 
-    async def _without_message(self, task: Task, place: Place, model: ChatModel, after: str) -> Beginning:
+    async def _begun(self, task: Task, place: Place, model: ChatModel, after: str) -> Beginning:
         company = await company_of(place.agent, self._assembly.database)
         history = read(await self._path(after), place.conversation.kept, company.heard)
         branch = publish_task(task, place, self._assembly.log)

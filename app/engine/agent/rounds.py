@@ -128,7 +128,7 @@ class Rounds:
         await self._take_along(branch.agent, {free.head_id})
 
 
-async def next_turn(task: Task, agent: Agent, database: Database) -> tuple[Place, TaskStartParams]:
+async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[Place, TaskStartParams]:
     """What is asked of the one that speaks after a task: the same, of its own model if it has one."""
     personality = await personality_of(None, agent, database)
     conversation = await database.conversations.get(task.conversation_id)

@@ -54,7 +54,7 @@ class AgentTaskRunner:
         self._starts = Starts(assembly, models)
         self._rounds = Rounds(assembly.log, assembly.database, claims)
         health = assembly.database.health
-        self._runs = TasksUnderWay(claims, assembly.desk, stalls, health, group, self._take_turn)
+        self._runs = TasksUnderWay(claims, assembly.desk, stalls, health, group, self._next_reply)
         self._handover = Handover(assembly.log, assembly.database, claims, self.resume)
         self._has_taken_over = False
         self._one_of_a_task = Turnstile()
@@ -225,13 +225,13 @@ class AgentTaskRunner:
         await self._rounds.begin(newest, begun)
         return beginning.run.task
 
-    async def _take_turn(self, task: Task) -> None:
+    async def _next_reply(self, task: Task) -> None:
         """Have the agent speak whose turn it is after a task, if it is anybody's."""
         agent = await self._rounds.after(task)
         if agent is None:
             return
         try:
-            await self._begin(await self._starts.turn_after(task, agent))
+            await self._begin(await self._starts.next_reply(task, agent))
         except EngineError as error:
             await self._rounds.not_started(task, agent, str(error))
 

@@ -12,7 +12,7 @@ from app.engine.agent.mode import as_task
 from app.engine.agent.opening import check
 from app.engine.agent.place import find_place
 from app.engine.agent.retrying import as_start
-from app.engine.agent.rounds import next_turn
+from app.engine.agent.rounds import next_reply
 from app.engine.agent.task import words
 from app.engine.errors import Conflict, IllegalMove, NotFound
 from app.engine.models.router import ModelRouter
@@ -55,7 +55,7 @@ class Starts:
 
     async def reply(self, params: TaskStartParams) -> Start:
         place = await find_place(params, self._assembly.database, self._assembly.paths)
-        return Start(place.agent, lambda agent: self._beginnings.turn(params, place, agent))
+        return Start(place.agent, lambda agent: self._beginnings.without_message(params, place, agent))
 
     async def retry(self, params: TaskRetryParams) -> Start:
         start, reply = await as_start(params, self._assembly.database)
@@ -66,12 +66,12 @@ class Starts:
     async def summary(self, params: ConversationSummariseParams) -> Start:
         start = await summarising.as_start(params, self._assembly.database)
         place = await find_place(start, self._assembly.database, self._assembly.paths)
-        return Start(place.agent, lambda agent: self._beginnings.turn(start, place, agent, summarises=True))
+        return Start(place.agent, lambda agent: self._beginnings.without_message(start, place, agent, summarises=True))
 
-    async def turn_after(self, task: Task, agent: Agent) -> Start:
+    async def next_reply(self, task: Task, agent: Agent) -> Start:
         """Of the agent that speaks next."""
-        place, params = await next_turn(task, agent, self._assembly.database)
-        return Start(agent, lambda agent: self._beginnings.turn(params, place, agent, follows=task.id))
+        place, params = await next_reply(task, agent, self._assembly.database)
+        return Start(agent, lambda agent: self._beginnings.without_message(params, place, agent, follows=task.id))
 
     async def resumed(self, task: Task) -> Start:
         if task.status != "interrupted":

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.agent.rounds import Rounds, next_turn
+from app.engine.agent.rounds import Rounds, next_reply
 from app.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams
 from app.protocol.blocks import NoticeBlock
 from app.protocol.conversations import Conversation, TurnTaking
@@ -288,10 +288,10 @@ async def test_a_budget_is_that_of_the_whole_round(tmp_path: Path) -> None:
         ended = await engine.watcher.end((await engine.start("go", conversation_id=anna.conversation_id)).id)
         await quiet(engine)
         spent = msgspec.structs.replace(ended, budget_usd=0.5, usage=Usage(cost_usd=0.2))
-        _, params = await next_turn(spent, coder, services.database)
+        _, params = await next_reply(spent, coder, services.database)
         assert params.budget_usd == pytest.approx(0.3)
         raised = msgspec.structs.replace(spent, allowance=Allowance(turns=50, budget_usd=0.7))
-        _, params = await next_turn(raised, coder, services.database)
+        _, params = await next_reply(raised, coder, services.database)
         assert params.budget_usd == pytest.approx(0.5)
         everything = msgspec.structs.replace(spent, usage=Usage(cost_usd=0.6))
         assert await Rounds(services.log, services.database, services.claims).after(everything) is None
