@@ -43,7 +43,10 @@ class ModelFactory:
             return ScriptedModel(self._scripts)
         base = api_base or ("" if provider.kind == "litellm" else self.base_url(provider))
         if not base and provider.kind == "openai_compatible":
-            raise ConfigurationError(f"{provider.title}: its address is missing; give it with --api-base URL.")
+            raise ConfigurationError(
+                f"{provider.title}: its address is missing. "
+                "Give it with --api-base URL or in the setting default_api_base."
+            )
         if not base and provider.kind == "proxy":
             raise ConfigurationError(
                 f"{provider.title}: the address of the machine that shares them is missing. "
