@@ -277,7 +277,7 @@ _LIMITS: dict[TaskStopReason, str] = {
 def _ending(task: Task, style: Style) -> str:
     match task.stop_reason:
         case "completed":
-            words = "answered as a chat" if task.decided == "chat" else "task complete"
+            words = "answered as a chat" if "chat" in (task.mode, task.decided) else "task complete"
             return style.paint("1;32", f"{style.sign('tick')} {words}")
         case "manual_stop":
             return style.paint("1;33", f"{style.sign('warn')} task stopped")

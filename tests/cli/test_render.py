@@ -56,6 +56,11 @@ def test_a_reply_whose_pieces_were_missed_is_completed_by_its_finished_node() ->
     assert "".join(parts) == "Hello world\n"
 
 
+def test_a_chat_is_not_called_complete() -> None:
+    ended = msgspec.structs.replace(task("completed", stop_reason="completed"), mode="chat")
+    assert transcript().event(TaskUpdate(task=ended)).startswith("✓ answered as a chat")
+
+
 def test_words_of_the_engine_are_shown_as_such_and_those_of_a_person_were_seen_when_they_were_typed() -> None:
     shown = transcript()
     said = node("user", TextBlock(text="Go on."))
