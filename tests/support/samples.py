@@ -48,6 +48,8 @@ def _values(kind: inspect.Type) -> list[Any]:
             return list(kind.values)
         case inspect.UnionType():
             return list(itertools.chain.from_iterable(_values(one) for one in kind.types))
+        case inspect.TupleType():
+            return [tuple(_values(one)[0] for one in kind.item_types)]
         case inspect.VarTupleType():
             some = _values(kind.item_type)
             return [tuple(some), ()]
