@@ -8,7 +8,7 @@ from sqlalchemy.sql.expression import Executable
 from app.engine.storage.hits import MARK, UNMARK, HitMaker, moments
 from app.engine.storage.reader import Reader
 from app.engine.storage.search_query import SearchQuery, parse_query
-from app.engine.storage.search_scope import NAME_ANYWHERE, ScopeFinder, SearchScope
+from app.engine.storage.search_scope import FORMER_ANYWHERE, NAME_ANYWHERE, ScopeFinder, SearchScope
 from app.engine.storage.search_words import SearchWords, parse
 from app.engine.storage.tables import conversations, nodes
 from app.engine.storage.title_search import TitleSearch
@@ -22,7 +22,7 @@ class LikeSearch:
 
     def __init__(self, reader: Reader, titles: TitleSearch) -> None:
         self._reader = reader
-        self._scopes = ScopeFinder(reader, titles, NAME_ANYWHERE)
+        self._scopes = ScopeFinder(reader, titles, NAME_ANYWHERE, FORMER_ANYWHERE)
         self._hits = HitMaker(reader)
 
     async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:

@@ -10,7 +10,7 @@ from app.engine.storage.hits import MARK, UNMARK, HitMaker, moments
 from app.engine.storage.reader import Reader
 from app.engine.storage.search_query import SearchQuery, parse_query
 from app.engine.storage.search_schema import facet, index_word
-from app.engine.storage.search_scope import NAME_INDEXED, ScopeFinder, SearchScope
+from app.engine.storage.search_scope import FORMER_INDEXED, NAME_INDEXED, ScopeFinder, SearchScope
 from app.engine.storage.search_words import SearchWords, parse
 from app.engine.storage.tables import nodes
 from app.engine.storage.title_search import TitleSearch
@@ -55,7 +55,7 @@ class FtsSearch:
 
     def __init__(self, reader: Reader, titles: TitleSearch) -> None:
         self._reader = reader
-        self._scopes = ScopeFinder(reader, titles, NAME_INDEXED)
+        self._scopes = ScopeFinder(reader, titles, NAME_INDEXED, FORMER_INDEXED)
         self._hits = HitMaker(reader)
 
     async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:

@@ -67,7 +67,11 @@ _TRIGGERS = (
 
 _AGENTS = "CREATE INDEX agents_by_name ON agents (lower(json_extract(body, '$.name')))"
 
-CREATE_SEARCH = (_VIEW, _INDEX, *_TRIGGERS, _AGENTS)
+# Conversations that agents were taken out of: these are known by their names still.
+WITH_FORMER = """instr(body, '"former":[{') > 0"""
+_FORMER = f"CREATE INDEX conversations_with_former ON conversations (id) WHERE {WITH_FORMER}"
+
+CREATE_SEARCH = (_VIEW, _INDEX, *_TRIGGERS, _AGENTS, _FORMER)
 
 
 def facet(kind: str, name: str) -> str:

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Text, bindparam, func, literal, select
+from sqlalchemy import Boolean, ColumnElement, Text, bindparam, func, literal, literal_column, select
 
 from app.engine.storage.reader import Reader
 from app.engine.storage.search_query import SearchQuery
+from app.engine.storage.search_schema import WITH_FORMER
 from app.engine.storage.tables import agents, conversations
 from app.engine.storage.title_search import TitleSearch
 from app.protocol.conversations import Conversation
@@ -16,13 +17,14 @@ _MOST_PLACES = 50
 _MOST_AGENTS = 2_000
 _KNOWN = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
 _NAMED = select(agents.c.id).limit(_MOST_AGENTS + 1)
-# Conversations that agents were taken out of: these are known by their names still.
-_WITH_FORMER = select(conversations.c.body).where(conversations.c.body.contains('"former":[{', autoescape=True))
 
 # What finds an agent by its name in small letters: SQLite has an index of that, other databases read all.
 NAME_INDEXED = func.lower(func.json_extract(agents.c.body, literal("$.name", literal_execute=True))) == bindparam(
     "name"
 )
+# And a conversation that agents were taken out of.
+FORMER_INDEXED = literal_column(WITH_FORMER, Boolean)
+FORMER_ANYWHERE = conversations.c.body.contains('"former":[{', autoescape=True)
 NAME_ANYWHERE = func.lower(agents.c.body).contains('"name":"' + bindparam("name", type_=Text()) + '"')
 
 
@@ -41,9 +43,12 @@ class SearchScope:
 
 
 class ScopeFinder:
-    def __init__(self, reader: Reader, titles: TitleSearch, is_named: ColumnElement[bool]) -> None:
+    def __init__(
+        self, reader: Reader, titles: TitleSearch, is_named: ColumnElement[bool], has_former: ColumnElement[bool]
+    ) -> None:
         self._reader = reader
         self._named = _NAMED.where(is_named)
+        self._with_former = select(conversations.c.body).where(has_former)
         self._titles = titles
 
     async def find(self, query: SearchQuery, conversation_id: str | None) -> SearchScope:
@@ -71,7 +76,7 @@ class ScopeFinder:
 
     async def _agents(self, name: str) -> tuple[str, ...]:
         present = [row.id for row in await self._reader.rows(self._named, {"name": name})]
-        left = await self._reader.structs(_WITH_FORMER, Conversation)
+        left = await self._reader.structs(self._with_former, Conversation)
         former = [one.id for conversation in left for one in conversation.former if folded(one.name) == name]
         return (*present, *former)
 
