@@ -24,7 +24,7 @@ _BACKTICKS = re.compile(r"`{3,}")
 
 
 def page(conversation: Conversation, nodes: Sequence[Node], names: Mapping[str, str], *, others: int) -> Iterator[str]:
-    """In pieces; `names` are those of the agents, `others` counts the messages on other branches, which are left out."""
+    """In pieces; `names` are those of the agents, `others` counts the messages on other branches, left out."""
     yield f"# {_one_line(conversation.title)}\n\n"
     day = f"{conversation.created_at.astimezone():%Y-%m-%d %H:%M}"
     yield f"*Begun {day}. Folder: `{conversation.workspace}`*\n\n"
