@@ -75,6 +75,25 @@ def move_database(file: Path, target: Path) -> None:
             os.replace(old, new)
 
 
+def successor(database: Path) -> Path:
+    """Where a whole database stands that is about to take the place of this one."""
+    return database.with_name(database.name + ".next")
+
+
+def finish_move(database: Path) -> None:
+    """What was cut between the two halves of a change of places: no empty database may come in between."""
+    waiting = successor(database)
+    if not waiting.exists():
+        return
+    if database.exists():
+        waiting.unlink()  # nothing had been moved yet
+        return
+    for left in beside(database):
+        if left.exists():
+            os.replace(left, left.with_name(left.name + ".replaced"))
+    os.replace(waiting, database)
+
+
 def revision(file: Path) -> str | None:
     """The schema it was written with; None where it is no database of Errand. Raises sqlite3.Error."""
     with closing(open_untouched(file)) as connection:

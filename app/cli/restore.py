@@ -16,7 +16,16 @@ from app.cli.terminal import Terminal
 from app.client.errors import ConnectionLost, NoEngine
 from app.client.figures import count
 from app.client.launch import connect
-from app.database_file import copy_database, fault, flush_folder, move_database, new_epoch, revision
+from app.database_file import (
+    copy_database,
+    fault,
+    finish_move,
+    flush_folder,
+    move_database,
+    new_epoch,
+    revision,
+    successor,
+)
 from app.file_lock import FileLock
 from app.paths import Paths
 from app.protocol.engine import EmptyParams, EngineShutdownParams
@@ -107,8 +116,9 @@ def put_in_place(new: Path, paths: Paths) -> Path | None:
     """Give the database's place to `new`; where the present one is kept. The engine's lock is held by the caller."""
     kept = paths.copies / f"errand-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
     had_one = paths.database.exists()
+    move_database(new, successor(paths.database))
     move_database(paths.database, kept)
-    move_database(new, paths.database)
+    finish_move(paths.database)
     flush_folder(paths.home)
     return kept if had_one else None
 

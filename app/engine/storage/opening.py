@@ -6,13 +6,13 @@ Synchronous: meant for a thread. Whatever goes wrong, the file is left as it was
 import os
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.database_file import open_untouched
+from app.database_file import finish_move, open_untouched
 from app.engine.errors import StorageError
 from app.engine.storage import schema
 from app.engine.storage.copies import copy_database
@@ -21,6 +21,8 @@ from app.engine.storage.failure import reason
 
 def prepare_file(path: Path, copies: Path) -> None:
     """Leave a database of the newest schema at `path`, or raise StorageError."""
+    with suppress(OSError):  # what cannot be moved cannot be opened either, which is told below
+        finish_move(path)
     if not os.path.exists(path):  # unlike Path.exists no error where the folder may not be read: making one then fails
         _make(path)
         return
