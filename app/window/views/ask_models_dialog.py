@@ -5,7 +5,6 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
-    QLineEdit,
     QListWidget,
     QListWidgetItem,
     QPlainTextEdit,
@@ -15,6 +14,7 @@ from PySide6.QtWidgets import (
 
 from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
+from app.window.widgets.search_field import SearchField
 from app.window.widgets.text_label import TextLabel
 
 _LEAST, _MOST = 2, 8
@@ -33,7 +33,7 @@ class AskModelsDialog(QDialog):
         self.setWindowTitle("Ask several models")
         self._theme = theme
         self.field = QPlainTextEdit(text)
-        self.search = QLineEdit()
+        self.search = SearchField(theme, "Find a model")
         self.list = QListWidget()
         self.ask = push_button("Ask", "primary")
         self._count = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
@@ -66,9 +66,6 @@ class AskModelsDialog(QDialog):
         self.field.setPlaceholderText("What is to be answered?")
         self.field.setTabChangesFocus(True)
         self.field.setMaximumHeight(6 * tokens.space_far)
-        self.search.setAccessibleName("Find a model")
-        self.search.setPlaceholderText("Find a model")
-        self.search.setClearButtonEnabled(True)
         self.list.setAccessibleName("Models")
         cancel = push_button("Cancel")
         cancel.clicked.connect(self.reject)
@@ -87,6 +84,7 @@ class AskModelsDialog(QDialog):
     def _connect(self) -> None:
         self.field.textChanged.connect(self._show_count)
         self.search.textChanged.connect(self._on_sought)
+        self.search.went_down.connect(self.list.setFocus)
         self.list.itemChanged.connect(self._show_count)
         self.ask.clicked.connect(self._on_asked)
         for keys in ("Ctrl+Return", "Ctrl+Enter"):

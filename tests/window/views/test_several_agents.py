@@ -182,9 +182,13 @@ def test_two_to_eight_models_can_be_asked(qapp: QApplication, theme: Theme) -> N
     assert not dialog.ask.isEnabled(), "nothing is asked yet"
     dialog.field.setPlainText("Which is better?")
     assert dialog.ask.isEnabled()
-    dialog.search.setText("model-7")
+    QTest.keyClicks(dialog.search, "model-7")
     shown = [dialog.list.item(row).text() for row in range(10) if not dialog.list.item(row).isHidden()]
     assert shown == ["one/model-0", "one/model-3", "one/model-7"], "what is chosen stays in sight"
+    QTest.keyClick(dialog.search, Qt.Key.Key_Down)
+    assert dialog.focusWidget() is dialog.list
+    QTest.keyClick(dialog.search, Qt.Key.Key_Escape)
+    assert (dialog.search.text(), dialog.isVisible()) == ("", True)
     for row in range(9):
         dialog.list.item(row).setCheckState(Qt.CheckState.Checked)
     assert not dialog.ask.isEnabled()
