@@ -9,7 +9,8 @@ from app.engine.agent.roster import Roster
 from app.engine.agent.turnstile import Turnstile
 from app.engine.errors import EngineError, InvalidParams, NotFound
 from app.engine.ids import new_id
-from app.engine.models.router import ModelRouter, default_api_base
+from app.engine.models.providers import default_api_base
+from app.engine.models.router import ModelRouter
 from app.engine.settings import Settings
 from app.engine.storage.database import Database
 from app.protocol.comparisons import TaskCompareModelsParams, TaskCompareModelsResult

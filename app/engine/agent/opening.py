@@ -10,7 +10,8 @@ from app.engine.agent.place import Place, publish_place
 from app.engine.broadcast import EventLog
 from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.ids import new_id
-from app.engine.models.router import ModelRouter, default_api_base
+from app.engine.models.providers import default_api_base
+from app.engine.models.router import ModelRouter
 from app.engine.settings import SettingValues
 from app.protocol.agents import Personality, ThinkingLevel
 from app.protocol.blocks import Block, NoticeBlock
@@ -64,7 +65,7 @@ async def new_task(params: TaskStartParams, place: Place, settings: SettingValue
     """The record of a task that is about to start; nothing is stored yet. `ConfigurationError` without a model."""
     own_model = place.agent.model or place.personality.model
     asked_for = params.model or (params.model_if_none if not own_model else None)
-    model = asked_for or own_model or settings.default_model or await models.default_model()
+    model = asked_for or own_model or settings.default_model or await models.offer.default_model()
     if not model:
         raise ConfigurationError(NOTHING_CONFIGURED)
     api_base = params.api_base if asked_for or params.model_if_none is None else None

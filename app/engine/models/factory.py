@@ -146,3 +146,10 @@ class _KeySource:
             return None
         found = await self._keys.get(self._provider.name, self._provider.key_variables, self._beside)
         return found.value if found else None
+
+
+def as_text(model: ChatModel) -> ChatModel:
+    """The same, with its tools as text."""
+    from app.engine.models.react.model import ReAct
+
+    return ReAct(model)

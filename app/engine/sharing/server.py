@@ -100,7 +100,7 @@ class SharingServer:
         return holder
 
     async def _list(self, request: web.Request, holder: str) -> web.StreamResponse:
-        found = await self._models.list(refresh=False)
+        found = await self._models.offer.list(refresh=False)
         models = tuple(model for model in found.models if self._offer.has(model.id))
         body = msgspec.json.encode(SharedModels(models=models, default=found.default))
         return web.Response(body=body, content_type="application/json")

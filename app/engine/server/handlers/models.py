@@ -11,7 +11,7 @@ from app.protocol.wire import MODEL_LIST, MODEL_TEST
 
 
 async def list_models(services: Services, session: Session, params: ModelListParams) -> ModelListResult:
-    found = await services.models.list(params.refresh, params.fetch)
+    found = await services.models.offer.list(params.refresh, params.fetch)
     chosen = services.settings.values.default_model
     return msgspec.structs.replace(found, default=chosen) if chosen else found
 
@@ -19,7 +19,7 @@ async def list_models(services: Services, session: Session, params: ModelListPar
 async def test(services: Services, session: Session, params: ModelTestParams) -> ModelTestResult:
     """What cannot be tried is an answer too: the person reads why."""
     try:
-        return await services.models.test(params.provider, params.model)
+        return await services.models.offer.test(params.provider, params.model)
     except ConfigurationError as error:
         return ModelTestResult(ok=False, model=params.model or "", text=str(error), seconds=0.0)
 

@@ -1,0 +1,166 @@
+"""What models can be used: providers with their keys, local servers that answer, the default, a try for real."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from app.engine.errors import ConfigurationError
+from app.engine.models import prices
+from app.engine.models.addresses import is_in_the_clear
+from app.engine.models.catalog import PROVIDERS, REACT, Provider
+from app.engine.models.factory import ModelFactory, as_text
+from app.engine.models.known import KnownModels
+from app.engine.models.listings import Source
+from app.engine.models.providers import default_api_base, provider_of
+from app.engine.models.retry import RetryPolicy
+from app.engine.models.trial import try_model
+from app.engine.secrets import Key
+from app.engine.settings import SettingValues
+from app.protocol import models as wire
+
+if TYPE_CHECKING:
+    from app.engine.models.discover import LocalServer
+
+_MILLION = 1_000_000
+
+
+class ModelOffer:
+    """Looks for local servers when it is first asked."""
+
+    def __init__(self, factory: ModelFactory, known: KnownModels, settings: Callable[[], SettingValues]) -> None:
+        self._factory = factory
+        self._known = known
+        self._settings = settings
+        self._servers: tuple[LocalServer, ...] | None = None
+        self._looked_at: dict[str, str] = {}
+
+    async def list(self, refresh: bool, fetch: bool = False) -> wire.ModelListResult:
+        """Providers, their models, the default one. Local servers are looked for at the first call and on refresh.
+
+        With `fetch` the providers that have a key are asked for their own lists, which are kept.
+        """
+        await self._look(refresh)
+        if fetch:
+            await self._fetch()
+        self._known.refresh()
+        rows = [await self._describe(provider) for provider in PROVIDERS]
+        ready = [row.name for row in rows if row.ready]
+        models = [_describe_model(provider, name) for provider in ready for name in self._names(provider)]
+        return wire.ModelListResult(providers=tuple(rows), models=tuple(models), default=await self.default_model())
+
+    async def default_model(self) -> str | None:
+        """The model to use where none is named: of the first provider with a key, else of the first local server."""
+        for provider in PROVIDERS:
+            if provider.default_model and await self._key(provider):
+                return f"{provider.name}/{provider.default_model}"
+        listing = self._known.listings.of("proxy")
+        if listing is not None and listing.models and self._factory.base_url(provider_of("proxy/any")):
+            return f"proxy/{listing.models[0].name}"
+        await self._look(refresh=False)
+        for server in self._servers or ():
+            if server.models:
+                return f"{server.provider.name}/{server.models[0]}"
+        return None
+
+    async def test(self, provider_name: str, model_id: str | None) -> wire.ModelTestResult:
+        """One real round trip, tried once. Raises `ConfigurationError` for what there is not."""
+        provider = provider_of((model_id or f"{provider_name}/any").removeprefix(REACT))
+        if provider.name != provider_name:
+            raise ConfigurationError(f"{model_id!r} is not a model of {provider_name}.")
+        wanted = model_id or await self._model_to_test(provider)
+        model = self._factory.make(provider, default_api_base(wanted, self._settings()), None, RetryPolicy(attempts=1))
+        try:
+            return await try_model(as_text(model) if wanted.startswith(REACT) else model, wanted)
+        finally:
+            await model.close()
+
+    async def _model_to_test(self, provider: Provider) -> str:
+        """The one that tasks would use."""
+        if provider.default_model:
+            return f"{provider.name}/{provider.default_model}"
+        listing = self._known.listings.of(provider.name)
+        if listing is not None and listing.models:
+            return f"{provider.name}/{listing.models[0].name}"
+        await self._look(refresh=True)
+        server = self._server(provider.name)
+        if server is not None and server.models:
+            return f"{provider.name}/{server.models[0]}"
+        if provider.is_local and server is None:
+            base = self._factory.base_url(provider)
+            raise ConfigurationError(f"{provider.title} does not answer at {base}: {provider.start_hint}.")
+        raise ConfigurationError(f"{provider.title}: no model is known to try. Name one.")
+
+    async def _look(self, refresh: bool) -> None:
+        bases = {row.name: self._factory.base_url(row) for row in PROVIDERS if row.is_local}
+        if refresh or self._servers is None or bases != self._looked_at:
+            from app.engine.models.discover import local_servers
+
+            self._servers, self._looked_at = await local_servers(self._factory.connections.session, bases), bases
+
+    def _server(self, name: str) -> "LocalServer | None":
+        return next((server for server in self._servers or () if server.provider.name == name), None)
+
+    def _names(self, provider: str) -> tuple[str, ...]:
+        server = self._server(provider)
+        listing = self._known.listings.of(provider)
+        listed = tuple(model.name for model in listing.models) if listing else prices.chat_models(provider)
+        return tuple(dict.fromkeys((*self._known.own_names(provider), *(server.models if server else listed))))
+
+    async def _fetch(self) -> None:
+        sources: list[Source] = []
+        for provider in PROVIDERS:
+            base = self._factory.base_url(provider)
+            base = f"{base.rstrip('/').removesuffix('/api')}/api" if provider.kind == "proxy" and base else base
+            if (base or provider.list_url) and (key := await self._key(provider)) is not None:
+                sources.append(Source(provider, base, key.value))
+        await self._known.listings.refresh(self._factory.connections.session, sources)
+        self._known.refresh(again=True)
+
+    async def _key(self, provider: Provider) -> Key | None:
+        """The provider's key; one that cannot be read now counts as none here, its use says why."""
+        if not provider.key_variables:
+            return None
+        try:
+            return await self._factory.key(provider)
+        except ConfigurationError:
+            return None
+
+    async def _describe(self, provider: Provider) -> wire.Provider:
+        key = await self._key(provider)
+        server = self._server(provider.name)
+        source: wire.KeySource = key.source if key else "none" if provider.needs_key else "not_needed"
+        base = server.base_url if server else self._factory.base_url(provider)
+        return wire.Provider(
+            name=provider.name,
+            title=provider.title,
+            key_source=source,
+            key_variable=provider.key_variables[0] if provider.key_variables else "",
+            api_base=base,
+            local=provider.is_local,
+            ready=self._is_ready(provider, key),
+            listed_at=listing.at if (listing := self._known.listings.of(provider.name)) else None,
+            list_error=self._known.listings.errors.get(provider.name, ""),
+            in_the_clear=is_in_the_clear(base),
+        )
+
+    def _is_ready(self, provider: Provider, key: Key | None) -> bool:
+        if provider.kind == "proxy" and not self._factory.base_url(provider):
+            return False
+        has_key = provider.needs_key and key is not None
+        return has_key or self._server(provider.name) is not None or provider.kind == "scripted"
+
+
+def _describe_model(provider: str, name: str) -> wire.Model:
+    model_id = f"{provider}/{name}"
+    known = prices.facts(model_id)
+    if known is None:
+        return wire.Model(id=model_id, provider=provider)
+    return wire.Model(
+        id=model_id,
+        provider=provider,
+        context_tokens=known.context_tokens,
+        input_price=None if known.input_price is None else known.input_price * _MILLION,
+        output_price=None if known.output_price is None else known.output_price * _MILLION,
+        tools=known.calls_tools,
+        images=known.sees,
+        thinking=known.thinks,
+    )

@@ -1,0 +1,36 @@
+"""The provider behind a model's id."""
+
+import difflib
+import re
+
+from app.engine.errors import ConfigurationError
+from app.engine.models import prices
+from app.engine.models.catalog import PROVIDERS, REACT, Provider, find
+from app.engine.settings import SettingValues
+
+_SCRIPT_NAME = re.compile(r"\w[\w.-]*")
+
+
+def provider_of(model_id: str) -> Provider:
+    """`ConfigurationError` that says what to write instead, for an id of none."""
+    name, _, model = model_id.partition("/")
+    if not name or not model:
+        raise ConfigurationError(f"{model_id!r} is not a model id: write provider/model, such as openai/gpt-5.4.")
+    provider = find(name)
+    if provider is not None:
+        if provider.kind == "scripted" and not _SCRIPT_NAME.fullmatch(model):
+            raise ConfigurationError(f"{model!r} is not the name of a script.")
+        return provider
+    if prices.is_known_provider(name):
+        # Some take no key but an account of the machine's; the library looks for that itself.
+        keys, ids = (f"{name.upper()}_API_KEY",), "gemini" if name.startswith("vertex") else "plain"
+        return Provider(name, name, "litellm", keys, price_prefix=name, key_optional=True, call_ids=ids)
+    names = [row.name for row in PROVIDERS]
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"Did you mean {near[0]}/{model}?" if near else f"Providers are: {', '.join(names)}."
+    raise ConfigurationError(f"There is no provider named {name!r}. {hint}")
+
+
+def default_api_base(model_id: str, settings: SettingValues) -> str | None:
+    """For models of no known provider only: another provider's key must not go to that address."""
+    return settings.default_api_base or None if model_id.removeprefix(REACT).startswith("openai_compatible/") else None
