@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Boolean, ColumnElement, Text, bindparam, func, literal, literal_column, select
+from sqlalchemy import ColumnElement, Text, TextClause, bindparam, func, literal, select, text
 
 from app.engine.storage.reader import Reader
 from app.engine.storage.search_query import SearchQuery
@@ -22,8 +22,8 @@ _NAMED = select(agents.c.id).limit(_MOST_AGENTS + 1)
 NAME_INDEXED = func.lower(func.json_extract(agents.c.body, literal("$.name", literal_execute=True))) == bindparam(
     "name"
 )
-# And a conversation that agents were taken out of.
-FORMER_INDEXED = literal_column(WITH_FORMER, Boolean)
+# And a conversation that agents were taken out of: as text, word for word what the index is made of.
+FORMER_INDEXED = text(WITH_FORMER)
 FORMER_ANYWHERE = conversations.c.body.contains('"former":[{', autoescape=True)
 NAME_ANYWHERE = func.lower(agents.c.body).contains('"name":"' + bindparam("name", type_=Text()) + '"')
 
@@ -44,7 +44,11 @@ class SearchScope:
 
 class ScopeFinder:
     def __init__(
-        self, reader: Reader, titles: TitleSearch, is_named: ColumnElement[bool], has_former: ColumnElement[bool]
+        self,
+        reader: Reader,
+        titles: TitleSearch,
+        is_named: ColumnElement[bool],
+        has_former: ColumnElement[bool] | TextClause,
     ) -> None:
         self._reader = reader
         self._named = _NAMED.where(is_named)
