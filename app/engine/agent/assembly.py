@@ -114,7 +114,7 @@ class Assembly:
                     convert_to_llm=with_pictures,
                     before_tool_call=repeats.before(steps.before_tool_call),
                     after_tool_call=repeats.after_tool_call,
-                    finish_turn=course.finish_turn,
+                    finish_turn=repeats.finish_turn(course.finish_turn),
                     prepare_next_turn=course.prepare_next_turn,
                 ),
             )

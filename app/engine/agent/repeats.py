@@ -12,21 +12,25 @@ import msgspec
 
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.control import AskUser
-from app.engine.agent.events import AgentEvent, MessageEnd, TurnStart
-from app.engine.agent.hooks import Block, FinishedCall, PendingCall, ResultChange
+from app.engine.agent.events import AgentEvent, MessageEnd, ToolExecutionStart, TurnStart
+from app.engine.agent.hooks import Block, FinishedCall, FinishedTurn, PendingCall, ResultChange, TurnDecision
 from app.engine.agent.live import LiveTask
 from app.engine.agent.prompting import text as prompt_text
 from app.engine.cancel import CancelSignal
 from app.engine.ids import new_id
-from app.engine.messages import AssistantMessage, Message, Text, ToolCall, UserMessage
+from app.engine.messages import AssistantMessage, Message, Text, UserMessage
 from app.engine.tools.base import ToolResult
 from app.protocol.asks import Ask
+from app.protocol.json import JsonObject
 
 _TOLD_AT = 3
 _ASKED_EVERY = 5
 _LONGEST_CALL = 160
+_ABOUT_TO = "It is about to make the same call for the"
+_TRIED = "It has tried to make the same call, which cannot be made, for the"
 
 BeforeToolCall: TypeAlias = Callable[[PendingCall, CancelSignal], Awaitable[Block | ToolResult | None]]
+FinishTurn: TypeAlias = Callable[[FinishedTurn, CancelSignal], Awaitable[TurnDecision | None]]
 
 
 class Repeats:
@@ -40,6 +44,7 @@ class Repeats:
         self._count = 0
         self._counts: dict[str, int] = {}
         self._remark = ""
+        self._is_due = False
         for message in history:
             self._read(message)
 
@@ -47,6 +52,8 @@ class Repeats:
         match event:
             case MessageEnd(message=UserMessage()):
                 self._forget()
+            case ToolExecutionStart(call_id=call_id, tool=tool, arguments=arguments):
+                self._begin(call_id, tool, arguments)
             case TurnStart():
                 self._counts.clear()
                 self._say()
@@ -57,12 +64,19 @@ class Repeats:
         """The hook `then`, for calls that may be made once more."""
 
         async def before_tool_call(pending: PendingCall, cancel: CancelSignal) -> Block | ToolResult | None:
-            self._begin(pending.call)
-            if self._is_asked_about():
-                await self._ask(pending.call.id, cancel)
+            await self._ask_if_due(pending.call.id, cancel)
             return Block("Operation aborted") if cancel.is_set else await then(pending, cancel)
 
         return before_tool_call
+
+    def finish_turn(self, then: FinishTurn) -> FinishTurn:
+        """The hook `then`, once the person was asked about calls that could not be made at all."""
+
+        async def finish_turn(turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
+            await self._ask_if_due(None, cancel)
+            return await then(turn, cancel)
+
+        return finish_turn
 
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ResultChange | None:
         """The word to the model stands below the result."""
@@ -76,19 +90,20 @@ class Repeats:
             self._forget()
         elif isinstance(message, AssistantMessage):
             for call in message.tool_calls:
-                self._add(call)
+                self._add(call.name, call.arguments)
 
-    def _begin(self, call: ToolCall) -> None:
-        self._add(call)
-        self._counts[call.id] = self._count
+    def _begin(self, call_id: str, tool: str, arguments: JsonObject) -> None:
+        self._add(tool, arguments)
+        self._counts[call_id] = self._count
+        self._is_due = self._count > 0 and self._count % _ASKED_EVERY == 0
         if self._count == _TOLD_AT:
             self._remark = f"The same call was made three times in a row: {_shown(self._call)}"
 
-    def _add(self, made: ToolCall) -> None:
-        if made.name == AskUser.name:  # a person answers it: that is a word of theirs
+    def _add(self, tool: str, arguments: JsonObject) -> None:
+        if tool == AskUser.name:  # a person answers it: that is a word of theirs
             self._forget()
             return
-        call = f"{made.name} {msgspec.json.encode(made.arguments, order='deterministic').decode()}"
+        call = f"{tool} {msgspec.json.encode(arguments, order='deterministic').decode()}"
         self._count = self._count + 1 if call == self._call else 1
         self._call = call
 
@@ -101,18 +116,20 @@ class Repeats:
             self._tell(self._remark)
             self._remark = ""
 
-    def _is_asked_about(self) -> bool:
+    async def _ask_if_due(self, call_id: str | None, cancel: CancelSignal) -> None:
         """Where nobody can be asked, the limits of the task end it."""
-        return self._count > 0 and self._count % _ASKED_EVERY == 0 and self._live.task.approve == "ask"
+        if self._is_due and not cancel.is_set and self._live.task.approve == "ask":
+            self._is_due = False
+            await self._ask(call_id, cancel)
 
-    async def _ask(self, call_id: str, cancel: CancelSignal) -> None:
+    async def _ask(self, call_id: str | None, cancel: CancelSignal) -> None:
         ask = Ask(
             id=new_id("ask"),
             task_id=self._live.task.id,
             conversation_id=self._live.task.conversation_id,
             owner=self._live.task.owner,
             kind="limit",
-            text=f"It is about to make the same call for the {self._count}th time in a row: {_shown(self._call)}",
+            text=f"{_ABOUT_TO if call_id is not None else _TRIED} {self._count}th time in a row: {_shown(self._call)}",
             created_at=datetime.now(UTC),
             choices=("Go on", "Stop here"),
             call_id=call_id,

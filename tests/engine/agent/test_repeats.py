@@ -95,6 +95,18 @@ async def test_before_the_fifth_same_call_the_person_is_asked(tmp_path: Path, al
         assert (await engine.watcher.end(started.id)).status == status
 
 
+@pytest.mark.parametrize("call", [Call("no_such_tool", {"a": 1}), Call("shell", {"commando": "ls"})])
+async def test_after_the_fifth_same_call_that_cannot_be_made_the_person_is_asked(tmp_path: Path, call: Call) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=(call,))] * 8)) as engine:
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        assert ask.text.startswith("It has tried to make the same call, which cannot be made, for the 5th time")
+        assert len(_warnings(engine.watcher.nodes())) == 1
+        await _answer(engine, ask, allow=False)
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, ended.step_count) == ("cancelled", 5)
+
+
 async def test_where_nobody_can_be_asked_the_limits_of_the_task_end_it(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 8)) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=6)).id)
