@@ -249,6 +249,7 @@ async def test_230_where_there_is_a_tray_the_window_hides_in_it_and_a_second_sta
         await shown.close("Errand")
         assert (await own_errand.run("window", variables=there)).code == 0
         await shown.window("Errand")
+        await file_appears(Paths(own_errand.home).endpoint)  # an engine that is still starting would outlive the test
         await shown.keys("ctrl+q")
         assert (await rest(window)).code == 0
         await tray.leave()
@@ -266,6 +267,7 @@ async def test_231_a_tray_that_comes_after_the_window_is_found_when_the_window_i
             await tray.has_item.wait()
         assert (await own_errand.run("window", variables=there)).code == 0
         await shown.window("Errand")
+        await file_appears(Paths(own_errand.home).endpoint)  # an engine that is still starting would outlive the test
         await shown.keys("ctrl+q")
         assert (await rest(window)).code == 0
         await tray.leave()
