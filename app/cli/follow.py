@@ -101,11 +101,17 @@ class Follower:
                     begun(speaks.id)
                 await watch.until_ended([speaks.id])
                 ended.append(watch.tasks[speaks.id])
-                speaks = (await self._connection.call(TASK_NEXT, TaskIdParams(task_id=speaks.id))).task
+                speaks = await self._next(ended[-1])
             await watch.until_shown()  # why the round ends
         finally:
             watch.close()
         return ended
+
+    async def _next(self, task: Task) -> Task | None:
+        """Who speaks after it in a round; nobody does where it was stopped, or its engine has left."""
+        if task.status not in ("completed", "error"):
+            return None
+        return (await self._connection.call(TASK_NEXT, TaskIdParams(task_id=task.id))).task
 
     def _screen(self, task: Task) -> Screen:
         if self._events is not None:
