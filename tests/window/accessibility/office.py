@@ -17,6 +17,7 @@ from app.window.main import build
 from app.window.state import WindowState
 from app.window.theme.theme import Theme
 from app.window.views.conversation_view import ConversationView
+from app.window.views.find_bar import FindBar
 from app.window.views.main_window import MainWindow
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import StoreEngine, store_engine
@@ -55,7 +56,7 @@ class Office:
         self._kept.append(widget)
 
     def tidy(self) -> None:
-        """Close what was opened over the window, so that the next view is alone."""
+        """Close what was opened over the window, and searches in it, so that the next view is alone."""
         for widget in QApplication.topLevelWidgets():
             if widget is not self.window and widget.isVisible():
                 widget.close()
@@ -63,6 +64,8 @@ class Office:
             widget.deleteLater()
         self._kept.clear()
         self.window.sidebar.search.clear()
+        for search in self.window.findChildren(FindBar):
+            search.close_search()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         self.window.activateWindow()
 
