@@ -62,7 +62,7 @@ class ConversationView(QWidget):
         self._wants_ask = False
         self._wanted: Place | None = None
         self.transcript = TranscriptView(store, theme, ConversationActions(store, models, clipboard, self))
-        self.welcome = WelcomeView(models, theme)
+        self._welcome: WelcomeView | None = None
         self.foot = FootView(store, stores, models, theme, pasted)
         self.dialogs = BranchDialogs(store, stores, models, self.foot, theme, clipboard, self)
         self.interrupted = Banner(theme)
@@ -83,6 +83,15 @@ class ConversationView(QWidget):
     @property
     def composer(self) -> ComposerView:
         return self.foot.composer
+
+    @property
+    def welcome(self) -> WelcomeView:
+        """Made when it is first to be seen: a tab with a conversation has none."""
+        if self._welcome is None:
+            self._welcome = WelcomeView(self._models, self._theme)
+            self._welcome.tour_asked.connect(self.tour_asked)
+            self._layers.addWidget(self._welcome)
+        return self._welcome
 
     @property
     def is_blank(self) -> bool:
@@ -174,7 +183,6 @@ class ConversationView(QWidget):
         event.acceptProposedAction()
 
     def _lay_out(self) -> None:
-        self._layers.addWidget(self.welcome)
         self._layers.addWidget(self.transcript)
         centred = QHBoxLayout()
         centred.setContentsMargins(0, 0, 0, 0)
@@ -212,7 +220,6 @@ class ConversationView(QWidget):
         store.branches.forked.connect(self._on_writing_due)
         store.missed.connect(self._on_missed)
         self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
-        self.welcome.tour_asked.connect(self.tour_asked)
         self.foot.sent.connect(self.transcript.to_end)
         self.foot.options_changed.connect(self.options_changed)
         self.composer.recall_asked.connect(self._on_recall_asked)
