@@ -10,7 +10,7 @@ from app.protocol.wire import CONVERSATION_CHANGE, CONVERSATION_DELETE, DATA_ORP
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.views.settings.calls import Calls
-from app.window.widgets.text_label import TextLabel
+from app.window.views.settings.question import QuestionView
 
 # As many as one request gives; the next ones are there once these are gone.
 _MOST = 500
@@ -29,28 +29,19 @@ class OrphansView(QWidget):
         self._found: tuple[Orphan, ...] = ()
         self._list = push_button("List …")
         self._list.setAccessibleName("List conversations without an agent")
-        self._words = TextLabel(theme, wrap=True)
-        self._words.hide()
         self._archive = push_button("Archive them")
         self._delete = push_button("Delete for good", "danger")
         self._delete.setAccessibleName("Delete conversations without an agent for good")
         self._keep = push_button("Leave them")
-        self._answer = QWidget()
-        self._answer.hide()
+        self._question = QuestionView(theme, self._archive, self._delete, self._keep)
         self._lay_out(theme)
         self._list.clicked.connect(self._on_listed)
         self._archive.clicked.connect(self._on_archived)
         self._delete.clicked.connect(self._on_deleted)
-        self._keep.clicked.connect(self._put_away)
+        self._keep.clicked.connect(self._question.hide)
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
-        answer = QHBoxLayout(self._answer)
-        answer.setContentsMargins(0, 0, 0, 0)
-        answer.setSpacing(tokens.space_close)
-        for button in (self._archive, self._delete, self._keep):
-            answer.addWidget(button)
-        answer.addStretch(1)
         first = QHBoxLayout()
         first.addWidget(self._list)
         first.addStretch(1)
@@ -58,15 +49,15 @@ class OrphansView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.space_close)
         column.addLayout(first)
-        column.addWidget(self._words)
-        column.addWidget(self._answer)
+        column.addWidget(self._question)
 
     async def _load(self) -> None:
         found = await self._calls.call(DATA_ORPHANS, OrphansParams(limit=_MOST))
         self._found = found.orphans
-        self._say(orphan_words(found))
-        self._answer.setVisible(found.count > 0)
-        self._keep.setFocus()
+        if found.count:
+            self._question.ask(orphan_words(found), self._keep)
+        else:
+            self._question.say(orphan_words(found))
         self.asked.emit()
 
     async def _clear(self, *, delete: bool) -> None:
@@ -78,19 +69,11 @@ class OrphansView(QWidget):
             await self._calls.call(CONVERSATION_CHANGE, params)
             if delete:
                 await self._calls.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation_id))
-        self._put_away()
+        self._question.hide()
         self.done.emit(f"{count(len(gone), 'conversation')} {'deleted' if delete else 'archived'}.")
 
-    def _say(self, text: str) -> None:
-        self._words.setText(text)
-        self._words.show()
-
-    def _put_away(self) -> None:
-        self._words.hide()
-        self._answer.hide()
-
     def _on_listed(self) -> None:
-        self._calls.spawn(self._load(), self._say)
+        self._calls.spawn(self._load(), self._question.say)
 
     def _on_archived(self) -> None:
         self._begin("Archiving …", delete=False)
@@ -99,9 +82,8 @@ class OrphansView(QWidget):
         self._begin("Deleting …", delete=True)
 
     def _begin(self, words: str, *, delete: bool) -> None:
-        self._answer.hide()
-        self._say(words)
-        self._calls.spawn(self._clear(delete=delete), self._say)
+        self._question.say(words)
+        self._calls.spawn(self._clear(delete=delete), self._question.say)
 
 
 def orphan_words(found: OrphansResult) -> str:

@@ -10,6 +10,7 @@ from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.views.settings.calls import Calls
 from app.window.views.settings.choice_box import ChoiceBox
+from app.window.views.settings.question import QuestionView
 from app.window.widgets.text_label import TextLabel
 
 _AGES = {"7 days": 7, "30 days": 30, "90 days": 90, "half a year": 182, "a year": 365}
@@ -29,17 +30,14 @@ class PruneView(QWidget):
         self._age.setAccessibleName("How long without a change")
         self._count = push_button("Count …")
         self._count.setAccessibleName("Count what would be deleted")
-        self._words = TextLabel(theme, wrap=True)
-        self._words.hide()
         self._delete = push_button("Delete for good", "danger")
         self._keep = push_button("Keep them")
-        self._answer = QWidget()
-        self._answer.hide()
+        self._question = QuestionView(theme, self._delete, self._keep)
         self._lay_out(theme)
-        self._age.currentIndexChanged.connect(self._put_away)
+        self._age.currentIndexChanged.connect(self._question.hide)
         self._count.clicked.connect(self._on_counted)
         self._delete.clicked.connect(self._on_deleted)
-        self._keep.clicked.connect(self._put_away)
+        self._keep.clicked.connect(self._question.hide)
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
@@ -49,49 +47,34 @@ class PruneView(QWidget):
         ask.addWidget(self._age)
         ask.addWidget(self._count)
         ask.addStretch(1)
-        answer = QHBoxLayout(self._answer)
-        answer.setContentsMargins(0, 0, 0, 0)
-        answer.setSpacing(tokens.space_close)
-        answer.addWidget(self._delete)
-        answer.addWidget(self._keep)
-        answer.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.space_close)
         column.addLayout(ask)
-        column.addWidget(self._words)
-        column.addWidget(self._answer)
+        column.addWidget(self._question)
 
     async def _weigh(self, days: int) -> None:
         found = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days))
         if days == _AGES[self._age.currentText()]:
-            self._say(weight_words(found))
-            self._answer.setVisible(found.conversations > 0)
-            self._keep.setFocus()
+            if found.conversations:
+                self._question.ask(weight_words(found), self._keep)
+            else:
+                self._question.say(weight_words(found))
             self.asked.emit()
 
     async def _prune(self, days: int) -> None:
         gone = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days, dry_run=False))
-        self._put_away()
+        self._question.hide()
         self.pruned.emit(
             f"{count(gone.conversations, 'conversation')} deleted, {count(gone.nodes, 'message')} with them."
         )
 
-    def _say(self, text: str) -> None:
-        self._words.setText(text)
-        self._words.show()
-
-    def _put_away(self) -> None:
-        self._words.hide()
-        self._answer.hide()
-
     def _on_counted(self) -> None:
-        self._calls.spawn(self._weigh(_AGES[self._age.currentText()]), self._say)
+        self._calls.spawn(self._weigh(_AGES[self._age.currentText()]), self._question.say)
 
     def _on_deleted(self) -> None:
-        self._answer.hide()
-        self._say("Deleting …")
-        self._calls.spawn(self._prune(_AGES[self._age.currentText()]), self._say)
+        self._question.say("Deleting …")
+        self._calls.spawn(self._prune(_AGES[self._age.currentText()]), self._question.say)
 
 
 def weight_words(found: DataPruneResult) -> str:
