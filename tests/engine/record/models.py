@@ -7,13 +7,14 @@ import pytest
 
 from app.engine.models.retry import RetryPolicy
 from app.engine.record.lines import TaskRecord
+from app.protocol.agents import Agent
 from app.protocol.conversations import TurnTaking
-from app.protocol.tasks import TaskSetModeParams, TaskStartParams
+from app.protocol.tasks import Task, TaskSetModeParams, TaskStartParams
 from tests.engine.agent.test_answer import SCHEMA, complete
 from tests.engine.agent.test_fallback import DOWN
 from tests.engine.agent.test_limit_wait import AT_ONCE, SECOND
 from tests.engine.agent.test_rounds import company, quiet, speaking
-from tests.support.engine_parts import engine_parts
+from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.recorded import record_of
 from tests.support.task_replies import DONE, shell
@@ -105,10 +106,7 @@ async def of_several(home: Path) -> TaskRecord:
     """The turn of one of several agents."""
     server = speaking(lambda name, request: Reply(text=f"I am {name}."))
     async with engine_parts(home, server) as engine:
-        anna, _, writer = await company(engine, TurnTaking(rule="round_robin", limit=9))
-        await engine.watcher.end((await engine.start("hello", conversation_id=anna.conversation_id, mode="chat")).id)
-        await quiet(engine)
-        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        tasks, writer = await _round(engine, TurnTaking(rule="round_robin", limit=9))
         return await record_of(engine, next(task.id for task in tasks if task.agent_id == writer.id))
 
 
@@ -116,10 +114,7 @@ async def of_one_that_was_removed(home: Path) -> TaskRecord:
     """The turn of an agent that has left since."""
     server = speaking(lambda name, request: Reply(text=f"I am {name}."))
     async with engine_parts(home, server) as engine:
-        anna, _, writer = await company(engine, TurnTaking(rule="round_robin", limit=9))
-        await engine.watcher.end((await engine.start("hello", conversation_id=anna.conversation_id, mode="chat")).id)
-        await quiet(engine)
-        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        tasks, writer = await _round(engine, TurnTaking(rule="round_robin", limit=9))
         await engine.services.roster.delete(writer.id)
         return await record_of(engine, next(task.id for task in tasks if task.agent_id == writer.id))
 
@@ -128,8 +123,13 @@ async def at_the_limit_of_a_round(home: Path) -> TaskRecord:
     """The round ends with the turn of one of several agents."""
     server = speaking(lambda name, request: Reply(text=f"I am {name}. @Coder @Writer @Anna, and you?"))
     async with engine_parts(home, server) as engine:
-        anna, _, _ = await company(engine, TurnTaking(rule="addressed", limit=3))
-        await engine.watcher.end((await engine.start("hello", conversation_id=anna.conversation_id, mode="chat")).id)
-        await quiet(engine)
-        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        tasks, _ = await _round(engine, TurnTaking(rule="addressed", limit=3))
         return await record_of(engine, max(tasks, key=lambda task: task.started_at).id)
+
+
+async def _round(engine: EngineParts, rule: TurnTaking) -> tuple[tuple[Task, ...], Agent]:
+    """The tasks of a round of three that is over, and the third agent."""
+    anna, _, writer = await company(engine, rule)
+    await engine.watcher.end((await engine.start("hello", conversation_id=anna.conversation_id, mode="chat")).id)
+    await quiet(engine)
+    return await engine.services.database.tasks.of_conversation(anna.conversation_id), writer
