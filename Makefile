@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint bench crash clients soak setup system docs screenshots clean
+.PHONY: run test lint bench attacks crash clients soak setup system docs screenshots clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -28,6 +28,10 @@ bench: $(VENV)/.ready-dev
 # N crowds of twenty clients that come and go at random; SEED is the first one's.
 clients: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.clients $(or $(N),20) $(or $(SEED),0)
+
+# The long form of every attack of tests/attacks; SEED repeats a run, ARGS go to pytest.
+attacks: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.attacks "$(SEED)" $(ARGS)
 
 # Twenty tasks at a time for HOURS or MINUTES (ten by default): is the engine flat?
 soak: $(VENV)/.ready-dev
