@@ -1,4 +1,4 @@
-"""Streamed text between two flushes: joined for each block and tool call, and kept so that a late client can catch up.
+"""Streamed text between two flushes: joined for each block, and kept so that a late client can catch up.
 
 Knows no clock and no client; `broadcast.py` says when to flush and to whom.
 """
@@ -6,11 +6,13 @@ Knows no clock and no client; `broadcast.py` says when to flush and to whom.
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
+import msgspec
+
 from app.protocol.blocks import ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.events import Delta, TextDelta, ToolOutput
 
-# Output of one tool call between two flushes that is passed on; the rest of a burst is only in the result.
+# Of the output of a running call no more than its end is passed on; the rest is only in the result.
 _MOST_OUTPUT = 64 * 1024
 
 # Node and block, or task and call with -1: models count their calls anew in every task.
@@ -21,7 +23,6 @@ _Key: TypeAlias = tuple[str, int]
 class _Pending:
     first: Delta
     pieces: list[str]
-    length: int
     after: int
 
 
@@ -40,15 +41,11 @@ class DeltaBuffer:
         """Keep `delta` for the next flush, which leaves it out until event number `after` is committed."""
         key = _key(delta)
         pending = self._pending.get(key)
-        if pending is None or _starts_anew(delta):
-            self._forget_from(key) if _starts_anew(delta) else None
-            self._pending[key] = _Pending(delta, [delta.text], len(delta.text), after)
+        if pending is None or _replaces(delta):
+            self._forget_from(key) if _replaces(delta) else None
+            self._pending[key] = _Pending(delta, [delta.text], after)
             return
         pending.pieces.append(delta.text)
-        pending.length += len(delta.text)
-        if isinstance(delta, ToolOutput) and pending.length > 2 * _MOST_OUTPUT:
-            tail = "".join(pending.pieces)[-_MOST_OUTPUT:]
-            pending.pieces, pending.length = [tail], len(tail)
 
     def take(self, committed: int) -> list[Delta]:
         """All that may be sent now, one delta for each block and tool call."""
@@ -81,13 +78,7 @@ class DeltaBuffer:
                 self._sent.setdefault(key, (first, []))[1].append(text)
                 return _with_text(first, first.offset, text)
             case ToolOutput() as first:
-                return ToolOutput(
-                    conversation_id=first.conversation_id,
-                    task_id=first.task_id,
-                    call_id=first.call_id,
-                    tool=first.tool,
-                    text=text[-_MOST_OUTPUT:],
-                )
+                return msgspec.structs.replace(first, text=text[-_MOST_OUTPUT:])
             case _:
                 assert_never(pending.first)
 
@@ -106,8 +97,9 @@ def _call_key(task_id: str, call_id: str) -> _Key:
     return (f"{task_id} {call_id}", -1)
 
 
-def _starts_anew(delta: Delta) -> bool:
-    return isinstance(delta, TextDelta) and delta.offset == 0
+def _replaces(delta: Delta) -> bool:
+    """True if all that came before under the same key is void: a reply begins anew; output is told as a whole."""
+    return isinstance(delta, ToolOutput) or delta.offset == 0
 
 
 def _with_text(first: TextDelta, offset: int, text: str) -> TextDelta:

@@ -110,7 +110,10 @@ class TextDelta(Wire, frozen=True, kw_only=True, tag="textDelta"):
 
 
 class ToolOutput(Wire, frozen=True, kw_only=True, tag="toolOutput"):
-    """More output of a running tool call, for showing only; the result comes as a node."""
+    """What a running tool call shows so far, for showing only; the result comes as a node.
+
+    `text` replaces that of the call's `ToolOutput` before: of long output it is the end.
+    """
 
     conversation_id: str
     task_id: str

@@ -8,6 +8,7 @@ import pytest
 from app.client.errors import CallError
 from app.protocol.blocks import ToolResultBlock
 from app.protocol.conversations import ConversationNodesParams
+from app.protocol.events import Delta, ToolOutput
 from app.protocol.executions import ExecutionListParams, ExecutionOutputParams
 from app.protocol.wire import CONVERSATION_NODES, EXECUTION_LIST, EXECUTION_OUTPUT
 from tests.support.connected import connected
@@ -64,3 +65,14 @@ async def test_191_what_cannot_be_shown_is_said(errand: Errand) -> None:
     assert (await errand.run("output", task.id)).out == "This task has run no tool.\n"
     done = await errand.run("output", task.id, "3")
     assert (done.code, "0 tool calls" in done.err) == (2, True)
+
+
+async def test_live_output_of_a_command_replaces_what_was_shown_of_it(errand: Errand) -> None:
+    replies = [shell("for i in 1 2 3; do echo $i; sleep 0.1; done"), Reply(text="Counted.")]
+    async with ModelServer(replies=replies) as server:
+        run = ("run", "--approve", "all", "--mode", "chat", "--model", "openai_compatible/m", "--api-base", server.url)
+        done = await errand.run(*run, "--json", "count")
+    deltas = [msgspec.convert(line["params"], Delta) for line in done.lines if line.get("method") == "delta"]
+    outputs = [delta.text for delta in deltas if isinstance(delta, ToolOutput)]
+    assert outputs, "the command goes on for several updates"
+    assert all("1\n2\n3".startswith(text) for text in outputs), outputs

@@ -10,6 +10,7 @@ _HEAD = 10_000
 _TAIL = 20_000
 LIMIT = _HEAD + _TAIL
 FILE_LIMIT = 200_000_000
+_CONTINUATION = bytes(range(0x80, 0xC0))  # of a UTF-8 character that was cut
 
 
 class Capture:
@@ -60,7 +61,12 @@ class Capture:
         return f"{tidy(head)}\n[{left_out:,} bytes left out{self._place('the full output is in')}]\n{tidy(tail)}"
 
     def tail(self, size: int) -> str:
-        return tidy(bytes(self._tail[-size:]))
+        """The end of what came so far, from the start of a line where there is one; more may come."""
+        data = bytes(self._tail[-size:])
+        if len(data) < self.total:
+            data = data[data.find(b"\n") + 1 :] or data
+            data = data.lstrip(_CONTINUATION)
+        return tidy(data, goes_on=True)
 
     def _write(self, data: bytes) -> None:
         room = FILE_LIMIT - self._written

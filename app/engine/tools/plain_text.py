@@ -1,11 +1,14 @@
 """Output of programs as text that a person or a model can read: no escape codes, no progress bars' former states."""
 
+import codecs
 import os
 import re
 
 # ECMA-48: CSI sequences, OSC sequences up to BEL or ST, and two-character escapes.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
+_HALF_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[ -/]*)\Z")
 _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
+_decoder = codecs.getincrementaldecoder("utf-8")
 _CONTROLS = {code: "\ufffd" for code in (*range(32), 127) if chr(code) not in "\t\n"}
 
 
@@ -25,11 +28,14 @@ def tidy_name(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 
-def tidy(data: bytes) -> str:
-    """Bytes as text; what is no UTF-8 and no printable character becomes U+FFFD."""
-    text = data.decode("utf-8", "replace")
+def tidy(data: bytes, *, goes_on: bool = False) -> str:
+    """Bytes as text; what is no UTF-8 and no printable character becomes U+FFFD.
+
+    Where more is to come (`goes_on`), half a character or escape code at the end is left out.
+    """
+    text = _decoder("replace").decode(data, final=not goes_on)
     if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
+        text = _ESCAPES.sub("", _HALF_ESCAPE.sub("", text) if goes_on else text)
     if "\r" in text:
         text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "")
     return text.translate(_CONTROLS)

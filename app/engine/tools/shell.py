@@ -97,7 +97,7 @@ class _Updates:
         self._timer = None
         assert self.of
         stdout, stderr = self.of.stdout, self.of.stderr
-        text = "\n".join(part for part in (stdout.tail(_UPDATE_SIZE), stderr.tail(_UPDATE_SIZE)) if part)
+        text = _joined(stdout.tail(_UPDATE_SIZE), stderr.tail(_UPDATE_SIZE))
         details: JsonObject = {"stdout_bytes": stdout.total, "stderr_bytes": stderr.total}
         self._on_update(text_result(text, f"{stdout.total + stderr.total:,} bytes so far", details))
 

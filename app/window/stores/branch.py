@@ -16,8 +16,6 @@ from app.window.stores.node_rows import Belongings, node_rows
 from app.window.stores.task_end import TaskEnd, task_end
 from app.window.stores.tasks import is_interrupted
 
-# Of a running call's output the end is kept; the whole is in the result.
-_MOST_OUTPUT = 64 * 1024
 # A task's end is told by its last two nodes: a reply that broke off, and the engine's remark.
 _MOST_FOLDED = 2
 _REMOVED = Speaker("An agent that was removed", "")
@@ -187,8 +185,7 @@ class Branch:
         owner = self._owners.get((delta.task_id, delta.call_id))
         if owner is None:
             return ()
-        outputs = self._outputs.setdefault(owner, {})
-        outputs[delta.call_id] = (outputs.get(delta.call_id, "") + delta.text)[-_MOST_OUTPUT:]
+        self._outputs.setdefault(owner, {})[delta.call_id] = delta.text
         return [owner]
 
     def rows(self, node_id: str) -> list[Row]:

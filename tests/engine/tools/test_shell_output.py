@@ -75,6 +75,26 @@ async def test_updates_come_while_it_runs_and_not_for_each_line(tmp_path: Path) 
     assert text_of(updates[-1]).startswith("line 1\n")
 
 
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (b"gr\xc3", "gr"),
+        (b"red \x1b[3", "red "),
+        (b"10%\r20%\r", "20%"),
+        (b"a\n" * 6 + "üö".encode() * 4, "a\nüöüöüöüö"),
+        ("ü".encode() * 40, "ü" * 9),
+        (b"x" * 1_000_000, "x" * 19),
+        (b"first\n" + b"x" * 19, "x" * 19),
+    ],
+)
+def test_the_end_of_output_under_way_begins_and_ends_with_whole_characters(
+    tmp_path: Path, data: bytes, shown: str
+) -> None:
+    capture = Capture(tmp_path / "out")
+    capture.add(data)
+    assert capture.tail(19) == shown
+
+
 @pytest.mark.parametrize("call_id", ["../../etc/passwd", "a/b", "", "x" * 500])
 async def test_a_call_id_cannot_lead_the_output_file_elsewhere(tmp_path: Path, call_id: str) -> None:
     workplace = make_workplace(tmp_path)
