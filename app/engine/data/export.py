@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.engine.data.branch_records import BranchRecords
 from app.engine.data.lines import VERSION, EndLine, Header, PictureLine
-from app.engine.data.new_file import NewFile, check_place
+from app.engine.data.new_file import NewFile, check_target
 from app.engine.data.stored_picture import read_copy
 from app.engine.errors import InvalidParams, NotFound
 from app.engine.storage.database import Database
@@ -20,10 +20,10 @@ from app.protocol.data import DataExportParams, DataExportResult
 async def export_json(database: Database, paths: Paths, params: DataExportParams) -> DataExportResult:
     """`NotFound` for a conversation that is not there; nothing is written then."""
     path = Path(params.path)
-    await asyncio.to_thread(check_place, path, overwrite=params.overwrite)
+    await asyncio.to_thread(check_target, path, paths, overwrite=params.overwrite)
     await check_leaf(database, params)
     conversations = nodes = 0
-    async with NewFile(path) as file:
+    async with NewFile(path, overwrite=params.overwrite) as file:
         header = Header(errand_export=VERSION, exported_at=datetime.now(UTC), home=str(paths.home))
         await file.write(to_json(header) + "\n")
         async for conversation_id in chosen(database, params.conversation_ids):

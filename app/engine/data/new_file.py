@@ -1,28 +1,27 @@
 """A file that is there whole or not at all: written beside its place in pieces, off the loop, then moved into it."""
 
 import asyncio
-import os
-import secrets
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from app.engine.errors import Conflict, InvalidParams
+from app.paths import Paths
+from app.regular_file import NotRegularFile, check_place, written_whole
 
 _PIECE = 1_000_000
 
 
-def check_place(path: Path, *, overwrite: bool) -> None:
+def check_target(path: Path, paths: Paths, *, overwrite: bool) -> None:
     """Raises `InvalidParams` or `Conflict` for a place where no file can be put."""
     if not path.is_absolute():
         raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
-    if path.is_dir():
-        raise Conflict(f"{path} is a folder. Give the name of a file.")
-    if path.exists() and not overwrite:
-        raise Conflict(f"{path} is there already. Choose another name, or overwrite it.")
-    if not path.parent.is_dir():
-        raise InvalidParams(f"There is no folder {path.parent}. Make it first, or choose another.")
+    try:
+        check_place(path, paths, overwrite=overwrite)
+        if not path.parent.is_dir():
+            raise InvalidParams(f"There is no folder {path.parent}. Make it first, or choose another.")
+    except OSError as error:
+        raise _refused(path, error) from error
 
 
 class NewFile:
@@ -31,58 +30,63 @@ class NewFile:
     What the disk refuses is `InvalidParams` with the disk's words.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, overwrite: bool) -> None:
         self._path = path
-        self._unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.tmp")
+        self._whole = written_whole(path, overwrite=overwrite)
         self._waiting: list[bytes] = []
         self._waiting_size = 0
         self.size = 0
 
     async def __aenter__(self) -> Self:
         try:
-            descriptor = await asyncio.to_thread(os.open, self._unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._file = await asyncio.to_thread(self._whole.__enter__)
         except OSError as error:
-            raise self._refused(error) from error
-        self._file = open(descriptor, "wb", buffering=0)  # noqa: ASYNC230, SIM115 -- opened above; closed by __aexit__
+            raise _refused(self._path, error) from error
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if error is None:
-                await self._flush()
-                await asyncio.to_thread(self._finish)
+            await asyncio.to_thread(self._end, error)
         except OSError as failure:
-            raise self._refused(failure) from failure
-        finally:
-            self._file.close()
-            with suppress(FileNotFoundError):
-                self._unfinished.unlink()
+            raise _refused(self._path, failure) from failure
 
     async def write(self, text: str) -> None:
         self._waiting.append(text.encode())
         self._waiting_size += len(self._waiting[-1])
         if self._waiting_size >= _PIECE:
             try:
-                await self._flush()
+                await asyncio.to_thread(self._flush)
             except OSError as error:
-                raise self._refused(error) from error
+                raise _refused(self._path, error) from error
 
-    async def _flush(self) -> None:
+    def _end(self, error: BaseException | None) -> None:
+        failure = None if error is not None else self._last_flush()
+        reason = error or failure
+        self._whole.__exit__(type(reason) if reason else None, reason, None)
+        if failure is not None:
+            raise failure
+
+    def _last_flush(self) -> OSError | None:
+        try:
+            self._flush()
+        except OSError as error:
+            return error
+        return None
+
+    def _flush(self) -> None:
         data = b"".join(self._waiting)
         self._waiting, self._waiting_size = [], 0
-        await asyncio.to_thread(self._write, data)
+        self._file.write(data)
         self.size += len(data)
 
-    def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) :]
 
-    def _finish(self) -> None:
-        os.fsync(self._file.fileno())
-        os.replace(self._unfinished, self._path)
-
-    def _refused(self, error: OSError) -> InvalidParams:
-        return InvalidParams(f"{self._path} cannot be written: {error.strerror}. Choose another place or make room.")
+def _refused(path: Path, error: OSError) -> InvalidParams | Conflict:
+    match error:
+        case FileExistsError():
+            return Conflict(f"{path} is there already. Choose another name, or overwrite it.")
+        case NotRegularFile():
+            return Conflict(f"{path} cannot be replaced: {error.strerror}. Give the name of a file.")
+        case _:
+            return InvalidParams(f"{path} cannot be written: {error.strerror}. Choose another place or make room.")

@@ -9,7 +9,7 @@ from app.engine.data import web_page
 from app.engine.data.branches import sections
 from app.engine.data.export import check_leaf, chosen
 from app.engine.data.markdown import file_name, page
-from app.engine.data.new_file import NewFile, check_place
+from app.engine.data.new_file import NewFile, check_target
 from app.engine.data.stored_picture import picture_of
 from app.engine.errors import Conflict, InvalidParams
 from app.engine.storage.database import Database
@@ -17,6 +17,7 @@ from app.paths import Paths
 from app.protocol.agents import first_agent
 from app.protocol.conversations import Conversation, Node
 from app.protocol.data import DataExportParams, DataExportResult
+from app.regular_file import check_place
 
 # Nodes that are read at a time, and of these as many as are made into HTML before others have their turn.
 _PIECE, _STEP = 100, 2
@@ -27,16 +28,16 @@ async def export_pages(database: Database, paths: Paths, params: DataExportParam
     await check_leaf(database, params)
     is_single = params.conversation_ids is not None and len(set(params.conversation_ids)) == 1
     if is_single:
-        await asyncio.to_thread(check_place, path, overwrite=params.overwrite)
+        await asyncio.to_thread(check_target, path, paths, overwrite=params.overwrite)
     else:
-        await asyncio.to_thread(_make_folder, path, overwrite=params.overwrite)
+        await asyncio.to_thread(_make_folder, path, paths, overwrite=params.overwrite)
     pages = _Pages(database, paths, params)
     conversations = size = 0
     async for conversation_id in chosen(database, params.conversation_ids):
         conversation = await database.conversations.get(conversation_id)
         if conversation is not None:
             name = file_name(conversation, "md" if params.format == "markdown" else "html")
-            async with NewFile(path if is_single else path / name) as file:
+            async with NewFile(path if is_single else path / name, overwrite=params.overwrite) as file:
                 async for text in pages.texts(conversation):
                     await file.write(text)
             conversations, size = conversations + 1, size + file.size
@@ -96,10 +97,11 @@ class _Pages:
         return agent.head_id if agent is not None else await self._database.nodes.newest(conversation_id)
 
 
-def _make_folder(path: Path, *, overwrite: bool) -> None:
+def _make_folder(path: Path, paths: Paths, *, overwrite: bool) -> None:
     if not path.is_absolute():
         raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
     try:
+        check_place(path / "page", paths, overwrite=overwrite)
         path.mkdir(mode=0o700, exist_ok=True)
         if any(path.iterdir()) and not overwrite:
             raise Conflict(f"The folder {path} is not empty. Choose another, or overwrite what is in it.")

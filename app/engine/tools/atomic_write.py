@@ -1,31 +1,22 @@
 """Writing a file so that it is at any instant either the old one or the new one."""
 
 import os
-import secrets
 import stat
 from pathlib import Path
 
+from app.regular_file import written_whole
+
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace or make a file; rights and, where allowed, the owner are kept. Raises OSError.
+    """Replace or make a regular file; rights and, where allowed, the owner are kept. Raises OSError.
 
-    `path` must be a real path: a link there would be replaced, not followed.
+    `path` must be a real path: a link there is refused, as is whatever else is no file.
     """
     old = os.stat(path) if path.exists() else None
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with open(descriptor, "wb", buffering=0) as file:
-            if old:
-                _keep_rights(descriptor, old)
-            view = memoryview(data)
-            while view:
-                view = view[file.write(view) :]
-            os.fsync(descriptor)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with written_whole(path, overwrite=True, mode=0o666) as file:
+        if old:
+            _keep_rights(file.fileno(), old)
+        file.write(data)
 
 
 def _keep_rights(descriptor: int, old: os.stat_result) -> None:

@@ -1,0 +1,152 @@
+"""Files at paths that a person or a repository gave: read and replaced only where they are regular files.
+
+Opening never waits: not for the other end of a pipe, not for a device. Whatever is wrong is an OSError whose `strerror`
+is for people: "it is a named pipe, not a file".
+"""
+
+import errno
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+from app.paths import Paths
+
+_TO_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a link",
+}
+_SYSTEM_FOLDERS = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr", "/System")
+
+
+class NotRegularFile(OSError):
+    """A folder, a pipe, a device, a socket, or a link where none is followed."""
+
+
+class FileTooLarge(OSError):
+    """More than the bytes that were asked for at most."""
+
+
+def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
+    """Open a file to read its bytes. `NotRegularFile` for anything else, other OSErrors as the system has them."""
+    try:
+        # Looked at before as well: to open some devices is to do something with them.
+        _check(os.stat(path, follow_symlinks=follow_links), path)
+        descriptor = os.open(path, _TO_READ if follow_links else _TO_READ | _NO_LINK)
+    except ValueError as error:  # a NUL, or characters that no file name has
+        raise OSError(errno.EINVAL, "this is no name of a file", repr(path)) from error
+    try:
+        _check(os.fstat(descriptor), path)
+        return open(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: Path, most: int, *, follow_links: bool = True) -> bytes:
+    """All bytes of a file; `FileTooLarge` where it has more than `most`, whatever its size is said to be."""
+    with open_regular(path, follow_links=follow_links) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > most else _read(file, most + 1)
+        if max(size, len(data)) > most:
+            raise FileTooLarge(errno.EFBIG, f"it is larger than {_size(most)}", str(path))
+        return data
+
+
+def read_beginning(path: Path, most: int, *, follow_links: bool = True) -> bytes:
+    """The first bytes of a file, at most so many."""
+    with open_regular(path, follow_links=follow_links) as file:
+        return _read(file, most)
+
+
+def check_place(path: Path, paths: Paths, *, overwrite: bool) -> None:
+    """Raises OSError for a place where a file that a person asked for must not be written.
+
+    That is a folder of the system, Errand's own data, and whatever is there that is no regular file. `paths` are those
+    of the data directory.
+    """
+    real = os.path.join(os.path.realpath(path.parent), path.name)
+    own = os.path.realpath(paths.home)
+    if any(_is_inside(real, folder) for folder in _system_folders()):
+        raise PermissionError(errno.EACCES, "this folder belongs to the system", str(path))
+    if _is_inside(real, own) and not _is_inside(real, os.path.realpath(paths.workspaces)):
+        raise PermissionError(errno.EACCES, "this folder holds Errand's own data", str(path))
+    check_replaceable(path, overwrite=overwrite)
+
+
+def check_replaceable(path: Path, *, overwrite: bool) -> None:
+    """Raises OSError where something is that must not be replaced: anything, or with `overwrite` no regular file."""
+    try:
+        there = os.lstat(path)
+    except FileNotFoundError:
+        return
+    except ValueError as error:
+        raise OSError(errno.EINVAL, "this is no name of a file", repr(path)) from error
+    _check(there, path)
+    if not overwrite:
+        raise FileExistsError(errno.EEXIST, "it is there already", str(path))
+
+
+@contextmanager
+def written_whole(path: Path, *, overwrite: bool, mode: int = 0o600) -> Generator[BinaryIO]:
+    """A file to write to, which takes its place when it is whole and on the disk; after an error nothing is there.
+
+    What is there is replaced with `overwrite` only, and never anything but a regular file.
+    """
+    check_replaceable(path, overwrite=overwrite)
+    unfinished = path.with_name(f".errand-{secrets.token_hex(8)}.tmp")  # fits where the name itself has 255 bytes
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        if not overwrite:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))  # fails where another was first
+        check_replaceable(path, overwrite=True)
+        os.replace(unfinished, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(unfinished)
+        raise
+
+
+def _check(found: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        raise NotRegularFile(errno.EINVAL, f"it is {kind}, not a file", str(path))
+
+
+def _read(file: BinaryIO, most: int) -> bytes:
+    """By the descriptor: a file object gives None where a file of the kernel's has nothing to tell yet."""
+    pieces: list[bytes] = []
+    while most > 0 and (piece := os.read(file.fileno(), min(most, 1 << 20))):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1_000_000:,.0f} MB" if size >= 1_000_000 else f"{size:,} bytes"
+
+
+@cache
+def _system_folders() -> frozenset[str]:
+    return frozenset(os.path.realpath(folder) for folder in _SYSTEM_FOLDERS)
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    if sys.platform != "linux":
+        path, folder = path.casefold(), folder.casefold()
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
