@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from app.cli.asks import Problem, hint, read_reply, short_hint
+from app.cli.asks import Problem, Typing, hint
 from app.cli.figures import short_id
 from app.cli.interrupts import Interrupts
 from app.cli.terminal import Terminal
@@ -30,16 +30,17 @@ class PersonAnswers:
 
     async def answer(self, ask: Ask) -> AskAnswerParams:
         self._terminal.line(self._terminal.style.dim(f"  {hint(ask)}"))
+        typing = Typing(ask)
         while True:
             try:
-                line = await self._terminal.ask(short_hint(ask))
+                line = await self._terminal.ask(typing.short_hint)
             except KeyboardInterrupt:
                 self._interrupts.press()
                 await asyncio.Event().wait()  # the stop cancels the ask, and that cancels this
                 raise
             except EOFError:
                 line = ""
-            reply = read_reply(ask, line)
+            reply = typing.read(line)
             if not isinstance(reply, Problem):
                 return reply
             self._terminal.line(self._terminal.style.amber(f"  {reply.text}"))

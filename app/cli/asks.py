@@ -1,5 +1,11 @@
-"""Asks at the prompt: what is shown, and how the line a person types is read. Settling them is the engine's."""
+"""Asks at the prompt: what is shown, and how the line a person types is read. Settling them is the engine's.
 
+A number or a letter picks what is listed under it, and nothing else. `=` before a text makes it an answer of one's own,
+whatever it looks like.
+"""
+
+import re
+import string
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -8,15 +14,18 @@ from app.cli.plain import exact, plain, short_path
 from app.cli.style import Style
 from app.client.call_words import exactly
 from app.client.limits import limit_unit, limit_words, new_limit
-from app.protocol.asks import Approval, Ask, AskAnswerParams, Remember, Risk, UnknownCall
+from app.protocol.asks import Approval, Ask, AskAnswerParams, ReachedLimit, Remember, Risk, UnknownCall
 
 _RISKS: dict[Risk, str] = {"low": "low risk", "medium": "medium risk", "high": "high risk, look closely"}
 _MOST_PATHS = 10
+_RAISE = "3"  # below the two choices of a limit that can be raised
+_LONGEST_LABEL = 9
+_BEGINS_WITH_A_NUMBER = re.compile(r"\s*[-+$#]?\d")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The line could not be taken as an answer; `text` says what could."""
+    """The line settles nothing yet; `text` says what to type."""
 
     text: str
 
@@ -31,7 +40,7 @@ def ask_lines(ask: Ask, style: Style) -> list[str]:
     if ask.unknown is not None:
         return _unknown_lines(ask, ask.unknown, style)
     head = f"{style.amber(style.sign('ask'))} {style.bold(plain(ask.text))}"
-    choices = [f"  {number}  {plain(choice)}" for number, choice in enumerate(ask.choices, start=1)]
+    choices = [f"  {label}  {plain(choice)}" for label, choice in _listed(ask).items()]
     return [head, *choices]
 
 
@@ -43,36 +52,60 @@ def hint(ask: Ask) -> str:
             return f"a allow once · {deny}"
         return f"a allow once · c exactly this in this conversation · w in this workspace\n  {deny}"
     if ask.kind == "limit":
-        raised = "" if ask.limit is None else f" · a number of your own: the new limit in {limit_unit(ask.limit.kind)}"
-        return f"y {next(iter(ask.choices), 'go on').lower()} · n stop here{raised}"
+        raised = "" if ask.limit is None else f" · ={_example(ask.limit)} the new limit in {limit_unit(ask.limit.kind)}"
+        return f"{_range(ask)} · y {next(iter(ask.choices), 'go on').lower()} · n stop here{raised}"
     if ask.kind == "unknown":
-        return " · ".join(f"{number} {choice.lower()}" for number, choice in enumerate(ask.choices, start=1))
-    return "a number, or an answer of your own" if ask.choices else "type your answer"
+        return " · ".join(f"{label} {choice.lower()}" for label, choice in _listed(ask).items())
+    return f"{_range(ask)}, or an answer of your own" if ask.choices else "type your answer"
 
 
-def short_hint(ask: Ask) -> str:
-    """What stands before the place where one types, for when the hint has scrolled away."""
-    if ask.approval is not None:
-        return "allow? a c w d r > " if ask.approval.remembered else "allow? a d r > "
-    if ask.kind == "limit":
-        return "go on? y n or a number > " if ask.limit is not None else "go on? y n > "
-    return "answer > "
+class Typing:
+    """One ask at the prompt, until a line settles it: a new limit is typed in a second step."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self._raises = False
+
+    @property
+    def short_hint(self) -> str:
+        """What stands before the place where one types, for when the hint has scrolled away."""
+        ask = self.ask
+        if ask.approval is not None:
+            return "allow? a c w d r > " if ask.approval.remembered else "allow? a d r > "
+        if ask.limit is not None and self._raises:
+            return f"new limit in {limit_unit(ask.limit.kind)} > "
+        return f"go on? {_range(ask)} > " if ask.kind == "limit" else "answer > "
+
+    def read(self, line: str) -> Reply:
+        """The answer that a typed line means, or what is to be typed next."""
+        text = line.strip()
+        if self._raises:
+            return self._new_limit(text)
+        if self.ask.limit is not None and text == _RAISE:
+            self._raises = True
+            return Problem(f"Type the new limit: {_least(self.ask.limit)}. Enter alone goes back.")
+        return read_reply(self.ask, text)
+
+    def _new_limit(self, text: str) -> Reply:
+        if not text:
+            self._raises = False
+            return Problem(f"The limit was not raised. Type one of: {hint(self.ask)}")
+        return _raised(self.ask, text.removeprefix("="))
 
 
 def read_reply(ask: Ask, line: str) -> Reply:
-    """The answer that a typed line means, or what is wrong with it."""
+    """The answer that a typed line means by itself, or what is wrong with it."""
     text = line.strip()
     if ask.approval is not None:
         return _approval_reply(ask, ask.approval, text)
     if ask.kind == "limit":
         return _limit_reply(ask, text)
-    if ask.kind == "unknown" and not (text.isdecimal() and 1 <= int(text) <= len(ask.choices)):
-        return Problem(f"Nothing was decided. Type one of: {hint(ask)}")
-    if not text:
-        return Problem("Type an answer, or press Ctrl+C to stop the task.")
-    if ask.choices and text.isdecimal() and 1 <= int(text) <= len(ask.choices):
-        return AskAnswerParams(ask_id=ask.id, text=ask.choices[int(text) - 1])
-    return AskAnswerParams(ask_id=ask.id, text=text)
+    listed = _listed(ask)
+    if ask.kind == "unknown":
+        if text not in listed:
+            return Problem(f"Nothing was decided. Type one of: {hint(ask)}")
+        return AskAnswerParams(ask_id=ask.id, text=listed[text])
+    return _question_reply(ask, text, listed)
 
 
 def outcome(ask: Ask) -> str:
@@ -147,12 +180,70 @@ def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
 
 
 def _limit_reply(ask: Ask, text: str) -> Reply:
-    if text.lower() in ("y", "yes"):
-        return AskAnswerParams(ask_id=ask.id, allow=True)
-    if text.lower() in ("n", "no"):
-        return AskAnswerParams(ask_id=ask.id, allow=False)
-    amount = new_limit(ask.limit, text) if ask.limit is not None else None
-    if amount is not None:
-        return AskAnswerParams(ask_id=ask.id, allow=True, amount=amount)
-    least = "" if ask.limit is None else f"; it must be more than {limit_words(ask.limit.kind, ask.limit.used)}"
-    return Problem(f"Type one of: {hint(ask)}{least}")
+    if text.startswith("=") and ask.limit is not None:
+        return _raised(ask, text.removeprefix("="))
+    match text.lower():
+        case "y" | "yes" | "1":
+            return AskAnswerParams(ask_id=ask.id, allow=True)
+        case "n" | "no" | "2":
+            return AskAnswerParams(ask_id=ask.id, allow=False)
+        case _:
+            return Problem(f"{_not_listed(text)}Nothing was decided. Type one of: {hint(ask)}")
+
+
+def _raised(ask: Ask, text: str) -> Reply:
+    assert ask.limit is not None
+    amount = new_limit(ask.limit, text)
+    if amount is None:
+        return Problem(f"The limit was not raised: type {_least(ask.limit)}.")
+    return AskAnswerParams(ask_id=ask.id, allow=True, amount=amount)
+
+
+def _question_reply(ask: Ask, text: str, listed: dict[str, str]) -> Reply:
+    own = text.removeprefix("=").strip() if text.startswith("=") else ""
+    if not text or text == "=":
+        return Problem(
+            f"Nothing was answered. Type {hint(ask)}." if listed else "Nothing was answered. Type an answer."
+        )
+    if own:
+        return AskAnswerParams(ask_id=ask.id, text=own)
+    if text.lower() in listed:
+        return AskAnswerParams(ask_id=ask.id, text=listed[text.lower()])
+    if listed and _looks_like_a_label(text, listed):
+        return Problem(f"{_not_listed(text)}Type {_range(ask)}, or ={text} if {text} is your answer.")
+    return AskAnswerParams(ask_id=ask.id, text=text)
+
+
+def _listed(ask: Ask) -> dict[str, str]:
+    """What can be picked, by what picks it: numbers, but where a choice begins with one itself."""
+    choices = ask.choices if ask.limit is None else (*ask.choices, "Raise the limit to …")
+    labels = [str(number) for number in range(1, len(choices) + 1)]
+    if any(_BEGINS_WITH_A_NUMBER.match(choice) for choice in choices):
+        letters = string.ascii_lowercase[: len(choices)]
+        is_clear = len(letters) == len(choices) and not any(choice.strip().lower() in letters for choice in choices)
+        labels = list(letters) if is_clear else [f"#{label}" for label in labels]
+    return dict(zip(labels, choices, strict=True))
+
+
+def _looks_like_a_label(text: str, listed: dict[str, str]) -> bool:
+    if "a" in listed:
+        return len(text) == 1 and text.isalpha()
+    return text.isdecimal() if "1" in listed else text.startswith("#")
+
+
+def _range(ask: Ask) -> str:
+    labels = list(_listed(ask))
+    return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
+
+
+def _not_listed(text: str) -> str:
+    return f"There is no {plain(text)} in the list. " if text and len(text) <= _LONGEST_LABEL else ""
+
+
+def _least(limit: ReachedLimit) -> str:
+    whole = "" if limit.kind in ("minutes", "money", "day_money") else "a whole number, "
+    return f"{whole}more than {limit_words(limit.kind, limit.used)}"
+
+
+def _example(limit: ReachedLimit) -> str:
+    return f"{limit.used + limit.adds:.10g}"

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from app.cli.answers import Answers
-from app.cli.asks import Problem, hint, read_reply, short_hint
+from app.cli.asks import Problem, Typing, hint
 from app.cli.live_prompt import How, LivePrompt
 from app.cli.options import Options
 from app.cli.plain import wrapped
@@ -43,26 +43,34 @@ class TypedAnswers:
     def __init__(self, prompt: LivePrompt) -> None:
         self._prompt = prompt
         self._reply: asyncio.Future[AskAnswerParams] | None = None
-        self.ask: Ask | None = None
+        self._typing: Typing | None = None
+
+    @property
+    def ask(self) -> Ask | None:
+        return self._typing.ask if self._typing is not None else None
 
     async def answer(self, ask: Ask) -> AskAnswerParams:
-        self.ask, self._reply = ask, asyncio.get_running_loop().create_future()
+        self._typing, self._reply = Typing(ask), asyncio.get_running_loop().create_future()
         self._prompt.note(f"  {hint(ask)}")
-        self._prompt.hint(short_hint(ask).removesuffix("> "))
+        self._show_hint(self._typing)
         try:
             return await self._reply
         finally:
-            self.ask = None
+            self._typing = None
             self._prompt.hint("")
 
     def take(self, line: str) -> None:
-        if self.ask is None or self._reply is None or self._reply.done():
+        if self._typing is None or self._reply is None or self._reply.done():
             return
-        reply = read_reply(self.ask, line)
+        reply = self._typing.read(line)
         if isinstance(reply, Problem):
-            self._prompt.note(reply.text)
+            self._prompt.note(f"  {reply.text}")
+            self._show_hint(self._typing)
         else:
             self._reply.set_result(reply)
+
+    def _show_hint(self, typing: Typing) -> None:
+        self._prompt.hint(typing.short_hint.removesuffix("> "))
 
 
 class Chat:
@@ -115,7 +123,7 @@ class Chat:
 
     async def _line(self, line: str, *, queued: bool) -> None:
         task = self._working()
-        if line.startswith("/"):
+        if _is_command(line):
             await self._command(line)
         elif self._answers.ask is not None:
             self._answers.take(line)
@@ -185,14 +193,20 @@ class Chat:
         await self._connection.call(TASK_STOP, TaskIdParams(task_id=task.id))
 
     async def _leave(self) -> None:
-        if self._working() is not None:
-            self._prompt.hint(LEAVE)
-            how, choice = await self._prompt.read()
-            self._prompt.hint("")
-            if choice.lower() == "s":
-                await self._interrupt()
-            elif choice.lower() != "l" and how != "end":
-                return
+        while self._working() is not None:
+            how, choice = await self._prompt.read(LEAVE)
+            match choice.lower():
+                case "l":
+                    break
+                case "s":
+                    await self._interrupt()
+                    break
+                case "" if how == "end":
+                    break
+                case "":
+                    return
+                case other:
+                    self._prompt.note(f"There is no {other!r} to choose. Type l or s, or Enter to stay.")
         self._left.set()
 
 
@@ -208,6 +222,11 @@ async def chat(options: Options, paths: Paths, terminal: Terminal) -> int:
     finally:
         await connection.close()
     return 0
+
+
+def _is_command(line: str) -> bool:
+    """`/help` is one; `/usr/bin is full` is a text."""
+    return line.startswith("/") and "/" not in line[1:].partition(" ")[0]
 
 
 def _with(first: TaskStartParams, prompt: str, conversation: str | None, model: str | None) -> TaskStartParams:

@@ -29,6 +29,7 @@ class LivePrompt:
         self._tail = ""
         self._status = ""
         self._hint = ""
+        self._question = ""
         self._queued = False
         self._session: PromptSession[str] = PromptSession(
             message=self._message,
@@ -73,19 +74,22 @@ class LivePrompt:
         self._hint = text
         self._session.app.invalidate()
 
-    async def read(self) -> tuple[How, str]:
-        """The next line, and how it was sent."""
+    async def read(self, question: str = "") -> tuple[How, str]:
+        """The next line, and how it was sent. A question stands in place of the hint while it is read."""
         self._queued = False
+        self._question = question
         try:
             text = await self._session.prompt_async(handle_sigint=False)
         except KeyboardInterrupt:
             return "interrupt", ""
         except EOFError:
             return "end", ""
+        finally:
+            self._question = ""
         return ("alt_enter" if self._queued else "enter"), text.strip()
 
     def _message(self) -> ANSI:
-        prompt = f"{self._hint}{self.style.bold('> ')}"
+        prompt = f"{self._question or self._hint}{self.style.bold('> ')}"
         if self._session.app.is_done:  # what stays on the screen is the line alone
             return ANSI(prompt)
         tail = f"{self._tail}\n" if self._tail else ""

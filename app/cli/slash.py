@@ -20,6 +20,7 @@ HELP = """\
 /search TEXT  full-text search in all conversations
 /new          start a new conversation
 /help         this list
+=TEXT         as an answer: exactly this text, also where it looks like a number of the list or a command
 Enter sends or steers, Alt+Enter queues a follow-up,
 Ctrl+C stops the task, Ctrl+D leaves."""
 
@@ -46,7 +47,7 @@ class SlashCommands:
             case "search":
                 self._prompt.note("Say what to look for: /search TEXT")
             case _:
-                self._prompt.note(f"There is no /{name}. /help lists the commands.")
+                self._prompt.note(f"There is no /{name}. /help lists the commands. Nothing was sent.")
 
     async def _models(self) -> None:
         found = await self._connection.call(MODEL_LIST, ModelListParams())

@@ -1,8 +1,11 @@
 """`errand` alone: what was found, the first choice a newcomer makes, then the conversation or the tour."""
 
+from typing import Literal, TypeAlias
+
 from app.cli.chat import chat
 from app.cli.models import ready_lines
 from app.cli.options import Options
+from app.cli.outcome import EXIT_STOPPED
 from app.cli.plain import plain
 from app.cli.terminal import Terminal
 from app.cli.tour import play
@@ -15,6 +18,8 @@ from app.protocol.tasks import TaskListParams
 from app.protocol.wire import MODEL_LIST, SETTINGS_GET, SETTINGS_SET, TASK_LIST
 
 _MOST_OFFERED = 9
+
+_Choice: TypeAlias = Literal["chat", "tour", "leave"]
 
 
 async def start(options: Options, paths: Paths, terminal: Terminal) -> int:
@@ -30,8 +35,10 @@ async def start(options: Options, paths: Paths, terminal: Terminal) -> int:
             terminal.line(f"default model: {found.default}. Hand over a task: errand run 'what to do'")
             return 0
         terminal.line(f"model: {plain(found.default)}")
-        wants_tour = await _is_new(connection) and await _first_choice(connection, found, terminal)
-        if wants_tour:
+        chosen = await _first_choice(connection, found, terminal) if await _is_new(connection) else "chat"
+        if chosen == "leave":
+            return EXIT_STOPPED
+        if chosen == "tour":
             return await play(connection, paths, terminal)
     finally:
         await connection.close()
@@ -46,8 +53,8 @@ async def _is_new(connection: Connection) -> bool:
     return not tasks and not chosen
 
 
-async def _first_choice(connection: Connection, found: ModelListResult, terminal: Terminal) -> bool:
-    """Let the person choose the default model; True for the tour instead."""
+async def _first_choice(connection: Connection, found: ModelListResult, terminal: Terminal) -> _Choice:
+    """Let the person choose the default model, or the tour instead; Ctrl+C and Ctrl+D leave."""
     local = {provider.name for provider in found.providers if provider.local and provider.ready}
     names = [found.default or "", *(model.id for model in found.models if model.provider in local)]
     offered = list(dict.fromkeys(names))[:_MOST_OFFERED]
@@ -56,13 +63,16 @@ async def _first_choice(connection: Connection, found: ModelListResult, terminal
     terminal.line("  t  the guided tour: scripted replies, real tools")
     while True:
         try:
-            choice = (await terminal.ask("a number, t, or another model id (errand models) > ")).strip()
+            typed = (await terminal.ask("a number, t, or another model id (errand models) > ")).strip()
         except (EOFError, KeyboardInterrupt):
-            return False
-        if choice.lower() in ("", "t"):
-            return choice != ""
-        name = offered[int(choice) - 1] if choice.isdecimal() and 1 <= int(choice) <= len(offered) else choice
+            terminal.line("Nothing was chosen.")
+            return "leave"
+        if typed.lower() in ("", "t"):
+            return "tour" if typed else "chat"
+        listed = {str(number): name for number, name in enumerate(offered, start=1)}
+        name = listed.get(typed, typed)
         if "/" in name.strip("/"):
             await connection.call(SETTINGS_SET, SettingsSetParams(name="default_model", value=name))
-            return False
-        terminal.line(terminal.style.amber(f"{plain(name)!r} is no model id: write provider/model, as in the list."))
+            return "chat"
+        problem = f"There is no {typed} in the list" if typed.isdecimal() else f"{plain(name)!r} is no model id"
+        terminal.line(terminal.style.amber(f"{problem}: type a number of the list, or provider/model as in it."))

@@ -1,9 +1,12 @@
 """Limits in words, and the number a person names as a new one; for every face."""
 
+import re
+
 from app.protocol.asks import ReachedLimit
 from app.protocol.tasks import LimitKind
 
 _MOST = 1e12
+_NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
 _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
 
 
@@ -13,7 +16,9 @@ def limit_unit(kind: LimitKind) -> str:
 
 def limit_words(kind: LimitKind, amount: float) -> str:
     """An amount of what is limited: `$2.50`, `50 turns`."""
-    return f"${amount:.2f}" if kind in _MONEY else f"{amount:,.0f} {limit_unit(kind)}"
+    if kind in _MONEY:
+        return f"${amount:.2f}"
+    return f"1 {limit_unit(kind)}".replace("s", "", 1) if amount == 1 else f"{amount:,.0f} {limit_unit(kind)}"
 
 
 def limit_name(kind: LimitKind) -> str:
@@ -23,12 +28,12 @@ def limit_name(kind: LimitKind) -> str:
 def new_limit(limit: ReachedLimit, text: str) -> float | None:
     """The number that was typed, where it can be the new limit: more than what was used, and whole for what is counted.
 
-    A dollar sign and commas between thousands may be in it.
+    A dollar sign and commas between thousands may be in it; `2,50` is no number, for it could be 2.5 or 250.
     """
-    try:
-        amount = float(text.strip().removeprefix("$").replace(",", ""))
-    except ValueError:
+    typed = text.strip().removeprefix("$").strip()
+    if not _NUMBER.fullmatch(typed):
         return None
+    amount = float(typed.replace(",", ""))
     if not limit.used < amount < _MOST:
         return None
     return amount if limit.kind in ("minutes", *_MONEY) or amount.is_integer() else None

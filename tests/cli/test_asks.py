@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from app.cli.asks import Problem, ask_lines, hint, outcome, read_reply, short_hint
+from app.cli.asks import Problem, Typing, ask_lines, hint, outcome, read_reply
 from app.cli.style import Style
-from app.protocol.asks import AskAnswerParams, ReachedLimit
+from app.protocol.asks import Ask, AskAnswerParams, ReachedLimit
+from app.protocol.tasks import LimitKind
 from tests.support.asks import UNKNOWN
 from tests.support.terminal_events import approval, limit, question
 
@@ -38,31 +39,100 @@ def test_what_cannot_be_remembered_is_not_offered_and_not_taken() -> None:
 def test_a_number_picks_a_choice_and_other_text_is_an_answer_of_its_own() -> None:
     ask = question("formal", "friendly")
     assert read_reply(ask, "2") == AskAnswerParams(ask_id="ask_1", text="friendly")
-    assert read_reply(ask, "3") == AskAnswerParams(ask_id="ask_1", text="3")
     assert read_reply(ask, " warm ") == AskAnswerParams(ask_id="ask_1", text="warm")
 
 
-def test_an_empty_line_answers_no_question() -> None:
-    assert isinstance(read_reply(question(), "  "), Problem)
+def test_a_number_that_is_not_listed_asks_again_and_can_be_meant_as_the_answer() -> None:
+    ask = question("formal", "friendly")
+    problem = Problem("There is no 3 in the list. Type 1 to 2, or =3 if 3 is your answer.")
+    assert read_reply(ask, "3") == problem
+    assert read_reply(ask, "=3") == AskAnswerParams(ask_id="ask_1", text="3")
+    assert read_reply(question(), "3") == AskAnswerParams(ask_id="ask_1", text="3")
 
 
-def test_a_limit_takes_a_number_that_is_more_than_was_used() -> None:
-    reached = ReachedLimit(kind="tokens", used=1200, limit=1000, adds=1000)
-    ask = msgspec.structs.replace(limit(), limit=reached)
-    assert read_reply(ask, "50,000") == AskAnswerParams(ask_id="ask_1", allow=True, amount=50_000)
-    assert hint(ask).endswith("a number of your own: the new limit in tokens")
-    assert (short_hint(ask), short_hint(limit())) == ("go on? y n or a number > ", "go on? y n > ")
-    for wrong in ("1200", "-5", "1300.5", "inf", "nan", "1e400", "many"):
-        problem = read_reply(ask, wrong)
-        assert isinstance(problem, Problem) and problem.text.endswith("it must be more than 1,200 tokens")
+@pytest.mark.parametrize(
+    ("choices", "listed", "line", "answer"),
+    [
+        (("3", "2", "1"), ["  a  3", "  b  2", "  c  1"], "1", "1"),
+        (("3", "2", "1"), ["  a  3", "  b  2", "  c  1"], "C", "1"),
+        (("2 files", "1 file"), ["  a  2 files", "  b  1 file"], "2", "2"),
+        (("$5", "$1"), ["  a  $5", "  b  $1"], "b", "$1"),
+        (("1", "b"), ["  #1  1", "  #2  b"], "1", "1"),
+        (("1", "b"), ["  #1  1", "  #2  b"], "#1", "1"),
+        (("1", "b"), ["  #1  1", "  #2  b"], "b", "b"),
+    ],
+)
+def test_choices_that_are_numbers_are_listed_under_something_else(
+    choices: tuple[str, ...], listed: list[str], line: str, answer: str
+) -> None:
+    ask = question(*choices)
+    assert ask_lines(ask, Style(colour=False, unicode=True))[1:] == listed
+    assert read_reply(ask, line) == AskAnswerParams(ask_id="ask_1", text=answer)
+
+
+def test_many_choices_that_are_numbers_are_picked_by_what_is_listed() -> None:
+    ask = question(*(str(number) for number in range(30, 0, -1)))
+    assert read_reply(ask, "#2") == AskAnswerParams(ask_id="ask_1", text="29")
+    assert isinstance(read_reply(ask, "#31"), Problem)
+
+
+@pytest.mark.parametrize("line", ["", "  ", "=", " = "])
+def test_an_empty_line_answers_no_question(line: str) -> None:
+    assert read_reply(question(), line) == Problem("Nothing was answered. Type an answer.")
+    assert isinstance(read_reply(question("formal", "friendly"), line), Problem)
+
+
+def reached(kind: LimitKind, used: float, adds: float) -> Ask:
+    return msgspec.structs.replace(limit(), limit=ReachedLimit(kind=kind, used=used, limit=used, adds=adds))
+
+
+@pytest.mark.parametrize(("kind", "used"), [("turns", 1.0), ("money", 0.5), ("minutes", 1.0), ("day_money", 1.5)])
+def test_a_number_at_a_limit_means_what_is_listed_under_it(kind: LimitKind, used: float) -> None:
+    ask = reached(kind, used, used)
+    lines = ask_lines(ask, Style(colour=False, unicode=True))
+    assert lines[1:] == ["  1  Go on", "  2  Stop here", "  3  Raise the limit to …"]
+    assert Typing(ask).read("1") == AskAnswerParams(ask_id="ask_1", allow=True)
+    assert Typing(ask).read("2") == AskAnswerParams(ask_id="ask_1", allow=False)
+    assert Typing(ask).read("20") == Problem(
+        f"There is no 20 in the list. Nothing was decided. Type one of: {hint(ask)}"
+    )
+
+
+def test_a_limit_is_raised_in_a_step_of_its_own_or_with_an_equals_sign() -> None:
+    ask = reached("tokens", 1200, 1000)
+    typing = Typing(ask)
+    assert typing.short_hint == "go on? 1 to 3 > "
+    assert typing.read("3") == Problem(
+        "Type the new limit: a whole number, more than 1,200 tokens. Enter alone goes back."
+    )
+    assert typing.short_hint == "new limit in tokens > "
+    for wrong in ("1", "2", "1200", "-5", "1300.5", "inf", "nan", "1e400", "many"):
+        assert typing.read(wrong) == Problem("The limit was not raised: type a whole number, more than 1,200 tokens.")
+    assert typing.read("50,000") == AskAnswerParams(ask_id="ask_1", allow=True, amount=50_000)
+    assert Typing(ask).read("=50000") == AskAnswerParams(ask_id="ask_1", allow=True, amount=50_000)
     raised = msgspec.structs.replace(ask, status="answered", allowed=True, amount=50_000, answered_by="me")
     assert outcome(raised) == "raised to 50,000 tokens by me"
 
 
-def test_a_limit_takes_yes_or_no() -> None:
+def test_an_empty_line_in_place_of_a_new_limit_goes_back_to_the_list() -> None:
+    typing = Typing(reached("turns", 3, 3))
+    typing.read("3")
+    assert typing.read("") == Problem(f"The limit was not raised. Type one of: {hint(typing.ask)}")
+    assert typing.read("2") == AskAnswerParams(ask_id="ask_1", allow=False)
+
+
+@pytest.mark.parametrize("line", ["=2,50", "=2,5", "=1,00", "=1_000", "=0x10", "=٣٠", "=", "=="])
+def test_an_amount_that_could_mean_two_numbers_is_none(line: str) -> None:
+    assert isinstance(read_reply(reached("money", 0.5, 0.5), line), Problem)
+
+
+def test_a_limit_takes_yes_or_no_and_its_list() -> None:
     assert read_reply(limit(), "y") == AskAnswerParams(ask_id="ask_1", allow=True)
+    assert read_reply(limit(), "1") == AskAnswerParams(ask_id="ask_1", allow=True)
     assert read_reply(limit(), "no") == AskAnswerParams(ask_id="ask_1", allow=False)
-    assert isinstance(read_reply(limit(), "maybe"), Problem)
+    assert read_reply(limit(), "2") == AskAnswerParams(ask_id="ask_1", allow=False)
+    for line in ("", "3", "=3", "maybe"):
+        assert isinstance(read_reply(limit(), line), Problem)
 
 
 def test_an_unknown_outcome_takes_one_of_its_numbers_and_nothing_else() -> None:

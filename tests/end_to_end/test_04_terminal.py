@@ -120,3 +120,54 @@ async def test_27_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand)
         left = await errand.task("thinking")
     assert code == 0
     assert left.prompt == "leave me at work"
+
+
+async def test_28_two_at_a_limit_stops_and_three_raises_it(errand: Errand) -> None:
+    update = Reply(calls=(Call("send_update", {"message": "One step more."}),))
+    limited = ("run", "--max-turns", "1", *MODEL)
+    async with ModelServer(replies=[update] * 3) as server, terminal(errand, *limited, server.url, "walk") as screen:
+        await screen.shows("2  Stop here")
+        await screen.shows("go on? 1 to 3 >")
+        screen.type("3\r")
+        await screen.shows("new limit in turns >")
+        screen.type("1\r")
+        await screen.shows("The limit was not raised: type a whole number, more than 1 turn.")
+        await screen.shows("new limit in turns >")
+        screen.type("3\r")
+        await screen.shows("raised to 3 turns")
+        await screen.shows("go on? 1 to 3 >")
+        screen.type("20\r")
+        await screen.shows("There is no 20 in the list.")
+        await screen.shows("go on? 1 to 3 >")
+        screen.type("2\r")
+        await screen.shows("task ended at its limit of turns")
+        code = await screen.ended()
+        asked = len(server.requests)
+    assert (code, asked) == (3, 3)
+
+
+async def test_29_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
+    replies = [
+        Reply(calls=(Call("ask_user", {"question": "Which file?", "choices": ["a", "b"]}),)),
+        Reply(text="Good."),
+    ]
+    async with ModelServer(turns=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
+        await screen.shows("Ctrl+D leaves")
+        screen.type("look\r")
+        await screen.shows("answer >")
+        screen.type("\r")
+        await screen.shows("Nothing was answered.")
+        screen.type("/etc\r")
+        await screen.shows("There is no /etc.")
+        screen.type("\x04")
+        await screen.shows("A task is still working.")
+        screen.type("x\r")
+        await screen.shows("There is no 'x' to choose.")
+        screen.type("\r")
+        await screen.shows("answer >")
+        screen.type("/etc/hosts\r")
+        await screen.shows("answered as a chat")
+        screen.type("\x04")
+        assert await screen.ended() == 0, screen.seen
+        told = str(server.requests[1].messages[-1]["content"])
+    assert told == "/etc/hosts"

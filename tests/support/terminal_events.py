@@ -81,7 +81,7 @@ def approval(command: str = "rm -r build", remembered: str | None = "rm -r build
 
 
 def limit() -> Ask:
-    return _ask("limit", "It has used its 50 turns. Go on?", (), None)
+    return _ask("limit", "It has used its 50 turns. Go on?", ("Go on", "Stop here"), None)
 
 
 def _ask(
