@@ -14,6 +14,7 @@ from app.cli.terminal import Terminal
 from app.client.figures import count, file_size
 from app.database_file import copy_database, fault, open_to_read
 from app.paths import Paths
+from app.regular_file import check_replaceable
 
 
 async def backup(options: Options, paths: Paths, terminal: Terminal) -> int:
@@ -53,8 +54,12 @@ def _target(given: str | None, paths: Paths) -> Path:
     target = Path(given).expanduser().absolute()
     if target.is_dir():
         target = target / name
-    if target.exists():
-        raise UsageError(f"{target} exists already; give another name.")
+    try:
+        check_replaceable(target, overwrite=False)
+    except FileExistsError as error:
+        raise UsageError(f"{target} exists already; give another name.") from error
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}. Give another name.") from error
     return target
 
 

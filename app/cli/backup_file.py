@@ -3,13 +3,14 @@
 import os
 import re
 import tarfile
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from app.paths import Paths
+from app.regular_file import open_regular, written_whole
 
 _DATABASE, _SETTINGS = "errand.db", "settings.json"
 _PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
@@ -27,33 +28,29 @@ class Contents:
 
 def write_backup(database: Path, paths: Paths, target: Path) -> Contents:
     """Put the copy `database` and what belongs to it into `target`, which appears when it is whole. Raises OSError."""
-    part = target.with_name(target.name + ".part")
     pictures = [file for file in sorted(paths.attachments.glob("*/*")) if file.is_file() and not file.is_symlink()]
     has_settings = paths.settings.is_file()
-    try:
-        part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            with tarfile.open(fileobj=file, mode="w") as archive:
-                archive.add(database, _DATABASE)
-                if has_settings:
-                    archive.add(paths.settings, _SETTINGS)
-                for picture in pictures:
-                    archive.add(picture, f"attachments/{picture.parent.name}/{picture.name}")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+    with written_whole(target, overwrite=False) as file, tarfile.open(fileobj=file, mode="w") as archive:
+        archive.add(database, _DATABASE)
+        if has_settings:
+            archive.add(paths.settings, _SETTINGS)
+        for picture in pictures:
+            archive.add(picture, f"attachments/{picture.parent.name}/{picture.name}")
     return Contents(len(pictures), has_settings)
+
+
+@contextmanager
+def open_backup(file: Path) -> Generator[tarfile.TarFile]:
+    """A backup to read. Never packed, so that none unpacks to more than it is. Raises OSError or tarfile.TarError."""
+    with open_regular(file) as opened, tarfile.open(fileobj=opened, mode="r:") as archive:
+        yield archive
 
 
 def unpack_database(backup: Path, to: Path) -> bool:
     """False where the file has no database of that name. Raises OSError or tarfile.TarError."""
-    with tarfile.open(backup) as archive:
+    with open_backup(backup) as archive:
         for member in archive:
-            if member.name == _DATABASE and member.isfile():
+            if member.name == _DATABASE and _is_whole_file(member):
                 _copy(_opened(archive, member), to)
                 return True
     return False
@@ -65,7 +62,7 @@ def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> Contents:
     Only names that a backup has are looked at, so that nothing lands elsewhere. Raises OSError or tarfile.TarError.
     """
     pictures, has_settings = 0, False
-    with tarfile.open(backup) as archive:
+    with open_backup(backup) as archive:
         for member in _files(archive):
             place = _PICTURE.fullmatch(member.name)
             if place is not None and place[2] not in (".", ".."):
@@ -83,7 +80,12 @@ def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> Contents:
 
 
 def _files(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    return (member for member in archive if member.isfile())
+    return (member for member in archive if _is_whole_file(member))
+
+
+def _is_whole_file(member: tarfile.TarInfo) -> bool:
+    """Not one with holes, which takes more room than the backup has."""
+    return member.isfile() and not member.issparse()
 
 
 def _opened(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
@@ -93,11 +95,6 @@ def _opened(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _copy(source: IO[bytes], to: Path) -> None:
-    part = to.with_name(f".{to.name[:100]}.part")
-    part.unlink(missing_ok=True)
-    with source, os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as target:
+    with source, written_whole(to, overwrite=True) as target:
         while piece := source.read(_PIECE):
             target.write(piece)
-        target.flush()
-        os.fsync(target.fileno())
-    os.replace(part, to)

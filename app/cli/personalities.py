@@ -69,7 +69,7 @@ def _write(personality: Personality, options: Options) -> Path:
     if file.exists() and not options.overwrite:
         raise UsageError(f"{file} is there already. Name another, or replace it with --overwrite.")
     try:
-        personality_file.write(file, personality)
+        personality_file.write(file, personality, overwrite=options.overwrite)
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}.") from error
     return file

@@ -1,6 +1,5 @@
 """`errand record`: writes all that a task did into a file, to be played again with `errand replay`."""
 
-import os
 from pathlib import Path
 
 from app.cli.options import Options
@@ -11,6 +10,7 @@ from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.tasks import TaskIdParams
 from app.protocol.wire import TASK_RECORD
+from app.regular_file import check_place, written_whole
 
 
 async def record(options: Options, paths: Paths, terminal: Terminal) -> int:
@@ -21,7 +21,7 @@ async def record(options: Options, paths: Paths, terminal: Terminal) -> int:
         lines = (await connection.call(TASK_RECORD, TaskIdParams(task_id=task.id))).lines
     finally:
         await connection.close()
-    _write(file, "".join(f"{line}\n" for line in lines))
+    _write(file, "".join(f"{line}\n" for line in lines), paths)
     terminal.line(f"Wrote {file}: {len(lines)} lines. Play it with: errand replay {file}")
     terminal.note(
         "It holds what was said, file contents that the agent saw, and no key. Read it before you pass it on."
@@ -29,11 +29,11 @@ async def record(options: Options, paths: Paths, terminal: Terminal) -> int:
     return 0
 
 
-def _write(file: Path, text: str) -> None:
+def _write(file: Path, text: str, paths: Paths) -> None:
     """For its owner alone, as the texts of a conversation are."""
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        check_place(file, paths, overwrite=False)
+        with written_whole(file, overwrite=False) as opened:
+            opened.write(text.encode())
     except OSError as error:
-        raise UsageError(f"{file} cannot be written ({error.strerror}). Choose another place.") from error
-    with open(descriptor, "w", encoding="utf-8") as opened:
-        opened.write(text)
+        raise UsageError(f"{file} cannot be written: {error.strerror}. Choose another place.") from error

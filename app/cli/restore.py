@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.cli.backup_file import unpack_database, unpack_rest
+from app.cli.backup_file import open_backup, unpack_database, unpack_rest
 from app.cli.former_home import settle
 from app.cli.options import Options
 from app.cli.outcome import EXIT_ERROR
@@ -30,6 +30,7 @@ from app.file_lock import FileLock
 from app.paths import Paths
 from app.protocol.engine import EmptyParams, EngineShutdownParams
 from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS
+from app.regular_file import NotRegularFile
 
 _ENDS_WITHIN_S = 10.0
 
@@ -69,7 +70,13 @@ def _absolute(given: str) -> Path:
 
 def _is_backup(file: Path) -> bool:
     """With what belongs to the database; a copy of the database alone is the other form."""
-    return file.is_file() and tarfile.is_tarfile(file)
+    try:
+        with open_backup(file):
+            return True
+    except NotRegularFile as error:
+        raise UsageError(f"{file} cannot be restored: {error.strerror}.") from error
+    except (OSError, tarfile.TarError):
+        return False
 
 
 def _database_of(backup: Path, unpacked: Path) -> Path:

@@ -17,8 +17,10 @@ from app.protocol.engine import EmptyParams
 from app.protocol.json import JsonObject
 from app.protocol.tasks import ApproveMode, Task, TaskMode, TaskStartParams
 from app.protocol.wire import AGENT_LIST, PERSONALITY_LIST, TASK_START
+from app.regular_file import read_regular
 
 _LONGEST_PROMPT = 1_000_000  # a message to the engine has 1 MiB
+_LARGEST_SCHEMA = 1_000_000
 
 
 class UsageError(Exception):
@@ -107,7 +109,7 @@ def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParam
 
 def read_prompt(argument: str) -> str:
     """The prompt, from standard input for `-`; raises `UsageError` when there is none."""
-    prompt = sys.stdin.buffer.read().decode("utf-8", "replace") if argument == "-" else argument
+    prompt = _standard_input() if argument == "-" else argument
     if not prompt.strip():
         raise UsageError("The prompt is empty. Say what to do, for example: errand run 'list the largest files here'")
     if len(prompt.encode()) > _LONGEST_PROMPT:
@@ -116,6 +118,16 @@ def read_prompt(argument: str) -> str:
             "Put the text into a file in the workspace and name that file in the prompt."
         )
     return prompt
+
+
+def _standard_input() -> str:
+    text = sys.stdin.buffer.read(_LONGEST_PROMPT + 1)
+    if len(text) > _LONGEST_PROMPT:
+        raise UsageError(
+            f"The prompt on standard input is longer than {_LONGEST_PROMPT:,} bytes; not more are taken. "
+            "Put the text into a file in the workspace and name that file in the prompt."
+        )
+    return text.decode("utf-8", "replace")
 
 
 def _key(variable: str | None) -> str | None:
@@ -131,7 +143,7 @@ def _schema(file: str | None) -> JsonObject | None:
     if file is None:
         return None
     try:
-        return msgspec.json.decode(Path(file).expanduser().read_bytes(), type=JsonObject)
+        return msgspec.json.decode(read_regular(Path(file).expanduser(), _LARGEST_SCHEMA), type=JsonObject)
     except OSError as error:
         raise UsageError(f"The schema {file!r} cannot be read ({error.strerror}).") from error
     except (ValueError, RecursionError) as error:

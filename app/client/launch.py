@@ -19,10 +19,12 @@ from app.paths import Paths
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import EngineShutdownParams
 from app.protocol.wire import ENGINE_SHUTDOWN
+from app.regular_file import read_regular
 
 _START_S = 30.0
 _POLL_S = 0.005
 _LONGEST_POLL_S = 0.05
+_LARGEST_ENDPOINT = 64_000
 
 
 async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Connection:
@@ -47,7 +49,7 @@ async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Conn
 def read_endpoint(paths: Paths) -> Endpoint:
     """What the running engine wrote; `NoEngine` when there is no file, `EngineDied` when its process is gone."""
     try:
-        endpoint = msgspec.json.decode(paths.endpoint.read_bytes(), type=Endpoint)
+        endpoint = msgspec.json.decode(read_regular(paths.endpoint, _LARGEST_ENDPOINT), type=Endpoint)
     except OSError as error:  # none there, or no folder it could be in
         raise NoEngine(f"No engine runs on {paths.home}.") from error
     except msgspec.DecodeError as error:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import msgspec
 
+from app.paths import default_paths
 from app.protocol.agents import Personality
+from app.regular_file import check_place, read_regular, written_whole
 
 _LARGEST = 1_000_000
 
@@ -13,21 +15,20 @@ class NotAPersonality(Exception):
     """The file holds none; the text says why."""
 
 
-def write(path: Path, personality: Personality) -> None:
-    """Raises OSError."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(personality)) + b"\n")
+def write(path: Path, personality: Personality, *, overwrite: bool) -> None:
+    """Raises OSError, with words for the person in its `strerror`."""
+    check_place(path, default_paths(), overwrite=overwrite)
+    with written_whole(path, overwrite=overwrite, mode=0o666) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(personality)) + b"\n")
 
 
 def read(path: Path) -> Personality:
     """Raises `NotAPersonality`, with words for the person."""
-    if path.exists() and not path.is_file():
-        raise NotAPersonality(f"{path} is no file.")  # a pipe would be waited for without end
     try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
+        data = read_regular(path, _LARGEST)
     except OSError as error:
         raise NotAPersonality(f"{path} cannot be read: {error.strerror}.") from error
     try:
-        return msgspec.json.decode(data[:_LARGEST], type=Personality)
+        return msgspec.json.decode(data, type=Personality)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotAPersonality(f"{path} holds no personality that this version can read ({error}).") from error

@@ -7,8 +7,10 @@ from pathlib import Path
 import msgspec
 
 from app.engine.errors import ConfigurationError
+from app.regular_file import read_regular
 
 _NONCE_BYTES = 12
+_LARGEST = 1_000_000
 
 
 class KeyFile:
@@ -26,8 +28,9 @@ class KeyFile:
         if not self._sealed.exists():
             return {}
         try:
-            sealed = self._sealed.read_bytes()
-            plain = AESGCM(self._secret.read_bytes()).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
+            sealed = read_regular(self._sealed, _LARGEST)
+            secret = read_regular(self._secret, _LARGEST)
+            plain = AESGCM(secret).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
             return msgspec.json.decode(plain, type=dict[str, str])
         except (InvalidTag, OSError, ValueError) as error:
             raise ConfigurationError(
@@ -64,5 +67,5 @@ class KeyFile:
         if not self._secret.exists():
             self.write_private(self._secret, AESGCM.generate_key(256))
         nonce = os.urandom(_NONCE_BYTES)
-        sealed = AESGCM(self._secret.read_bytes()).encrypt(nonce, msgspec.json.encode(keys), None)
+        sealed = AESGCM(read_regular(self._secret, _LARGEST)).encrypt(nonce, msgspec.json.encode(keys), None)
         self.write_private(self._sealed, nonce + sealed)

@@ -13,9 +13,11 @@ from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.key_file import KeyFile
 from app.engine.keyring_vault import Vault, system_vault
 from app.protocol.models import KeySource
+from app.regular_file import read_regular
 
 T = TypeVar("T")
 
+_LARGEST = 1_000_000
 _VAULT_TIMEOUT_S = 10.0  # a keyring daemon that hangs must not hang a task
 
 
@@ -127,10 +129,10 @@ class KeyStore:
 
     def _places(self) -> dict[str, str]:
         try:
-            return msgspec.json.decode(self._index.read_bytes(), type=dict[str, str])
+            return msgspec.json.decode(read_regular(self._index, _LARGEST), type=dict[str, str])
         except FileNotFoundError:
             return {}
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise ConfigurationError(f"{self._index} cannot be read; delete it and store the keys again.") from error
 
     def _note(self, provider: str, place: KeySource | None) -> None:

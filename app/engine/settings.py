@@ -11,7 +11,9 @@ from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.messages import ThinkingLevel
 from app.protocol.json import JsonObject, JsonValue
 from app.protocol.settings import Setting
+from app.regular_file import read_regular
 
+_LARGEST = 1_000_000
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
 _KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -138,12 +140,16 @@ class Settings:
 
 def _read(file: Path) -> SettingValues:
     try:
-        values = msgspec.json.decode(file.read_bytes(), type=SettingValues)
+        values = msgspec.json.decode(read_regular(file, _LARGEST), type=SettingValues)
         own_models.parse(values.own_models)
     except FileNotFoundError:
         return SettingValues()
     except (msgspec.DecodeError, InvalidParams) as error:
         raise ConfigurationError(f"The settings file {file} is not right: {error}. Mend it or move it away.") from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"The settings file {file} cannot be read: {error.strerror}. Mend it or move it away."
+        ) from error
     return values
 
 

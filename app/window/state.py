@@ -10,10 +10,12 @@ from typing import Literal
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.regular_file import read_regular
 from app.window.stores.task_options import TaskOptions
 
 _SAVE_AFTER_MS = 400
 _MOST_CLOSED = 20
+_LARGEST = 16_000_000
 _log = logging.getLogger(__name__)
 
 ThemeMode = Literal["light", "dark", "system"]
@@ -127,7 +129,7 @@ class WindowState(QObject):
 def _read(file: Path) -> Kept:
     """What was kept; a file that cannot be read is set aside and the window starts afresh."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Kept)
+        return msgspec.json.decode(read_regular(file, _LARGEST), type=Kept)
     except FileNotFoundError:
         return Kept()
     except (OSError, msgspec.DecodeError) as error:

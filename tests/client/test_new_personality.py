@@ -34,5 +34,5 @@ def test_a_name_is_one_that_an_agent_can_be_called_by(given: str, taken: str) ->
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(NotAPersonality, match="is no file"):
+        with pytest.raises(NotAPersonality, match="not a file"):
             personality_file.read(path)

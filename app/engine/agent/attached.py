@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from app.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock
+from app.regular_file import NotRegularFile, read_beginning
 
 _HEAD = 16
 
@@ -28,10 +29,10 @@ def media_type(head: bytes) -> str:
 
 def head_of(path: Path) -> bytes:
     """The first bytes of a file; none of a folder. OSError where it cannot be read."""
-    if not path.is_file():
+    try:
+        return read_beginning(path, _HEAD)
+    except NotRegularFile:
         return b""
-    with path.open("rb") as file:
-        return file.read(_HEAD)
 
 
 def _block(path: Path) -> Block:

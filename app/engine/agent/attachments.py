@@ -8,6 +8,7 @@ from pathlib import Path
 from app.engine.agent.attached import media_type
 from app.engine.errors import InvalidParams
 from app.engine.tools.atomic_write import write_atomically
+from app.regular_file import open_regular
 
 _MOST = 20
 _LARGEST_PICTURE = 10 * 1024 * 1024
@@ -31,23 +32,23 @@ def _accept(given: str, folder: Path) -> str:
     try:
         if path.is_dir():
             raise InvalidParams(f"{given} is a folder. Name it in the text, or attach the files in it.")
-        if not path.is_file():
-            raise InvalidParams(f"{given} is not there any more, or it is not a file. Take it out, or attach it again.")
         data = _picture(path)
         return given if data is None else str(_kept(path, data, folder))
+    except FileNotFoundError as error:
+        raise InvalidParams(f"{given} is not there any more. Take it out, or attach it again.") from error
     except OSError as error:
         raise InvalidParams(f"{given} cannot be attached: {error.strerror}. Check it, or take it out.") from error
 
 
 def _picture(path: Path) -> bytes | None:
     """The bytes of a picture; None for any other file."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(16)
         if not media_type(head):
             return None
         data = head + file.read(_LARGEST_PICTURE + 1)
     if len(data) > _LARGEST_PICTURE:
-        size = os.stat(path).st_size / (1024 * 1024)
+        size = path.stat().st_size / (1024 * 1024)
         raise InvalidParams(f"The picture {path.name} has {size:.1f} MB; at most 10 MB. Make it smaller first.")
     return data
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from app.engine.agent.reply import known_to_models
 from app.engine.messages import Image, Message, ModelMessage, Text, UserContent, UserMessage
+from app.regular_file import read_regular
+
+_LARGEST = 10 * 1024 * 1024  # as much as is attached at most
 
 
 async def with_pictures(messages: Sequence[Message]) -> Sequence[ModelMessage]:
@@ -36,7 +39,7 @@ def _read(block: UserContent) -> UserContent:
     if isinstance(block, Text) or block.data:
         return block
     try:
-        data = Path(block.path).read_bytes()
+        data = read_regular(Path(block.path), _LARGEST)
     except OSError:
         return Text(f"[A picture was here, {Path(block.path).name}; its file is gone.]")
     return Image(block.media_type, base64.b64encode(data).decode())

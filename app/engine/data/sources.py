@@ -7,6 +7,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -18,10 +19,12 @@ from app.engine.data.foreign.settling import settled_in
 from app.engine.data.reading import Arrival, ExportReader
 from app.engine.errors import InvalidParams
 from app.paths import Paths
+from app.regular_file import open_regular, read_regular
 
 ERRAND = "Errand"
 _OURS = b'{"errand_export"'
 _MOST_FILES = 100_000
+_LARGEST_ASSET = 10 * 1024 * 1024
 _UNKNOWN = (
     f"it is not a file that Errand exported, nor conversations of {', '.join(PROGRAMS[:-1])} or {PROGRAMS[-1]} "
     "in a form that is known here"
@@ -48,32 +51,34 @@ class Sources:
         """`InvalidParams` says what is wrong with a file; in a folder such a file is only counted."""
         if path.is_dir():
             yield from self._of_folder(path)
-        elif zipfile.is_zipfile(path):
-            yield from self._of_zip(path)
-        else:
-            with path.open("rb") as file:
+            return
+        with open_regular(path) as file:
+            if zipfile.is_zipfile(file):
+                yield from self._of_zip(file)
+            else:
+                file.seek(0)
                 yield from self._of_file(file, path.stem, _beside(path.parent), must=True)
 
     def _of_folder(self, folder: Path) -> Iterator[Found]:
-        files = sorted(file for file in folder.rglob("*.json*") if file.is_file())
+        files = sorted(islice((file for file in folder.rglob("*.json*") if file.is_file()), _MOST_FILES + 1))
         if len(files) > _MOST_FILES:
             raise InvalidParams(f"there are more than {_MOST_FILES:,} files in it")
         if not files:
             raise InvalidParams("there is no .json or .jsonl file in it")
         for path in files:
             try:
-                with path.open("rb") as file:
+                with open_regular(path) as file:
                     yield from self._of_file(file, path.stem, _beside(path.parent), must=False)
             except (InvalidParams, OSError):
                 self.left["files that cannot be read to their end"] += 1
 
-    def _of_zip(self, path: Path) -> Iterator[Found]:
-        with open_archive(path) as archive:
+    def _of_zip(self, file: IO[bytes]) -> Iterator[Found]:
+        with open_archive(file) as archive:
             self.left["other files"] += archive.others()
             is_empty = True
             for name in archive.names():
-                with archive.unpacked(name, self.paths.home) as file:
-                    for found in self._of_file(file, Path(name).stem, archive.asset, must=False):
+                with archive.unpacked(name, self.paths.home) as member:
+                    for found in self._of_file(member, Path(name).stem, archive.asset, must=False):
                         is_empty = False
                         yield found
             if is_empty:
@@ -112,6 +117,9 @@ def _beside(folder: Path) -> Asset:
         if not names:
             names.update({file.name: file for file in (*folder.glob("*.*"), *folder.glob("*/*.*"))})
         found = next((file for name, file in names.items() if beginning and name.startswith(beginning)), None)
-        return found.read_bytes() if found is not None and found.is_file() else None
+        try:
+            return read_regular(found, _LARGEST_ASSET) if found is not None else None
+        except OSError:
+            return None
 
     return find

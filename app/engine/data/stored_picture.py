@@ -8,6 +8,9 @@ from pathlib import Path
 from app.engine.agent.attached import media_type
 from app.engine.tools.atomic_write import write_atomically
 from app.protocol.blocks import ImageBlock
+from app.regular_file import read_regular
+
+_LARGEST = 20 * 1024 * 1024  # as much as a picture of an export has at most
 
 
 def keep(attachments: Path, name: str, data: bytes) -> Path:
@@ -24,7 +27,7 @@ def read_copy(path: Path, attachments: Path) -> bytes | None:
     if path.parent.parent != attachments:
         return None
     try:
-        return path.read_bytes()
+        return read_regular(path, _LARGEST, follow_links=False)
     except OSError:
         return None
 

@@ -18,6 +18,7 @@ from app.engine.models.prices import ModelFacts, told_facts
 from app.engine.models.refusals import told
 from app.protocol.json import JsonObject, JsonValue
 from app.protocol.models import Model
+from app.regular_file import read_regular
 
 if TYPE_CHECKING:
     import aiohttp
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _LIMIT_S = 15.0
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_MODELS = 2000
+_LARGEST_KEPT = 64 * 1024 * 1024
 # What is on the lists too and does not chat.
 _NO_CHAT = re.compile(
     r"embed|tts|whisper|dall-e|moderation|transcribe|realtime|rerank|sora|imagen|veo|-image|ocr|audio|speech|babbage|davinci",
@@ -97,8 +99,10 @@ class Listings:
 
 def _read(file: Path | None) -> dict[str, Listing]:
     """What was kept; a file that cannot be read is fetched anew when asked."""
+    if file is None:
+        return {}
     try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Listing]) if file is not None else {}
+        return msgspec.json.decode(read_regular(file, _LARGEST_KEPT), type=dict[str, Listing])
     except (OSError, ValueError):
         return {}
 

@@ -28,6 +28,9 @@ import msgspec
 
 from app.engine.errors import ConfigurationError
 from app.protocol.json import JsonObject
+from app.regular_file import read_regular
+
+_LARGEST = 5_000_000
 
 
 class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,7 +73,7 @@ def load(path: Path) -> Script:
     import yaml  # 20 ms, and only scripts need it
 
     try:
-        return msgspec.convert(yaml.safe_load(path.read_text("utf-8")), Script)
+        return msgspec.convert(yaml.safe_load(read_regular(path, _LARGEST).decode()), Script)
     except FileNotFoundError as error:
         names = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise ConfigurationError(f"There is no script named {path.stem}. Scripts there are: {names}.") from error

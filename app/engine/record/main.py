@@ -11,6 +11,9 @@ from app.engine.errors import EngineError, InvalidParams
 from app.engine.record.lines import TaskRecord, read
 from app.engine.record.replay import replay
 from app.engine.record.told import compare, replies
+from app.regular_file import read_regular
+
+_LARGEST = 256_000_000
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,9 +38,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidParams(f"{file} cannot be read: {error}.") from error
+        return read_regular(file, _LARGEST).decode()
+    except OSError as error:
+        raise InvalidParams(f"{file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidParams(f"{file} cannot be read: it is no UTF-8 text.") from error
 
 
 def _say(record: TaskRecord, today: TaskRecord) -> int:

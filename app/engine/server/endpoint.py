@@ -10,6 +10,9 @@ from app.engine.errors import EngineRunning
 from app.file_lock import FileLock
 from app.paths import Paths
 from app.protocol.endpoint import Endpoint
+from app.regular_file import read_regular
+
+_LARGEST = 64_000
 
 
 def new_token() -> str:
@@ -28,8 +31,8 @@ def write_endpoint(file: Path, endpoint: Endpoint) -> None:
 def remove_endpoint(file: Path, instance_id: str) -> None:
     """Take the file away unless it is another engine's by now."""
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=Endpoint)
-    except (FileNotFoundError, msgspec.DecodeError):
+        found = msgspec.json.decode(read_regular(file, _LARGEST), type=Endpoint)
+    except (OSError, msgspec.DecodeError):
         return
     if found.instance_id == instance_id:
         file.unlink(missing_ok=True)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.errors import ConfigurationError
+from app.regular_file import read_regular
 
 _SHORTEST = 16
+_LARGEST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Tokens:
 
 
 def _holders(file: Path) -> tuple[Holder, ...]:
-    lines = enumerate(file.read_text("utf-8").splitlines(), 1)
+    lines = enumerate(read_regular(file, _LARGEST).decode().splitlines(), 1)
     holders = tuple(_holder(file, number, words) for number, line in lines if (words := line.partition("#")[0].split()))
     if not holders:
         raise ConfigurationError(f"The token file {file} has no token: write one a line, after a name if you like.")

@@ -12,6 +12,7 @@ from app.engine.tools.base import ToolError
 from app.engine.tools.plain_text import tidy_name
 from app.engine.tools.text_file import decode
 from app.engine.tools.walk import matches, walk
+from app.regular_file import read_regular
 
 MOST_HITS = 200
 _LONGEST_LINE = 300
@@ -70,9 +71,7 @@ def _files(root: Path, glob: str) -> Iterator[tuple[str, Path]]:
 
 def _text(path: Path, largest: int) -> str | None:
     try:
-        if path.stat().st_size > largest:
-            return None
-        data = path.read_bytes()
+        data = read_regular(path, largest, follow_links=False)
     except OSError:
         return None
     file = decode(data)

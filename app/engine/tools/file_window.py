@@ -6,6 +6,7 @@ from pathlib import Path
 
 from app.engine.tools.base import ToolError
 from app.engine.tools.text_file import decode
+from app.regular_file import open_regular
 
 MOST_LINES = 2_000
 MOST_CHARACTERS = 50_000
@@ -51,7 +52,7 @@ def window(data: bytes, first: int, last: int) -> Window | None:
 def window_of_large(path: Path, first: int, last: int) -> Window | None:
     """The same for a file above LARGEST, of which only the part up to `last` is read."""
     count = min(MOST_LINES, last - first + 1) if last else MOST_LINES
-    with open(path, "rb") as file:
+    with open_regular(path, follow_links=False) as file:
         if b"\0" in file.read(8192):
             return None
         file.seek(0)

@@ -14,6 +14,7 @@ from app.engine.tools.base import ToolError, Workplace
 from app.engine.tools.diff import Change, compare
 from app.engine.tools.file_window import LARGEST, Window, window, window_of_large
 from app.engine.tools.text_file import TextFile, decode
+from app.regular_file import read_regular
 
 _LARGEST_EDITED = 20_000_000
 
@@ -34,7 +35,7 @@ class WorkspaceFiles:
         if size > LARGEST:
             part = window_of_large(path, first, last)
         else:
-            data = path.read_bytes()
+            data = read_regular(path, LARGEST, follow_links=False)
             self._read[path] = _digest(data)
             part = window(data, first, last)
         if part is None:
@@ -71,7 +72,7 @@ class WorkspaceFiles:
     def _current(self, path: Path) -> bytes:
         if self._checked(path).st_size > _LARGEST_EDITED:
             raise ToolError(f"{self.name(path)} is too large to be changed here. Use the shell.")
-        data = path.read_bytes()
+        data = read_regular(path, _LARGEST_EDITED, follow_links=False)
         if self._read.get(path, digest := _digest(data)) != digest:
             raise ToolError(f"{self.name(path)} was changed by somebody else since you read it. Read it again first.")
         return data

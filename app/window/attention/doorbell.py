@@ -6,8 +6,11 @@ from pathlib import Path
 
 import msgspec
 
+from app.regular_file import read_regular
+
 _ANSWER_S = 2.0
 _PAUSE_S = 0.05
+_LARGEST = 64_000
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -41,7 +44,7 @@ def ring(file: Path, what: str, conversation_id: str = "", activation: str = "",
 
 def _rung(file: Path, what: str, conversation_id: str, activation: str) -> bool:
     try:
-        address = msgspec.json.decode(file.read_bytes(), type=Address)
+        address = msgspec.json.decode(read_regular(file, _LARGEST), type=Address)
         wish = Wish(address.token, what, conversation_id, activation)
         with socket.create_connection(("127.0.0.1", address.port), _ANSWER_S) as line:
             line.sendall(msgspec.json.encode(wish) + b"\n")

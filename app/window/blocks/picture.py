@@ -9,8 +9,12 @@ from PySide6.QtGui import QImageReader, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from app.protocol.blocks import ImageBlock
+from app.regular_file import read_regular
 from app.window.blocks.paint import focus_ring
 from app.window.theme.theme import Theme
+
+# As much as is attached at most.
+_LARGEST = 10 * 1024 * 1024
 
 
 class PictureButton(QAbstractButton):
@@ -56,7 +60,7 @@ class PictureButton(QAbstractButton):
 def read_picture(image: ImageBlock, most: QSize) -> QPixmap | None:
     """Decoded at the size it is shown in, so that a huge picture costs little; None if it is no picture."""
     try:
-        raw = Path(image.path).read_bytes() if image.path else base64.b64decode(image.data, validate=True)
+        raw = read_regular(Path(image.path), _LARGEST) if image.path else base64.b64decode(image.data, validate=True)
     except (OSError, binascii.Error, ValueError):
         return None
     buffer = QBuffer()

@@ -111,7 +111,7 @@ async def test_what_can_not_be_attached_is_refused_in_words_and_nothing_is_store
         ((str(tmp_path / "none.png"),), "not there any more"),
         ((str(tmp_path),), "is a folder"),
         (("/dev/null",), "not a file"),
-        (("/tmp/a\0b",), "not there any more"),
+        (("/tmp/a\0b",), "no name of a file"),
         (("/tmp/" + "a" * 300,), "File name too long"),
         (many, "at most 20"),
         ((picture(tmp_path, "huge.png", 10 * 1024 * 1024 + 1),), "10.0 MB; at most 10 MB"),

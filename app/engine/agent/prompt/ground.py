@@ -5,6 +5,8 @@ import sys
 from itertools import takewhile
 from pathlib import Path
 
+from app.regular_file import read_beginning
+
 
 def folders(workspace: Path, home: Path) -> tuple[Path, ...]:
     """The outermost first: from the root of its repository, or from below the home directory, else itself alone.
@@ -24,10 +26,7 @@ def read_inside(file: Path, folder: Path, most: int) -> bytes | None:
     """At most `most` bytes and one more; None where there is no such file, or where a link leads out of the folder."""
     try:
         real = file.resolve(strict=True)
-        if not real.is_relative_to(folder) or not real.is_file():
-            return None
-        with real.open("rb") as stream:
-            return stream.read(most + 1)
+        return read_beginning(real, most + 1, follow_links=False) if real.is_relative_to(folder) else None
     except (OSError, RuntimeError):  # RuntimeError: a circle of links
         return None
 

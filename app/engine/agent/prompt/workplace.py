@@ -10,6 +10,7 @@ from app.engine.agent.prompt.ground import folders
 from app.engine.agent.prompt.occasion import Occasion
 from app.engine.agent.prompting import text
 from app.protocol.prompts import PromptPart
+from app.regular_file import read_beginning
 
 _MOST_SHOWN = 40
 _MOST_LOOKED_AT = 2_000
@@ -50,7 +51,7 @@ def _branch(occasion: Occasion) -> str:
     """As git has it written down; no process is started for it."""
     root = folders(occasion.workspace, occasion.home)[0]
     try:
-        head = (_git_folder(root / ".git") / "HEAD").read_text("utf-8", "replace")[:500].strip()
+        head = read_beginning(_git_folder(root / ".git") / "HEAD", 500).decode("utf-8", "replace").strip()
     except OSError:
         return ""
     reference, _, name = head.partition("refs/heads/")
@@ -61,7 +62,7 @@ def _git_folder(place: Path) -> Path:
     """A work tree has a file there that names it."""
     if place.is_dir():
         return place
-    return place.parent / place.read_text("utf-8", "replace")[:4_000].removeprefix("gitdir:").strip()
+    return place.parent / os.fsdecode(read_beginning(place, 4_000)).removeprefix("gitdir:").strip()
 
 
 def _plain(name: str) -> str:

@@ -69,9 +69,9 @@ class Archive:
 
 
 @contextmanager
-def open_archive(path: Path) -> Generator[Archive]:
+def open_archive(content: IO[bytes]) -> Generator[Archive]:
     try:
-        with zipfile.ZipFile(path) as file:
+        with zipfile.ZipFile(content) as file:
             yield Archive(file)
     except zipfile.BadZipFile as error:
         raise InvalidParams(f"it is no zip that can be read ({error})") from error

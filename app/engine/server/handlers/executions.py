@@ -20,6 +20,7 @@ from app.protocol.executions import (
     OutputName,
 )
 from app.protocol.wire import EXECUTION_LIST, EXECUTION_OUTPUT
+from app.regular_file import open_regular
 
 _PIECE = 256 * 1024
 _FILES: tuple[tuple[OutputName, str], ...] = (("stdout", "stdout_file"), ("stderr", "stderr_file"))
@@ -92,7 +93,7 @@ def _files(finished: Finished, outputs: Path) -> dict[OutputName, Path]:
 
 def _piece(file: Path, offset: int) -> tuple[bytes, int]:
     try:
-        with file.open("rb") as opened:
+        with open_regular(file, follow_links=False) as opened:
             opened.seek(offset)
             return opened.read(_PIECE), file.stat().st_size
     except OSError as error:

@@ -128,7 +128,7 @@ class PersonalitiesPage(SettingsPage):
 
     def _write(self, personality: Personality, path: str) -> None:
         try:
-            personality_file.write(Path(path), personality)
+            personality_file.write(Path(path), personality, overwrite=True)  # the dialog has asked
         except OSError as error:
             self.tell_failure(f"{path} cannot be written: {error.strerror}. Choose another place.")
         else:
