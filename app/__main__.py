@@ -18,17 +18,13 @@ def main() -> int:
     arguments = sys.argv[1:]
     # Only one of them is imported: each has its own start time to keep.
     if arguments[:1] == ["engine"] and not {"--stop", "-h", "--help"} & set(arguments):
-        from app.engine.main import main as engine
-
-        return engine(arguments[1:])
+        return _engine(arguments[1:])
     if arguments[:1] == ["replay"] and len(arguments) == 2 and not arguments[1].startswith("-"):
         from app.engine.record.main import main as replay  # it needs the loop itself, and no engine that runs
 
         return replay(arguments[1:])
     if arguments[:1] == ["share-models"]:
-        from app.engine.sharing.main import main as share_models
-
-        return share_models(arguments[1:])
+        return _share_models(arguments[1:])
     if arguments == ["watchdog"]:
         from app.engine.tools.watchdog_child import main as watchdog
 
@@ -44,6 +40,24 @@ def main() -> int:
     from app.cli.main import main as command_line
 
     return command_line(arguments)
+
+
+def _engine(arguments: list[str]) -> int:
+    from app.engine.hardening import take_keys
+
+    keys = take_keys()  # it may start the program anew: before what takes long to import
+    from app.engine.main import main as engine
+
+    return engine(arguments, keys)
+
+
+def _share_models(arguments: list[str]) -> int:
+    from app.engine.hardening import take_keys
+
+    keys = take_keys()
+    from app.engine.sharing.main import main as share_models
+
+    return share_models(arguments, keys)
 
 
 def _window(arguments: list[str]) -> int:

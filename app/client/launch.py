@@ -12,8 +12,8 @@ import app
 from app.client.connection import Connection
 from app.client.dial import DIAL_ERRORS
 from app.client.errors import CallError, ConnectionLost, EngineDied, LaunchError, NoEngine
-from app.client.keys import keys_in
 from app.client.process import EngineProcess
+from app.environment import keys_in
 from app.file_lock import FileLock
 from app.paths import Paths
 from app.protocol.endpoint import Endpoint

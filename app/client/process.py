@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import app
+from app.environment import without_secrets
 from app.paths import Paths
 
 _WORDS = 2_000
@@ -42,7 +43,7 @@ class EngineProcess:
 
 def _spawn(paths: Paths, output: int) -> _Detached:
     command = [sys.executable, "engine"] if _is_frozen() else [sys.executable, "-m", "app", "engine"]
-    environment = os.environ | {"ERRAND_HOME": str(paths.home)}
+    environment = without_secrets(os.environ) | {"ERRAND_HOME": str(paths.home)}
     # `-m app` finds the package in the working directory, installed or not.
     folder = paths.home if _is_frozen() else Path(app.__path__[0]).parent
     if sys.platform == "win32":

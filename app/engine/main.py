@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -35,6 +35,7 @@ from app.engine.data.remover import Remover
 from app.engine.descriptors import Descriptors
 from app.engine.disk_room import give_up_room, keep_room
 from app.engine.errors import EngineError
+from app.engine.hardening import forbid_dumps
 from app.engine.ids import new_id
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
@@ -69,18 +70,22 @@ _STEP_S = 2.0
 _LEAVES_WITHIN_S = 3.0
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run an engine until it is told to end; 1 with a line on stderr when it cannot start."""
+def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
+    """Run an engine until it is told to end; 1 with a line on stderr when it cannot start.
+
+    `keys` are those of its own environment, which must not hold them any more.
+    """
     parser = argparse.ArgumentParser(prog="errand engine", description="Run the engine in the foreground.")
     parser.add_argument("--port", type=_port, default=0, help="the port to listen on; any free one by default")
     port: int = parser.parse_args(arguments).port
     paths = default_paths()
     arenas.keep_one()
+    forbid_dumps()
     try:
         paths.prepare()
         give_up_room(paths.room)
         logs.configure(paths, "engine")
-        asyncio.run(_serve(paths, port))
+        asyncio.run(_serve(paths, port, keys))
     except (EngineError, OSError) as error:
         _logger.error("the engine did not start: %s", error)
         sys.stderr.write(f"errand engine: {error}\n")
@@ -94,7 +99,7 @@ def _port(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a port: give a number from 1 to 65535, or 0 for any free one")
 
 
-async def _serve(paths: Paths, port: int) -> None:
+async def _serve(paths: Paths, port: int, keys: Mapping[str, str]) -> None:
     """From the lock to the last commit; each part is ended in the reverse order of its start."""
     async with AsyncExitStack() as stack:
         lock = EngineLock.take(paths)
@@ -108,7 +113,7 @@ async def _serve(paths: Paths, port: int) -> None:
             loop.add_signal_handler(name, _on_signal, end, paths)
         stack.callback(reap_orphans(loop))
         stack.callback(watchdog.keep())
-        services = await open_services(paths, end.set, stack)
+        services = await open_services(paths, keys, end.set, stack)
         health = services.database.health
         loop.set_exception_handler(Descriptors(health, lambda: condition("no_descriptors", "")).on_error)
         await _listen(services, listener, stack)
@@ -138,7 +143,11 @@ def _leave(paths: Paths) -> None:
 
 
 async def open_services(
-    paths: Paths, shutdown: Callable[[], None], stack: AsyncExitStack, retry: RetryPolicy = _RETRY
+    paths: Paths,
+    keys_at_start: Mapping[str, str],
+    shutdown: Callable[[], None],
+    stack: AsyncExitStack,
+    retry: RetryPolicy = _RETRY,
 ) -> Services:
     """Join the parts of an engine on a data directory; `stack` ends them. All but lock, signals and socket."""
     settings = Settings(paths.settings)
@@ -155,7 +164,7 @@ async def open_services(
     await mark_interrupted(database, log)
     recovery = await _recovered(database, log, desk)
     stack.push_async_callback(_ended, recovery)
-    keys = KeyStore(paths.keys, os.environ)
+    keys = KeyStore(paths.keys, keys_at_start)
     models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values, paths.models)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())

@@ -31,4 +31,4 @@ class _Doom:
 if __name__ == "__main__":
     _Doom.side, _Doom.left = sys.argv[1], int(sys.argv[2])
     engines.SqliteWriter = DoomedWriter
-    sys.exit(main([]))
+    sys.exit(main([], {}))

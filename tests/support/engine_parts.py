@@ -123,7 +123,7 @@ async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RET
     workspace = home / "workspace"
     workspace.mkdir(exist_ok=True)
     async with model, AsyncExitStack() as stack:
-        services = await open_services(paths, lambda: None, stack, retry)
+        services = await open_services(paths, {}, lambda: None, stack, retry)
         watcher = Watcher()
         stack.callback(services.log.attach(watcher))
         yield EngineParts(services, watcher, model, workspace)

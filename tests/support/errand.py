@@ -37,11 +37,15 @@ class Finished:
 
 
 class Errand:
-    """`errand` on the data directory `home`, started in `folder`, with no key and no colour in its environment."""
+    """`errand` on the data directory `home`, started in `folder`, with no key and no colour in its environment.
 
-    def __init__(self, home: Path, folder: Path) -> None:
+    `prefix` stands before each command: another program that runs it.
+    """
+
+    def __init__(self, home: Path, folder: Path, prefix: tuple[str, ...] = ()) -> None:
         self.home = home
         self.folder = folder
+        self._prefix = prefix
         source = str(Path(app.__file__).parents[1])
         kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_COLOR"))}
         self.environment = kept | {
@@ -66,6 +70,7 @@ class Errand:
     ) -> asyncio.subprocess.Process:
         """Start a command with pipes for all three streams; `out` may be a descriptor to write to."""
         return await asyncio.create_subprocess_exec(
+            *self._prefix,
             sys.executable,
             "-m",
             "app",

@@ -3,10 +3,9 @@
 import argparse
 import asyncio
 import logging
-import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +14,7 @@ from aiohttp import web
 
 from app import log as logs
 from app.engine.errors import ConfigurationError, EngineError
+from app.engine.hardening import forbid_dumps
 from app.engine.models.addresses import is_loopback
 from app.engine.models.router import ModelRouter
 from app.engine.secrets import KeyStore
@@ -27,14 +27,15 @@ from app.paths import Paths, default_paths
 _PORT = 4777
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
     """Serve until it is told to end; 1 with a line on stderr when it cannot start."""
     options = _parser().parse_args(arguments)
     paths = default_paths()
+    forbid_dumps()
     try:
         paths.prepare()
         logs.configure(paths, "sharing")
-        asyncio.run(_serve(paths, options.host, options.port, options.token_file, options.models))
+        asyncio.run(_serve(paths, options.host, options.port, options.token_file, options.models, keys))
     except (EngineError, OSError) as error:
         sys.stderr.write(f"errand share-models: {error}\n")
         return 1
@@ -52,7 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, models: str) -> None:
+async def _serve(
+    paths: Paths, host: str, port: int, token_file: Path | None, models: str, keys: Mapping[str, str]
+) -> None:
     file = token_file or paths.keys / "share-tokens.txt"
     tokens = Tokens.open(file)
     end = asyncio.Event()
@@ -61,7 +64,7 @@ async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, mo
     async with AsyncExitStack() as stack:
         settings = Settings(paths.settings)
         router = ModelRouter(
-            KeyStore(paths.keys, os.environ),
+            KeyStore(paths.keys, keys),
             Path(str(files("resources") / "tour")),
             settings=lambda: settings.values,
             lists=paths.models,

@@ -4,6 +4,7 @@ It is started for itself, without the rest of the app, so it imports nothing of 
 mark: `+ TASK NUMBER`, `clear`, or `bye` when the engine ends in order. Its end is the engine's death.
 """
 
+import ctypes
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
+_PR_SET_DUMPABLE = 4  # linux/prctl.h
 # Nothing is found twice in a row: a fork may hide from one look.
 _LOOKS = 2
 _PAUSE_S = 0.02
@@ -18,6 +20,7 @@ _LONGEST_S = 10.0
 
 
 def main() -> int:
+    _forbid_dumps()
     marks: set[tuple[str, str]] = set()
     for line in sys.stdin:
         match line.split():
@@ -30,6 +33,12 @@ def main() -> int:
     if marks:
         _sweep(marks)
     return 0
+
+
+def _forbid_dumps() -> None:
+    """No tool may read what this process was started with."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _sweep(marks: set[tuple[str, str]]) -> None:

@@ -1,0 +1,52 @@
+"""Which variables of a process's environment are keys, and what of it goes to the engine and to commands."""
+
+import re
+from collections.abc import Mapping
+
+from app.protocol.engine import is_offered
+
+_LONGEST_KEY = 10_000  # no key is as long; the first message must stay small
+
+# One of these in a name marks a secret, wherever `_` or another sign parts its words: GITHUB_TOKEN, DB_PASS, MY_KEY_2.
+_WORDS = frozenset(
+    (
+        *("auth", "cookie", "cookies", "credential", "credentials", "jwt", "key", "keys", "pass", "passphrase"),
+        *("passwd", "pat", "pwd", "token", "tokens"),
+    )
+)
+# So does a word that ends like this: NPM_AUTHTOKEN, PGPASSWORD, CLIENTSECRET.
+_ENDINGS = ("apikey", "password", "passwd", "secret", "secrets", "token")
+_PREFIXES = ("AWS_",)
+_HARMLESS = frozenset(("PWD", "SSH_AUTH_SOCK"))  # the second is where the agent listens that keeps the keys
+_PARTS = re.compile(r"[^a-z0-9]+")
+
+# Known keys under other names, and addresses with a password. A proxy's is needed by whoever has to get through it.
+_KEY_SHAPE = re.compile(
+    r"(sk-|xai-|gsk_|AIza|gh[opsu]_|github_pat_|glpat-|hf_|xox[abp]-|AKIA)[\w\-]{12,}$|-----BEGIN [A-Z ]*PRIVATE KEY"
+)
+_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+
+
+def is_secret(name: str, value: str) -> bool:
+    """True for a key, a token or a password, by the words of the variable's name or the shape of its value."""
+    if name in _HARMLESS:
+        return False
+    words = _PARTS.split(name.lower())
+    if name.upper().startswith(_PREFIXES) or any(word in _WORDS or word.endswith(_ENDINGS) for word in words):
+        return True
+    if _KEY_SHAPE.match(value):
+        return True
+    return "://" in value and not name.lower().endswith("_proxy") and _WITH_PASSWORD.search(value) is not None
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if not is_secret(name, value)}
+
+
+def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that the engine wants. Bytes that are no text are replaced: the engine then says what is wrong."""
+    return {
+        name: value.encode(errors="replace").decode()
+        for name, value in environment.items()
+        if name.isascii() and is_offered(name) and len(value) <= _LONGEST_KEY
+    }
