@@ -161,7 +161,7 @@ async def open_services(
     )
     desk = AskDesk(log, database.asks)
     database.journal.endure()
-    await mark_interrupted(database, log)
+    await mark_interrupted(database, log, paths)
     recovery = await _recovered(database, log, desk)
     stack.push_async_callback(_ended, recovery)
     keys = KeyStore(paths.keys, keys_at_start)

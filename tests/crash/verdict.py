@@ -73,7 +73,7 @@ def _judge_task(task: Task, asks: list[Ask], file: Path, ran: list[Started], end
     lines = Counter(file.read_text("utf-8").split() if file.exists() else ())
     unknown = Counter(_step(ask) for ask in asks)
     again = Counter(_step(ask) for ask in asks if ask.answer == RUN_AGAIN)
-    sure = Counter(step_of(row.command or "") for row in ran if row.execution_id in ended)
+    sure = Counter(step_of(str(row.arguments["command"])) for row in ran if row.execution_id in ended)
     for step in (f"step_{number}" for number in range(1, STEPS + 1)):
         told = f"{task.id} {step}: {lines[step]} lines, {sure[step]} sure, {unknown[step]} unknown, {again[step]} again"
         assert sure[step] <= 1, told

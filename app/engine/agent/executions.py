@@ -32,9 +32,7 @@ class Executions:
             tool=call.name,
             arguments=call.arguments,
             at=datetime.now(UTC),
-            only_reads=access.tier == "read",
             text=access.text,
-            command=access.command,
         )
         self._journal.put(executions.started(row))
 

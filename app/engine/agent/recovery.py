@@ -1,23 +1,34 @@
 """After a crash: what was under way when the last engine ended is marked as such, before anybody can see it."""
 
+import asyncio
 from collections.abc import Set
 from functools import reduce
+from pathlib import Path
 
 import msgspec
 
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.live import added
+from app.engine.agent.open_turn import last_reply
 from app.engine.agent.task import ended, is_working, moved
-from app.engine.agent.unknown import ask_about
+from app.engine.agent.unknown import ask_about, has_effects
 from app.engine.broadcast import EventLog
 from app.engine.storage.database import Database
+from app.engine.tools.base import Access, Tool, ToolError, Workplace
 from app.engine.tools.processes import end_abandoned
+from app.engine.tools.registry import bind
+from app.engine.tools.schema import check_arguments
+from app.paths import Paths
+from app.protocol.blocks import ToolCallBlock
 from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate
 from app.protocol.tasks import Task
 from app.protocol.usage import Usage
 
+# The results of an open turn's calls, and its reply above them, stand among so many nodes.
+_NEWEST = 1_000
 
-async def mark_interrupted(database: Database, log: EventLog) -> None:
+
+async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> None:
     """Publish that tasks are interrupted and half replies cut; calls that were under way are asked about.
 
     Processes that an engine that was killed left behind are ended first. A task that was being stopped is stopped: that
@@ -33,7 +44,7 @@ async def mark_interrupted(database: Database, log: EventLog) -> None:
             log.publish(TaskUpdate(task=ended(interrupted, "cancelled", "manual_stop")))
             continue
         log.publish(TaskUpdate(task=interrupted))
-        await _ask_about_calls(interrupted, database, log)
+        await _ask_about_calls(interrupted, database, log, paths)
     for node in cut.values():
         log.publish(TaskMessage(node=msgspec.structs.replace(node, status="cut")))
 
@@ -65,11 +76,37 @@ async def _interrupted(task: Task, cut: Set[tuple[str | None, int]], database: D
     )
 
 
-async def _ask_about_calls(task: Task, database: Database, log: EventLog) -> None:
-    """Of the turn it was in. What an earlier engine has asked about is settled, or waits."""
+async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths: Paths) -> None:
+    """Of the turn it was in. What an earlier engine has asked about is settled, or waits.
+
+    A person is shown the calls of the stored reply, which are what would run again.
+    """
+    unfinished = [one.started for one in await database.executions.unfinished(task.id)]
+    begun = {one.call_id: one for one in unfinished if one.turn == task.step_count}
+    agent = await database.agents.get(task.agent_id) if begun else None
+    if agent is None or agent.head_id is None:
+        return
     asks = await database.asks.page(task_ids=(task.id,))
     asked = {ask.unknown.execution_id for ask in asks if ask.unknown is not None}
-    for execution in await database.executions.unfinished(task.id):
-        started = execution.started
-        if started.turn == task.step_count and not started.only_reads and started.execution_id not in asked:
-            log.publish(AskUpdate(ask=ask_about(started, task)))
+    newest, _ = await database.nodes.branch(agent.head_id, _NEWEST)
+    at = last_reply(newest, task.id)
+    workplace = Workplace(task.id, Path(task.workspace), paths.outputs / task.id, environment={})
+    tools = {tool.name: tool for tool in bind(workplace)}
+    for block in newest[at].blocks if at is not None else ():
+        started = begun.get(block.call_id) if isinstance(block, ToolCallBlock) else None
+        if not isinstance(block, ToolCallBlock) or started is None or started.execution_id in asked:
+            continue
+        access = await asyncio.to_thread(_access, tools.get(block.tool), block)
+        if access is not None and has_effects(access):
+            log.publish(AskUpdate(ask=ask_about(started, access, task)))
+
+
+def _access(tool: Tool | None, call: ToolCallBlock) -> Access | None:
+    """None for a call that would be refused before it runs."""
+    if tool is None or call.invalid is not None:
+        return None
+    try:
+        arguments = check_arguments(tool.name, tool.parameters, tool.prepare_arguments(call.arguments))
+        return tool.access(arguments)
+    except ToolError:
+        return None

@@ -1,7 +1,5 @@
 """Going on in the turn in which a task was interrupted: nothing that is on record is done a second time."""
 
-from typing import Literal, TypeAlias
-
 import msgspec
 
 from app.engine.agent.asks import AskDesk
@@ -10,15 +8,12 @@ from app.engine.agent.executions import Executions
 from app.engine.agent.hooks import Block
 from app.engine.agent.live import LiveTask
 from app.engine.agent.open_turn import Known, OpenTurn
-from app.engine.agent.unknown import ask_about
+from app.engine.agent.unknown import ask_about, has_effects
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage, Text
 from app.engine.storage.executions import Started
-from app.engine.tools.base import ToolResult
+from app.engine.tools.base import Access, ToolResult
 from app.protocol.asks import RUN_AGAIN, STOP
-
-# What becomes of a call: its result, why it must not run, run it as it was allowed before, or None: it is a new one.
-Past: TypeAlias = ToolResult | Block | Literal["again"] | None
 
 _SKIPPED = ToolResult((Text(UNKNOWN_OUTCOME),), summary="skipped, outcome unknown", is_error=True)
 
@@ -44,22 +39,21 @@ class Resumption:
             self._live.move("thinking", "resumed")
         return reply
 
-    async def past_of(self, call_id: str, cancel: CancelSignal) -> Past:
+    async def past_of(self, call_id: str, access: Access, cancel: CancelSignal) -> ToolResult | Block | None:
+        """What an earlier engine knows of a call that is about to run: its result, or why it must not run.
+
+        None lets it go on as any other call does, through the policy. One that only reads is no matter for a person.
+        """
         past = self._turn.past(call_id) if self._turn is not None else None
-        if past is None:
-            return None
         if isinstance(past, Known):
             self._executions.known(call_id, past.execution_id)
             return past.result
-        return await self._settle(past, cancel)
+        return await self._settle(past, access, cancel) if past is not None and has_effects(access) else None
 
-    async def _settle(self, started: Started, cancel: CancelSignal) -> Past:
-        """A call that changes nothing needs no person to be run again."""
-        if started.only_reads:
-            return "again"
-        settled = await self._desk.put(ask_about(started, self._live.task), self._live, cancel)
+    async def _settle(self, started: Started, access: Access, cancel: CancelSignal) -> ToolResult | Block | None:
+        settled = await self._desk.put(ask_about(started, access, self._live.task), self._live, cancel)
         if settled.answer == RUN_AGAIN:
-            return "again"
+            return None
         if settled.answer == STOP:
             self._live.set(msgspec.structs.replace(self._live.task, stopping=True, activity="stopping"))
             cancel.set(f"Stopped by {settled.answered_by}")

@@ -85,15 +85,16 @@ class Steps:
 
         What an earlier engine did is not done again.
         """
-        past = await self._resumption.past_of(pending.call.id, cancel)
-        if past is not None and past != "again":
+        call = pending.call
+        access = self._tools[call.name].access(pending.arguments)
+        past = await self._resumption.past_of(call.id, access, cancel)
+        if past is not None:
             return past
         await self._gate.passage(cancel)
         if cancel.is_set:
             return Block("Operation aborted")
-        call = pending.call
-        access = self._tools[call.name].access(pending.arguments)
-        if past is None and (refusal := await self._approvals.refusal(call.name, call.id, access, cancel)) is not None:
+        refusal = await self._approvals.refusal(call.name, call.id, access, cancel)
+        if refusal is not None:
             return Block(refusal)
         self._live.tool_started(call.id, call.name)
         if access.tier != "free":

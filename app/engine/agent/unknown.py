@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from app.engine.ids import new_id
 from app.engine.storage.executions import Started
+from app.engine.tools.base import Access
 from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, UnknownCall
 from app.protocol.tasks import Task
 
@@ -13,8 +14,16 @@ _TEXT = (
 )
 
 
-def ask_about(started: Started, task: Task) -> Ask:
-    """Asks the same about the same call, whichever engine raises it."""
+def has_effects(access: Access) -> bool:
+    """A call that only reads does no harm a second time."""
+    return access.tier in ("write", "run")
+
+
+def ask_about(started: Started, access: Access, task: Task) -> Ask:
+    """Asks the same about the same call, whichever engine raises it.
+
+    `access` is of the call as it would run again, and it alone is shown: the record says only that it was begun.
+    """
     return Ask(
         id=new_id("ask"),
         task_id=task.id,
@@ -29,8 +38,8 @@ def ask_about(started: Started, task: Task) -> Ask:
             execution_id=started.execution_id,
             call_id=started.call_id,
             tool=started.tool,
-            text=started.text or f"Call `{started.tool}`",
+            text=access.text,
             started_at=started.at,
-            command=started.command,
+            command=access.command,
         ),
     )

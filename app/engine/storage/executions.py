@@ -22,10 +22,7 @@ _OF_EXECUTION = _columns.where(tool_executions.c.execution_id == bindparam("exec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A call about to run. `node_id` is the node after which it runs, `text` says what it does.
-
-    `only_reads` holds for one that changes nothing: run a second time it does no harm.
-    """
+    """A call about to run. `node_id` is the node after which it runs, `text` says what it does."""
 
     execution_id: str
     task_id: str
@@ -35,9 +32,7 @@ class Started:
     tool: str
     arguments: JsonObject
     at: datetime
-    only_reads: bool = False
     text: str = ""
-    command: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
