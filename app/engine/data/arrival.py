@@ -1,24 +1,39 @@
-"""Makes an imported conversation fit in here: checked as one whole, at rest, and with the places it names in this home.
+"""Makes an imported conversation fit in here: checked as one whole, over, and with the places it names in this home.
 
-Permissions do not travel: no grant comes along, and no task that would run all without asking or go on by itself.
+What a file says is a record and decides nothing: all its tasks are at their ends, so that none can be resumed into
+calls, answers and results that the file made up; and what a new task could take over from one of them (approvals,
+addresses, limits) is as if nobody had chosen it.
 """
 
+import math
 import re
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from app.engine.agent.task import ENDS
 from app.engine.data.files import own_workspace
 from app.engine.errors import InvalidParams
-from app.engine.storage.executions import Started
+from app.engine.storage.executions import Finished, Started
 from app.engine.storage.transfer import Bundle
+from app.engine.storage.turn_rows import TurnRow
 from app.paths import Paths
 from app.protocol.blocks import Block, FileBlock, ImageBlock, ToolResultBlock
-from app.protocol.conversations import Node
+from app.protocol.conversations import Conversation, Node, TurnTaking
 from app.protocol.tasks import Task
+from app.protocol.usage import Usage
 
 # Ids name folders, and `..` is none of them.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+# What the setting has by default: a retry takes over the turns of the task it repeats.
+_MOST_TURNS = 50
+_MOST_REPLIES = 100
+_MOST_KEPT = 100
+_LARGEST = 2**48
+_WAS_UNDER_WAY = "It was under way when it was exported, and does not go on here. Send a message to go on from there."
 
 
 def check(bundle: Bundle) -> None:
@@ -28,6 +43,7 @@ def check(bundle: Bundle) -> None:
     agent_ids = {agent.id for agent in bundle.agents}
     executions = [one.execution_id for one in bundle.executions if isinstance(one, Started)]
     ids = [*node_ids, *task_ids, *agent_ids, *executions, *(ask.id for ask in bundle.asks), bundle.conversation.id]
+    results = [(one.execution_id, one.task_id) for one in bundle.executions if isinstance(one, Finished)]
     _hold(all(map(_ID.fullmatch, ids)), "an id that is not letters, digits, `-` and `_`")
     _hold(len(node_ids) == len(bundle.nodes) and len(task_ids) == len(bundle.tasks), "the same id twice")
     _hold(len(agent_ids) == len(bundle.agents), "the same id twice")
@@ -41,6 +57,11 @@ def check(bundle: Bundle) -> None:
     _hold(
         all(node.parent_id is None or node.parent_id in node_ids for node in bundle.nodes), "a message without parent"
     )
+    _hold(all(node.task_id is None or node.task_id in task_ids for node in bundle.nodes), "a message of another task")
+    begun = {(one.execution_id, one.task_id) for one in bundle.executions if isinstance(one, Started)}
+    _hold(begun.issuperset(results) and len(begun) == len(executions), "a result of a call that is not there")
+    _hold(all(map(_is_count, _numbers(bundle))), "a number that counts nothing")
+    _hold(all(map(_is_moment, _moments(bundle))), "a time that is none")
 
 
 def in_order(nodes: list[Node]) -> list[Node]:
@@ -63,12 +84,14 @@ def in_order(nodes: list[Node]) -> list[Node]:
 
 
 def settled(bundle: Bundle) -> Bundle:
-    """What was under way when it was exported is interrupted, what was asked is cancelled, half replies are cut."""
+    """All tasks are over, what was asked is cancelled, half replies are cut."""
+    conversation, now = _settled(bundle), datetime.now(UTC)
+    task_ids = {task.id for task in bundle.tasks}
     return Bundle(
-        conversation=bundle.conversation,
+        conversation=conversation,
         agents=bundle.agents,
-        tasks=[_settled(task) for task in bundle.tasks],
-        turns=bundle.turns,
+        tasks=[_over(task, task_ids, conversation.updated_at, now) for task in bundle.tasks],
+        turns=[_turn(turn, now) for turn in bundle.turns],
         executions=bundle.executions,
         asks=[
             msgspec.structs.replace(ask, status="cancelled") if ask.status == "waiting" else ask for ask in bundle.asks
@@ -92,7 +115,7 @@ def moved_in(bundle: Bundle, pictures: dict[str, str], old_home: str, paths: Pat
     return Bundle(
         conversation=msgspec.structs.replace(bundle.conversation, workspace=workspace),
         agents=bundle.agents,
-        tasks=[_with_attachments(task, pictures) for task in bundle.tasks],
+        tasks=bundle.tasks,
         turns=bundle.turns,
         executions=bundle.executions,
         asks=bundle.asks,
@@ -103,23 +126,86 @@ def moved_in(bundle: Bundle, pictures: dict[str, str], old_home: str, paths: Pat
     )
 
 
-def _settled(task: Task) -> Task:
-    """It goes on when somebody says so, whatever it was about to do by itself where it comes from."""
-    approve = "ask" if task.approve == "all" else task.approve
-    task = msgspec.structs.replace(task, approve=approve, resumes=False, retry_at=None)
-    if task.ended_at is not None or task.status == "interrupted":
-        return task
+def _settled(bundle: Bundle) -> Conversation:
+    """With turns and kept messages as a person could have set them here."""
+    conversation, turns = bundle.conversation, bundle.conversation.turn_taking
+    agent_ids, node_ids = {agent.id for agent in bundle.agents}, {node.id for node in bundle.nodes}
+    is_usual = 1 <= turns.limit <= _MOST_REPLIES and turns.moderator_id in (None, *agent_ids)
     return msgspec.structs.replace(
-        task, status="interrupted", stopping=False, current_tool=None, ask_id=None, activity=""
+        conversation,
+        updated_at=min(conversation.updated_at, datetime.now(UTC)),
+        turn_taking=turns if is_usual else TurnTaking(),
+        kept=tuple(node_id for node_id in conversation.kept if node_id in node_ids)[:_MOST_KEPT],
     )
 
 
-def _with_attachments(task: Task, pictures: dict[str, str]) -> Task:
-    queue = tuple(
-        msgspec.structs.replace(one, attachments=tuple(pictures.get(path, path) for path in one.attachments))
-        for one in task.queue
+def _over(task: Task, task_ids: set[str], at: datetime, now: datetime) -> Task:
+    """A task that nothing goes on with, and that hands on nothing which a person did not choose here."""
+    queue = task.queue
+    task = msgspec.structs.replace(
+        task,
+        started_at=min(task.started_at, now),
+        api_base=None,
+        approve="ask" if task.approve == "all" else task.approve,
+        max_turns=max(1, min(task.max_turns, _MOST_TURNS)),
+        budget_usd=None,
+        allowance=None,
+        near=(),
+        stopping=False,
+        current_tool=None,
+        activity="",
+        ask_id=None,
+        queue=(),
+        resumes=False,
+        retry_at=None,
+        follows=task.follows if task.follows in task_ids else None,
     )
-    return msgspec.structs.replace(task, queue=queue)
+    if task.status in ENDS and task.ended_at is not None:
+        return task
+    unread = f" Not read any more: {', '.join(f'“{entry.text}”' for entry in queue)}." if queue else ""
+    return msgspec.structs.replace(
+        task, status="cancelled", stop_reason="manual_stop", error=f"{_WAS_UNDER_WAY}{unread}", ended_at=min(at, now)
+    )
+
+
+def _turn(turn: TurnRow, now: datetime) -> TurnRow:
+    """A call that had not ended never will; none was made in days to come, whose limits it would use up."""
+    minute = turn.minute if turn.minute is None else min(turn.minute, int(now.timestamp()) // 60)
+    return replace(turn, status="cut" if turn.status == "started" else turn.status, minute=minute)
+
+
+def _numbers(bundle: Bundle) -> Iterable[float | None]:
+    usages = (one.usage for one in (*bundle.tasks, *bundle.nodes) if one.usage is not None)
+    for usage in (*usages, *bundle.turns):
+        yield from _of_usage(usage)
+    for turn in bundle.turns:
+        yield from (turn.turn, turn.minute)
+        yield from (number for part in turn.context or () for number in (part.characters, part.items))
+    for task in bundle.tasks:
+        yield from (task.max_turns, task.step_count, task.worked_s, task.budget_usd)
+    yield from (agent.version for agent in bundle.agents)
+    yield from (node.turn for node in bundle.nodes)
+    yield from (one.turn for one in bundle.executions if isinstance(one, Started))
+
+
+def _of_usage(usage: Usage | TurnRow) -> Iterable[float | None]:
+    tokens = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    return (*tokens, usage.cost_usd, usage.seconds)
+
+
+def _is_count(number: float | None) -> bool:
+    return number is None or (math.isfinite(number) and 0 <= number < _LARGEST)
+
+
+def _moments(bundle: Bundle) -> Iterable[str]:
+    return (at for turn in bundle.turns for at in (turn.started_at, turn.finished_at) if at is not None)
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def _moved(block: Block, pictures: dict[str, str], paths: Paths) -> Block:

@@ -19,7 +19,7 @@ from app.engine.storage.transfer import Bundle, insert
 from app.paths import Paths
 from app.protocol.blocks import ImageBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.data import DataImportResult, LeftOut
-from app.protocol.events import ConversationUpdate, TaskUpdate
+from app.protocol.events import ConversationUpdate
 
 
 @dataclass(slots=True)
@@ -102,9 +102,6 @@ class Importer:
         if bundle.conversation.workspace == str(workspace):
             await asyncio.to_thread(workspace.mkdir, 0o700, exist_ok=True)
         self.log.publish(ConversationUpdate(conversation=bundle.conversation))
-        for task in bundle.tasks:
-            if task.ended_at is None:
-                self.log.publish(TaskUpdate(task=task))
         await self.log.flush()
 
 

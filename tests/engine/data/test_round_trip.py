@@ -135,7 +135,7 @@ async def test_everything_of_a_conversation_comes_back_as_it_was(tmp_path: Path)
         assert repr(new.rows()) == was
 
 
-async def test_what_was_under_way_comes_back_interrupted_and_asks_before_it_runs(tmp_path: Path) -> None:
+async def test_what_was_under_way_comes_back_as_stopped_and_says_what_was_not_read(tmp_path: Path) -> None:
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
         waiting = Queued(id="q1", kind="steer", text="also", queued_at=NOW)
         under_way = msgspec.structs.replace(task("t1"), approve="all", current_tool="shell", queue=(waiting,))
@@ -150,7 +150,17 @@ async def test_what_was_under_way_comes_back_interrupted_and_asks_before_it_runs
         await old.export(tmp_path / "one.json", "c1")
         await new.take(tmp_path / "one.json")
         came = await new.database.tasks.get("t1")
-        assert came == msgspec.structs.replace(under_way, status="interrupted", approve="ask", current_tool=None)
+        assert came is not None and "does not go on here" in (came.error or "") and "“also”" in (came.error or "")
+        assert came == msgspec.structs.replace(
+            under_way,
+            status="cancelled",
+            stop_reason="manual_stop",
+            error=came.error,
+            ended_at=NOW,
+            approve="ask",
+            current_tool=None,
+            queue=(),
+        )
         assert await new.database.asks.waiting() == ()
         assert await new.database.nodes.path("n1") == (node("n1", status="cut"),)
 
@@ -167,7 +177,7 @@ async def test_nothing_that_came_in_goes_on_by_itself(tmp_path: Path) -> None:
         for task_id in ("t1", "t2"):
             came = await new.database.tasks.get(task_id)
             assert came is not None
-            assert (came.status, came.approve, came.resumes, came.retry_at) == ("interrupted", "ask", False, None)
+            assert (came.status, came.approve, came.resumes, came.retry_at) == ("cancelled", "ask", False, None)
 
 
 @pytest.mark.parametrize("seed", range(8))
