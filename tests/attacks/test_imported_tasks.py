@@ -1,4 +1,4 @@
-"""A file with tasks that somebody made up: nothing in it runs, allows, spends or decides anything once it is taken in."""
+"""A file with tasks that somebody made up: nothing in it runs, allows or decides anything once it is taken in."""
 
 import sqlite3
 from contextlib import closing
