@@ -1,0 +1,71 @@
+"""Commands that would wait for a person at a terminal: they fail at once and say why, or go on without one."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app.engine.tools.base import ToolResult, Workplace
+from tests.support.workplaces import make_workplace, run, text_of, tool_of
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+# An editor as a person sets it; this one never ends by itself.
+SETTINGS = {"user.name": "A", "user.email": "a@example.org", "core.editor": "sleep 1000; true"}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Workplace:
+    """Three commits; the settings name an editor that waits for ever."""
+    workplace = make_workplace(tmp_path)
+
+    def git(*arguments: str) -> None:
+        subprocess.run(("git", *arguments), cwd=workplace.workspace, check=True, capture_output=True)
+
+    git("init", "--initial-branch=main")
+    for name, value in SETTINGS.items():
+        git("config", name, value)
+    for name in ("one", "two", "three"):
+        (workplace.workspace / name).write_text(name)
+        git("add", name)
+        git("commit", "-m", name)
+    return workplace
+
+
+async def shell(workplace: Workplace, command: str) -> ToolResult:
+    return await run(tool_of(workplace, "shell"), {"command": command, "timeout_secs": 20})
+
+
+async def test_a_commit_without_a_message_fails_at_once_and_says_why(repository: Workplace) -> None:
+    result = await shell(repository, "echo more > one; git commit -a")
+    assert result.is_error and "Aborting commit due to empty commit message." in text_of(result)
+
+
+async def test_what_git_has_prepared_itself_is_taken(repository: Workplace) -> None:
+    result = await shell(
+        repository, "git commit --amend && git revert HEAD && git merge --no-ff HEAD~1; git log --format=%s"
+    )
+    assert not result.is_error
+    assert text_of(result).splitlines()[-4:] == ['Revert "three"', "three", "two", "one"]
+
+
+async def test_an_interactive_rebase_fails_at_once_and_says_how_it_can_be_done(repository: Workplace) -> None:
+    result = await shell(repository, "git rebase -i HEAD~2")
+    assert result.is_error
+    assert "There is no editor and nobody to type: set GIT_SEQUENCE_EDITOR" in text_of(result)
+    told = await shell(
+        repository, "GIT_SEQUENCE_EDITOR='sed -i 2s/pick/fixup/' git rebase -i HEAD~2 2>&1; git log --format=%s"
+    )
+    assert text_of(told).splitlines()[-2:] == ["two", "one"]
+
+
+async def test_a_program_that_calls_an_editor_fails_at_once(repository: Workplace) -> None:
+    result = await shell(repository, 'sh -c "$EDITOR" || sh -c "$VISUAL some-file"')
+    assert result.is_error and text_of(result).count("There is no editor and nobody to type") == 2
+
+
+async def test_a_question_for_a_password_fails_at_once(repository: Workplace) -> None:
+    asked = r"printf 'protocol=https\nhost=example.org\n\n' | git -c credential.helper= credential fill"
+    result = await shell(repository, asked)
+    assert result.is_error and "terminal prompts disabled" in text_of(result)
