@@ -37,6 +37,7 @@ from app.engine.disk_room import give_up_room, keep_room
 from app.engine.errors import EngineError
 from app.engine.hardening import forbid_dumps
 from app.engine.ids import new_id
+from app.engine.models.own_servers import OwnServers
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
 from app.engine.models.windows import window_of
@@ -192,6 +193,7 @@ async def open_services(
         chats=Chats(database, roster, runner),
         comparison=Comparison(database, roster, runner, models, settings),
         models=models,
+        own_servers=OwnServers(settings, keys, models.offer),
         keys=keys,
         settings=settings,
         grants=grants,

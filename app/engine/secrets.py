@@ -29,6 +29,13 @@ class Key:
     source: KeySource
 
 
+def check_key(key: str) -> None:
+    """`InvalidParams` for what can be no key."""
+    value = key.strip()
+    if not value.isascii() or not value.isprintable() or " " in value:
+        raise InvalidParams("key: it holds spaces or characters that no key has; copy it again")
+
+
 class KeyStore:
     """Keys by provider. What is stored where is kept in `stored.json` (names only).
 
@@ -68,8 +75,7 @@ class KeyStore:
         value = key.strip()
         if not value:
             return await self.remove(provider)
-        if not value.isascii() or not value.isprintable() or " " in value:
-            raise InvalidParams("key: it holds spaces or characters that no key has; copy it again")
+        check_key(value)
         async with self._lock:
             self._read.pop(provider, None)
             return await self._within_time(lambda: self._store(provider, value))

@@ -15,6 +15,7 @@ from app.regular_file import read_regular
 
 _LARGEST = 1_000_000
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
+_SERVERS = "model_servers"
 _KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -22,9 +23,18 @@ def _about(title: str, text: str) -> msgspec.Meta:
     return msgspec.Meta(title=title, description=text)
 
 
-class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings with their defaults."""
+class ModelServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model server of one's own. Its `id` is the provider in the ids of its models, and never changes."""
 
+    id: str
+    name: str
+    address: str
+
+
+class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings with their defaults. `model_servers` has methods of its own on the wire."""
+
+    model_servers: tuple[ModelServer, ...] = ()
     default_model: Annotated[
         str, _about("Default model", "Model id `provider/model`; empty picks the first found.")
     ] = ""
@@ -121,19 +131,27 @@ class Settings:
                 minimum=_minimum(field.name),
             )
             for field in msgspec.structs.fields(SettingValues)
+            if field.name != _SERVERS
         )
 
     def set(self, name: str, value: JsonValue) -> None:
         """Check, store atomically, then use; `InvalidParams` names what is wrong."""
         current: JsonObject = msgspec.to_builtins(self.values)
-        if name not in current:
-            raise InvalidParams(f"There is no setting {name!r}. Settings are: {', '.join(current)}.")
+        if name not in current or name == _SERVERS:
+            names = ", ".join(other for other in current if other != _SERVERS)
+            raise InvalidParams(f"There is no setting {name!r}. Settings are: {names}.")
         try:
             values = msgspec.convert({**current, name: value}, SettingValues)
         except msgspec.ValidationError as error:
             reason = str(error).partition(" - at ")[0].replace("`", "")
             raise InvalidParams(f"Setting {name}: {reason}.") from error
         own_models.parse(values.own_models)
+        self._keep(values)
+
+    def set_model_servers(self, servers: tuple[ModelServer, ...]) -> None:
+        self._keep(msgspec.structs.replace(self.values, model_servers=servers))
+
+    def _keep(self, values: SettingValues) -> None:
         _write(self._file, values)
         self.values = values
 

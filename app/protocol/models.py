@@ -27,7 +27,8 @@ class Provider(Wire, frozen=True, kw_only=True):
     """One provider row: where its key comes from, or the local server that answered.
 
     `listed_at` is when its own list of models was fetched last, null for never; `list_error` why it could not be now.
-    `in_the_clear` says that what goes to `api_base` can be read on the way, and a key too.
+    `in_the_clear` says that what goes to `api_base` can be read on the way, and a key too. `own` is a server that the
+    person named: `model_server/save` changes it.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Provider(Wire, frozen=True, kw_only=True):
     listed_at: Moment | None = None
     list_error: str = ""
     in_the_clear: bool = False
+    own: bool = False
 
 
 class ModelListParams(Wire, frozen=True, kw_only=True):
@@ -74,3 +76,53 @@ class ModelTestResult(Wire, frozen=True, kw_only=True):
     model: str
     text: str
     seconds: float
+
+
+class ModelServerTestParams(Wire, frozen=True, kw_only=True):
+    """Ask a server that speaks OpenAI's interface for its models; nothing is kept.
+
+    `key` null is the stored key of the server `id`, which goes to its own address only.
+    """
+
+    address: str
+    key: str | None = None
+    id: str | None = None
+
+
+class ModelServerTestResult(Wire, frozen=True, kw_only=True):
+    """`text` says in plain words what came of it. `address` is where the models were found, perhaps with a path."""
+
+    ok: bool
+    address: str
+    text: str
+    models: tuple[str, ...] = ()
+
+
+class ModelServerSaveParams(Wire, frozen=True, kw_only=True):
+    """Add a server of one's own, or change the one with this `id`. It is a provider: its models are `id/model`.
+
+    `key` null keeps the stored key unless the server moves to another machine or port, an empty one removes it.
+    """
+
+    name: str
+    address: str
+    key: str | None = None
+    id: str | None = None
+
+
+class ModelServerSaveResult(Wire, frozen=True, kw_only=True):
+    """It is saved, also where it does not answer now (`ok` is false); `text` says what came of it."""
+
+    id: str
+    ok: bool
+    text: str
+
+
+class ModelServerRemoveParams(Wire, frozen=True, kw_only=True):
+    """Forget a server with its key. Conversations with its models stay."""
+
+    id: str
+
+
+class ModelServerRemoveResult(Wire, frozen=True, kw_only=True):
+    text: str

@@ -202,6 +202,16 @@ MODEL_LIST = Method("model/list", models.ModelListParams, models.ModelListResult
 
 MODEL_TEST = Method("model/test", models.ModelTestParams, models.ModelTestResult, False, "Try a provider for real.")
 
+MODEL_SERVER_TEST = Method(
+    "model_server/test", models.ModelServerTestParams, models.ModelServerTestResult, False, "Ask an address for models."
+)
+MODEL_SERVER_SAVE = Method(
+    "model_server/save", models.ModelServerSaveParams, models.ModelServerSaveResult, True, "Add or change a server."
+)
+MODEL_SERVER_REMOVE = Method(
+    "model_server/remove", models.ModelServerRemoveParams, models.ModelServerRemoveResult, True, "Forget a server."
+)
+
 USAGE_REPORT = Method("usage/report", usage.UsageReportParams, usage.UsageReportResult, False, "Tokens and money.")
 CONTEXT_EXPLAIN = Method(
     "context/explain", context.ContextExplainParams, context.ContextExplainResult, False, "What a turn was sent."
@@ -280,6 +290,9 @@ METHODS = (
     GRANT_REVOKE,
     MODEL_LIST,
     MODEL_TEST,
+    MODEL_SERVER_TEST,
+    MODEL_SERVER_SAVE,
+    MODEL_SERVER_REMOVE,
     USAGE_REPORT,
     CONTEXT_EXPLAIN,
     PROMPT_GET,

@@ -13,6 +13,7 @@ from app.engine.agent.claims import Claims
 from app.engine.agent.comparison import Comparison
 from app.engine.agent.roster import Roster
 from app.engine.broadcast import EventLog
+from app.engine.models.own_servers import OwnServers
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
 from app.engine.secrets import KeyStore
@@ -68,7 +69,7 @@ async def engine_server(
     log = EventLog(database.journal, database.epoch, (await database.events.bounds())[1])
     keys = KeyStore(paths.keys, {}, lambda: None)
     settings = Settings(paths.settings)
-    models = ModelRouter(keys, home, settings=lambda: settings.values)
+    models = ModelRouter(keys, home, settings=lambda: settings.values, lists=paths.models)
     runner = PlainRunner(log)
     claims = Claims(database, AskDesk(log, database.asks))
     roster = Roster(log, database, claims, paths)
@@ -82,6 +83,7 @@ async def engine_server(
         chats=Chats(database, roster, runner),
         comparison=Comparison(database, roster, runner, models, settings),
         models=models,
+        own_servers=OwnServers(settings, keys, models.offer),
         keys=keys,
         settings=settings,
         grants=Grants(),

@@ -15,7 +15,8 @@ class Provider:
 
     `price_prefix` is how litellm's price file calls the provider. `reasoning_field` is set where a model wants its own
     reasoning back with its tool calls; `cache_field` takes the session id; `call_ids` is the form of ids it takes;
-    `list_url` is where its models are listed, if that is not beside `base_url`.
+    `list_url` is where its models are listed, if that is not beside `base_url`. `own` is a server that the person
+    named: its key is a stored one, and goes to its `base_url` alone.
     """
 
     name: str
@@ -35,10 +36,15 @@ class Provider:
     call_ids: CallIdForm = "plain"
     list_url: str = ""
     key_optional: bool = False
+    own: bool = False
 
     @property
     def needs_key(self) -> bool:
         return bool(self.key_variables) and not self.key_optional
+
+    @property
+    def takes_key(self) -> bool:
+        return bool(self.key_variables) or self.own
 
     @property
     def is_local(self) -> bool:

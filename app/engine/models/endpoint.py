@@ -26,6 +26,8 @@ class Endpoint:
     @property
     def key_help(self) -> str:
         """Where the key is set."""
+        if self.provider.own:
+            return f"Check the key of {self.provider.title} in the settings, under Models and keys."
         if not self.provider.key_variables:
             return "Check the settings of that server: it wants a key."
         if not self.provider.needs_key:

@@ -41,6 +41,8 @@ class ModelFactory:
             from app.engine.models.scripted import ScriptedModel
 
             return ScriptedModel(self._scripts)
+        if provider.own and api_base:
+            raise ConfigurationError(f"{provider.title} has an address of its own: leave out --api-base.")
         base = api_base or ("" if provider.kind == "litellm" else self.base_url(provider))
         if not base and provider.kind == "openai_compatible":
             raise ConfigurationError(
@@ -142,7 +144,7 @@ class _KeySource:
     async def __call__(self) -> str | None:
         if self._given:
             return self._given
-        if not self._provider.key_variables:
+        if not self._provider.takes_key:
             return None
         found = await self._keys.get(self._provider.name, self._provider.key_variables, self._beside)
         return found.value if found else None

@@ -75,6 +75,17 @@ class Listings:
     def of(self, provider: str) -> Listing | None:
         return self._lists.get(provider)
 
+    def keep(self, provider: str, models: tuple[Listed, ...]) -> None:
+        """Of a server of one's own, which was just asked. `OSError` where it could not be saved."""
+        self.errors.pop(provider, None)
+        self._lists[provider] = Listing(datetime.now(UTC), models[:_MOST_MODELS])
+        _write(self._file, self._lists)
+
+    def forget(self, provider: str) -> None:
+        self.errors.pop(provider, None)
+        if self._lists.pop(provider, None) is not None:
+            _write(self._file, self._lists)
+
     def facts(self) -> dict[str, ModelFacts]:
         """By model id."""
         return {f"{name}/{model.name}": model.facts() for name, found in self._lists.items() for model in found.models}
@@ -135,7 +146,7 @@ async def _ask(session: "aiohttp.ClientSession", source: Source) -> Listing | st
             if response.status != 200:
                 said = told(body.replace(source.key.encode(), b"[key removed]"))
                 return f"{source.provider.title} gave no list ({response.status}): {said}"
-            models = _models(msgspec.json.decode(body))
+            models = chatting(models_of(msgspec.json.decode(body)))
     except (TimeoutError, aiohttp.ClientError, OSError):
         return f"{source.provider.title} could not be reached; the list from before is kept."
     except (ValueError, RecursionError):
@@ -153,13 +164,19 @@ def _headers(source: Source) -> dict[str, str]:
             return {"Authorization": f"Bearer {source.key}"}
 
 
-def _models(answer: JsonValue) -> tuple[Listed, ...]:
-    """Those that chat, of `{"data": […]}`, `{"models": […]}` or a bare list."""
+def models_of(answer: JsonValue) -> tuple[Listed, ...]:
+    """Those of `{"data": […]}`, `{"models": […]}` or a bare list; ValueError for anything else."""
+    if isinstance(answer, dict) and not {"data", "models"} & set(answer):
+        raise ValueError("no list of models")
     rows = answer.get("data") or answer.get("models") or [] if isinstance(answer, dict) else answer
     if not isinstance(rows, list):
         raise ValueError("no list of models")
     found = (model for row in rows if isinstance(row, dict) and (model := _listed(row)) is not None)
-    return tuple({model.name: model for model in found if not _NO_CHAT.search(model.name)}.values())
+    return tuple({model.name: model for model in found}.values())
+
+
+def chatting(models: tuple[Listed, ...]) -> tuple[Listed, ...]:
+    return tuple(model for model in models if not _NO_CHAT.search(model.name))
 
 
 def _listed(row: JsonObject) -> Listed | None:

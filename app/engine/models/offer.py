@@ -1,6 +1,8 @@
 """What models can be used: providers with their keys, local servers that answer, the default, a try for real."""
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from app.engine.errors import ConfigurationError
@@ -10,7 +12,8 @@ from app.engine.models.catalog import PROVIDERS, REACT, Provider
 from app.engine.models.factory import ModelFactory, as_text
 from app.engine.models.known import KnownModels
 from app.engine.models.listings import Source
-from app.engine.models.providers import default_api_base, provider_of
+from app.engine.models.probe import Answer, ask, probe
+from app.engine.models.providers import Providers, default_api_base
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.trial import try_model
 from app.engine.secrets import Key
@@ -21,14 +24,20 @@ if TYPE_CHECKING:
     from app.engine.models.discover import LocalServer
 
 _MILLION = 1_000_000
+# A list of models is waited for: a server of one's own that is away must not hold it up.
+_GLANCE_S = 1.5
+_PATIENCE_S = 15.0
 
 
 class ModelOffer:
     """Looks for local servers when it is first asked."""
 
-    def __init__(self, factory: ModelFactory, known: KnownModels, settings: Callable[[], SettingValues]) -> None:
+    def __init__(
+        self, factory: ModelFactory, known: KnownModels, providers: Providers, settings: Callable[[], SettingValues]
+    ) -> None:
         self._factory = factory
         self._known = known
+        self._providers = providers
         self._settings = settings
         self._servers: tuple[LocalServer, ...] | None = None
         self._looked_at: dict[str, str] = {}
@@ -38,23 +47,34 @@ class ModelOffer:
 
         With `fetch` the providers that have a key are asked for their own lists, which are kept.
         """
-        await self._look(refresh)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._look(refresh))
+            if refresh and not fetch:
+                group.create_task(self._look_at_own(_GLANCE_S))
         if fetch:
             await self._fetch()
+            await self._look_at_own(_PATIENCE_S)
         self._known.refresh()
-        rows = [await self._describe(provider) for provider in PROVIDERS]
+        rows = [await self._describe(provider) for provider in self._providers.all()]
         ready = [row.name for row in rows if row.ready]
         models = [_describe_model(provider, name) for provider in ready for name in self._names(provider)]
         return wire.ModelListResult(providers=tuple(rows), models=tuple(models), default=await self.default_model())
 
     async def default_model(self) -> str | None:
-        """The model to use where none is named: of the first provider with a key, else of the first local server."""
+        """The model to use where none is named: of the first provider with a key, else of the first server.
+
+        Servers of one's own come before those that were found.
+        """
         for provider in PROVIDERS:
             if provider.default_model and await self._key(provider):
                 return f"{provider.name}/{provider.default_model}"
         listing = self._known.listings.of("proxy")
-        if listing is not None and listing.models and self._factory.base_url(provider_of("proxy/any")):
+        if listing is not None and listing.models and self._factory.base_url(self._providers.of("proxy/any")):
             return f"proxy/{listing.models[0].name}"
+        for own in self._providers.own():
+            listing = self._known.listings.of(own.name)
+            if listing is not None and listing.models:
+                return f"{own.name}/{listing.models[0].name}"
         await self._look(refresh=False)
         for server in self._servers or ():
             if server.models:
@@ -63,7 +83,7 @@ class ModelOffer:
 
     async def test(self, provider_name: str, model_id: str | None) -> wire.ModelTestResult:
         """One real round trip, tried once. Raises `ConfigurationError` for what there is not."""
-        provider = provider_of((model_id or f"{provider_name}/any").removeprefix(REACT))
+        provider = self._providers.of((model_id or f"{provider_name}/any").removeprefix(REACT))
         if provider.name != provider_name:
             raise ConfigurationError(f"{model_id!r} is not a model of {provider_name}.")
         wanted = model_id or await self._model_to_test(provider)
@@ -88,6 +108,34 @@ class ModelOffer:
             base = self._factory.base_url(provider)
             raise ConfigurationError(f"{provider.title} does not answer at {base}: {provider.start_hint}.")
         raise ConfigurationError(f"{provider.title}: no model is known to try. Name one.")
+
+    async def probe(self, address: str, key: str | None) -> Answer:
+        """Ask a server for its models; nothing is kept."""
+        return await probe(self._factory.connections.session, address, key)
+
+    def keep(self, provider: str, answer: Answer) -> None:
+        """What a server of one's own has just answered."""
+        listings = self._known.listings
+        if answer.models is None:
+            listings.errors[provider] = answer.text
+        else:
+            with suppress(OSError):  # it is good until the engine ends
+                listings.keep(provider, answer.models)
+        self._known.refresh(again=True)
+
+    def forget(self, provider: str) -> None:
+        with suppress(OSError):
+            self._known.listings.forget(provider)
+        self._known.refresh(again=True)
+
+    async def _look_at_own(self, longest_s: float) -> None:
+        """Ask the person's own servers what they offer now. One that says nothing in time keeps its list."""
+        session = self._factory.connections.session
+        rows = [(row, await self._key(row)) for row in self._providers.own()]
+        asked = (ask(session, row.base_url, key.value if key else None, longest_s) for row, key in rows)
+        for (row, _), answer in zip(rows, await asyncio.gather(*asked), strict=True):
+            if row in self._providers.own():  # it may have been changed meanwhile
+                self.keep(row.name, answer)
 
     async def _look(self, refresh: bool) -> None:
         bases = {row.name: self._factory.base_url(row) for row in PROVIDERS if row.is_local}
@@ -117,7 +165,7 @@ class ModelOffer:
 
     async def _key(self, provider: Provider) -> Key | None:
         """The provider's key; one that cannot be read now counts as none here, its use says why."""
-        if not provider.key_variables:
+        if not provider.takes_key:
             return None
         try:
             return await self._factory.key(provider)
@@ -140,13 +188,14 @@ class ModelOffer:
             listed_at=listing.at if (listing := self._known.listings.of(provider.name)) else None,
             list_error=self._known.listings.errors.get(provider.name, ""),
             in_the_clear=is_in_the_clear(base),
+            own=provider.own,
         )
 
     def _is_ready(self, provider: Provider, key: Key | None) -> bool:
         if provider.kind == "proxy" and not self._factory.base_url(provider):
             return False
         has_key = provider.needs_key and key is not None
-        return has_key or self._server(provider.name) is not None or provider.kind == "scripted"
+        return provider.own or has_key or self._server(provider.name) is not None or provider.kind == "scripted"
 
 
 def _describe_model(provider: str, name: str) -> wire.Model:

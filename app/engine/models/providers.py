@@ -1,34 +1,54 @@
-"""The provider behind a model's id."""
+"""All providers: those of the catalog, the servers that the person named, and what else the library knows."""
 
 import difflib
 import re
+from collections.abc import Callable
 
 from app.engine.errors import ConfigurationError
 from app.engine.models import prices
 from app.engine.models.catalog import PROVIDERS, REACT, Provider, find
-from app.engine.settings import SettingValues
+from app.engine.settings import ModelServer, SettingValues
 
 _SCRIPT_NAME = re.compile(r"\w[\w.-]*")
 
 
-def provider_of(model_id: str) -> Provider:
-    """`ConfigurationError` that says what to write instead, for an id of none."""
-    name, _, model = model_id.partition("/")
-    if not name or not model:
-        raise ConfigurationError(f"{model_id!r} is not a model id: write provider/model, such as openai/gpt-5.4.")
-    provider = find(name)
-    if provider is not None:
-        if provider.kind == "scripted" and not _SCRIPT_NAME.fullmatch(model):
-            raise ConfigurationError(f"{model!r} is not the name of a script.")
-        return provider
-    if prices.is_known_provider(name):
-        # Some take no key but an account of the machine's; the library looks for that itself.
-        keys, ids = (f"{name.upper()}_API_KEY",), "gemini" if name.startswith("vertex") else "plain"
-        return Provider(name, name, "litellm", keys, price_prefix=name, key_optional=True, call_ids=ids)
-    names = [row.name for row in PROVIDERS]
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"Did you mean {near[0]}/{model}?" if near else f"Providers are: {', '.join(names)}."
-    raise ConfigurationError(f"There is no provider named {name!r}. {hint}")
+class Providers:
+    """The person's own come first."""
+
+    def __init__(self, settings: Callable[[], SettingValues]) -> None:
+        self._settings = settings
+
+    def all(self) -> tuple[Provider, ...]:
+        return (*self.own(), *PROVIDERS)
+
+    def own(self) -> tuple[Provider, ...]:
+        return tuple(own_provider(server) for server in self._settings().model_servers)
+
+    def find(self, name: str) -> Provider | None:
+        return next((row for row in self.own() if row.name == name), None) or find(name)
+
+    def of(self, model_id: str) -> Provider:
+        """The provider behind a model's id. `ConfigurationError` that says what to write instead, for an id of none."""
+        name, _, model = model_id.partition("/")
+        if not name or not model:
+            raise ConfigurationError(f"{model_id!r} is not a model id: write provider/model, such as openai/gpt-5.4.")
+        provider = self.find(name)
+        if provider is not None:
+            if provider.kind == "scripted" and not _SCRIPT_NAME.fullmatch(model):
+                raise ConfigurationError(f"{model!r} is not the name of a script.")
+            return provider
+        if prices.is_known_provider(name):
+            # Some take no key but an account of the machine's; the library looks for that itself.
+            keys, ids = (f"{name.upper()}_API_KEY",), "gemini" if name.startswith("vertex") else "plain"
+            return Provider(name, name, "litellm", keys, price_prefix=name, key_optional=True, call_ids=ids)
+        names = [row.name for row in self.all()]
+        near = difflib.get_close_matches(name, names, 1)
+        hint = f"Did you mean {near[0]}/{model}?" if near else f"Providers are: {', '.join(names)}."
+        raise ConfigurationError(f"There is no provider named {name!r}. {hint}")
+
+
+def own_provider(server: ModelServer) -> Provider:
+    return Provider(server.id, server.name, "openai_compatible", base_url=server.address, own=True)
 
 
 def default_api_base(model_id: str, settings: SettingValues) -> str | None:

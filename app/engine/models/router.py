@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from app.engine.models import prices
 from app.engine.models.base import ChatModel
-from app.engine.models.catalog import REACT, Provider, find, provider_name
+from app.engine.models.catalog import REACT, Provider, provider_name
 from app.engine.models.factory import ModelFactory, as_text
 from app.engine.models.known import KnownModels
 from app.engine.models.listings import Listings
 from app.engine.models.offer import ModelOffer
-from app.engine.models.providers import default_api_base, provider_of
+from app.engine.models.providers import Providers, default_api_base
 from app.engine.models.retry import RetryPolicy
 from app.engine.secrets import KeyStore
 from app.engine.settings import SettingValues
@@ -40,7 +40,8 @@ class ModelRouter:
         self._factory = ModelFactory(keys, scripts, retry, settings)
         self._settings = settings
         self._known = KnownModels(settings, Listings(lists))
-        self.offer = ModelOffer(self._factory, self._known, settings)
+        self._providers = Providers(settings)
+        self.offer = ModelOffer(self._factory, self._known, self._providers, settings)
         self._shared: dict[tuple[str, str], ChatModel] = {}
         self._with_fallback: dict[ChatModel, Fallback] = {}
         self._without_tools: dict[tuple[str, str], set[str]] = {}
@@ -72,7 +73,7 @@ class ModelRouter:
     def _open_alone(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
         if model_id.startswith(REACT):
             return as_text(self._open_alone(model_id.removeprefix(REACT), api_base, api_key))
-        provider = provider_of(model_id)
+        provider = self._providers.of(model_id)
         place = (provider.name, api_base or self._factory.base_url(provider))
         if api_key:
             model = self._make(place, provider, api_base, api_key)
@@ -98,7 +99,7 @@ class ModelRouter:
 
     def has_price(self, model_id: str) -> bool:
         """Whether costs of this model are known; where not, `cost_usd` of a usage says nothing."""
-        provider = find(provider_name(model_id))
+        provider = self._providers.find(provider_name(model_id))
         if provider is not None and (provider.is_local or provider.kind == "scripted" or provider.name == "openrouter"):
             return True
         known = prices.facts(model_id)

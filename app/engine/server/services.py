@@ -10,6 +10,7 @@ from app.engine.agent.claims import Claims
 from app.engine.agent.comparison import Comparison
 from app.engine.agent.roster import Roster
 from app.engine.broadcast import EventLog
+from app.engine.models.own_servers import OwnServers
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
 from app.engine.secrets import KeyStore
@@ -66,6 +67,7 @@ class Services:
     chats: Chats
     comparison: Comparison
     models: ModelRouter
+    own_servers: OwnServers
     keys: KeyStore
     settings: Settings
     grants: Grants

@@ -6,8 +6,19 @@ from app.engine.errors import ConfigurationError
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import Session
-from app.protocol.models import ModelListParams, ModelListResult, ModelTestParams, ModelTestResult
-from app.protocol.wire import MODEL_LIST, MODEL_TEST
+from app.protocol.models import (
+    ModelListParams,
+    ModelListResult,
+    ModelServerRemoveParams,
+    ModelServerRemoveResult,
+    ModelServerSaveParams,
+    ModelServerSaveResult,
+    ModelServerTestParams,
+    ModelServerTestResult,
+    ModelTestParams,
+    ModelTestResult,
+)
+from app.protocol.wire import MODEL_LIST, MODEL_SERVER_REMOVE, MODEL_SERVER_SAVE, MODEL_SERVER_TEST, MODEL_TEST
 
 
 async def list_models(services: Services, session: Session, params: ModelListParams) -> ModelListResult:
@@ -24,4 +35,24 @@ async def test(services: Services, session: Session, params: ModelTestParams) ->
         return ModelTestResult(ok=False, model=params.model or "", text=str(error), seconds=0.0)
 
 
-HANDLERS = (Route(MODEL_LIST, list_models), Route(MODEL_TEST, test))
+async def test_server(services: Services, session: Session, params: ModelServerTestParams) -> ModelServerTestResult:
+    return await services.own_servers.test(params)
+
+
+async def save_server(services: Services, session: Session, params: ModelServerSaveParams) -> ModelServerSaveResult:
+    return await services.own_servers.save(params)
+
+
+async def remove_server(
+    services: Services, session: Session, params: ModelServerRemoveParams
+) -> ModelServerRemoveResult:
+    return await services.own_servers.remove(params)
+
+
+HANDLERS = (
+    Route(MODEL_LIST, list_models),
+    Route(MODEL_TEST, test),
+    Route(MODEL_SERVER_TEST, test_server),
+    Route(MODEL_SERVER_SAVE, save_server),
+    Route(MODEL_SERVER_REMOVE, remove_server),
+)
