@@ -1,5 +1,6 @@
 """Where Errand keeps its files: one data directory, moved whole by ERRAND_HOME."""
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,11 @@ class Paths:
         return self.run / "window.lock"
 
     def prepare(self) -> None:
+        """Raises OSError."""
+        try:
+            str(self.home).encode()
+        except UnicodeEncodeError as error:
+            raise OSError(errno.EILSEQ, "its name is not UTF-8", ascii(str(self.home))) from error
         folders = (self.copies, self.outputs, self.attachments, self.logs, self.keys, self.workspaces, self.run)
         for folder in (self.home, *folders):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from app.cli.options import Options
+from app.cli.run import as_text
 from app.cli.terminal import Terminal
 from app.client.figures import count, file_size
 from app.client.import_words import import_words
@@ -74,4 +75,4 @@ async def delete(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 def _absolute(path: str) -> str:
     """As the engine takes it: it does not know the folder that this was typed in."""
-    return str(Path(path).expanduser().absolute())
+    return as_text(Path(path).expanduser().absolute())

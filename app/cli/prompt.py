@@ -6,7 +6,7 @@ import msgspec
 
 from app.cli.options import Options
 from app.cli.plain import plain
-from app.cli.run import find_personality
+from app.cli.run import as_text, find_personality
 from app.cli.tasks import find_task
 from app.cli.terminal import Terminal
 from app.client.connection import Connection
@@ -50,4 +50,4 @@ async def _params(options: Options, connection: Connection) -> PromptGetParams:
 
 
 def _folder(given: str | None) -> str:
-    return str(Path(given or ".").expanduser().absolute())
+    return as_text(Path(given or ".").expanduser().absolute())

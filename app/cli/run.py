@@ -154,7 +154,17 @@ def _attachment(file: str) -> str:
     path = Path(file).expanduser()
     if not path.is_file():
         raise UsageError(f"There is no file {file!r} to attach. Check its name; a folder is named in the prompt.")
-    return str(path.absolute())
+    return as_text(path.absolute())
+
+
+def as_text(path: Path) -> str:
+    """As the engine takes it, which takes UTF-8 alone; raises `UsageError`."""
+    try:
+        path.as_posix().encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode("utf-8", "replace")
+        raise UsageError(f"The name {shown!r} is not UTF-8, which Errand cannot work with. Rename it first.") from error
+    return str(path)
 
 
 def _workspace(folder: str | None) -> str:
@@ -167,4 +177,4 @@ def _workspace(folder: str | None) -> str:
         raise UsageError(
             f"There is no folder {str(path)!r} to work in. Make it first, or name another with --workspace."
         )
-    return str(whole)
+    return as_text(whole)

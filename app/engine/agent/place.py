@@ -13,6 +13,7 @@ from app.engine.errors import InvalidParams, NotFound
 from app.engine.ids import new_id
 from app.engine.storage.database import Database
 from app.engine.storage.personalities import ASSISTANT
+from app.engine.tools.plain_text import is_text
 from app.paths import Paths
 from app.protocol.agents import Agent, Personality
 from app.protocol.conversations import Conversation
@@ -138,7 +139,10 @@ def _workspace(given: str) -> Path:
         raise InvalidParams(f"The workspace {given!r} must be an absolute path.")
     if not workspace.is_dir():
         raise InvalidParams(f"The workspace {given!r} is not a folder. Make it first, or name another.")
-    return workspace.resolve()
+    folder = workspace.resolve()
+    if not is_text(str(folder)):
+        raise InvalidParams(f"The workspace {given!r} leads to a folder whose name is not UTF-8. Rename that folder.")
+    return folder
 
 
 def _check_still_there(conversation: Conversation) -> None:

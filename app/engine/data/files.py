@@ -63,11 +63,16 @@ def size_of(place: Path) -> tuple[int, int]:
     if not place.is_dir():
         return (place.stat().st_size, 1) if place.is_file() else (0, 0)
     size = count = 0
-    for folder, _, names in os.walk(place):
-        for name in names:
-            with suppress(OSError):
-                size += os.lstat(os.path.join(folder, name)).st_size
-                count += 1
+    rest = [os.fspath(place)]
+    while rest:  # os.walk calls itself once for each level, and a task may have made many
+        with suppress(OSError), os.scandir(rest.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    rest.append(entry.path)
+                    continue
+                with suppress(OSError):
+                    size += entry.stat(follow_symlinks=False).st_size
+                    count += 1
     return size, count
 
 
@@ -81,7 +86,8 @@ def _listed(folder: Path) -> tuple[Path, ...]:
 
 
 def _delete_folder(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(RecursionError):  # a very deep tree
+        shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         _log.warning("%s could not be deleted whole", folder)
 

@@ -20,6 +20,7 @@ from app.protocol.blocks import (
 from app.protocol.conversations import Conversation, Node
 
 _LONGEST_NAME = 60
+_LONGEST_IN_BYTES = 200  # a name has 255 at most
 _BACKTICKS = re.compile(r"`{3,}")
 
 
@@ -44,7 +45,8 @@ def page(conversation: Conversation, nodes: Sequence[Node], names: Mapping[str, 
 
 def file_name(conversation: Conversation, ending: str) -> str:
     """Day, title and the end of the id, so that two never share one."""
-    words = re.sub(r"[^\w-]+", "-", conversation.title).strip("-_")[:_LONGEST_NAME].strip("-") or "conversation"
+    words = re.sub(r"[^\w-]+", "-", conversation.title).strip("-_")[:_LONGEST_NAME]
+    words = words.encode()[:_LONGEST_IN_BYTES].decode("utf-8", "ignore").strip("-") or "conversation"
     return f"{conversation.created_at.astimezone():%Y-%m-%d}-{words}-{conversation.id[-8:]}.{ending}"
 
 

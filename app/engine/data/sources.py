@@ -18,6 +18,8 @@ from app.engine.data.foreign.intake import Asset, Intake
 from app.engine.data.foreign.settling import settled_in
 from app.engine.data.reading import Arrival, ExportReader
 from app.engine.errors import InvalidParams
+from app.engine.tools.plain_text import tidy_name
+from app.engine.tools.walk import walk
 from app.paths import Paths
 from app.regular_file import open_regular, read_regular
 
@@ -57,10 +59,11 @@ class Sources:
                 yield from self._of_zip(file)
             else:
                 file.seek(0)
-                yield from self._of_file(file, path.stem, _beside(path.parent), must=True)
+                yield from self._of_file(file, tidy_name(path.stem), _beside(path.parent), must=True)
 
     def _of_folder(self, folder: Path) -> Iterator[Found]:
-        files = sorted(islice((file for file in folder.rglob("*.json*") if file.is_file()), _MOST_FILES + 1))
+        found = (Path(entry.path) for _, entry in walk(folder) if ".json" in entry.name)
+        files = sorted(islice((file for file in found if file.is_file()), _MOST_FILES + 1))
         if len(files) > _MOST_FILES:
             raise InvalidParams(f"there are more than {_MOST_FILES:,} files in it")
         if not files:
@@ -68,7 +71,7 @@ class Sources:
         for path in files:
             try:
                 with open_regular(path) as file:
-                    yield from self._of_file(file, path.stem, _beside(path.parent), must=False)
+                    yield from self._of_file(file, tidy_name(path.stem), _beside(path.parent), must=False)
             except (InvalidParams, OSError):
                 self.left["files that cannot be read to their end"] += 1
 

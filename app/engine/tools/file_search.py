@@ -1,6 +1,5 @@
 """Searching texts of files for a pattern."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -63,8 +62,7 @@ def _files(root: Path, glob: str) -> Iterator[tuple[str, Path]]:
     if root.is_file():
         yield root.name, root
         return
-    for entry in walk(root):
-        name = os.path.relpath(entry.path, root)
+    for name, entry in walk(root):
         if entry.is_file(follow_symlinks=False) and (not glob or matches(name, glob)):
             yield tidy_name(name), Path(entry.path)
 

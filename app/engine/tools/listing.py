@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.engine.tools.base import ToolError
 from app.engine.tools.plain_text import tidy_name
-from app.engine.tools.walk import matches, walk
+from app.engine.tools.walk import is_folder, matches, walk
 
 MOST = 500
 
@@ -44,11 +44,10 @@ def _inside(folder: Path) -> Iterator[str]:
 
 
 def _below(folder: Path, glob: str) -> Iterator[str]:
-    for entry in walk(folder):
-        name = os.path.relpath(entry.path, folder)
+    for name, entry in walk(folder):
         if matches(name, glob):
             yield _line(entry, name)
 
 
 def _line(entry: "os.DirEntry[str]", name: str) -> str:
-    return tidy_name(f"{name}/" if entry.is_dir() else name)
+    return tidy_name(f"{name}/" if is_folder(entry) else name)

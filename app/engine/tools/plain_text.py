@@ -10,6 +10,7 @@ _HALF_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[ -/]*)\Z")
 _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
 _decoder = codecs.getincrementaldecoder("utf-8")
 _CONTROLS = {code: "\ufffd" for code in (*range(32), 127) if chr(code) not in "\t\n"}
+_NO_PART_OF_A_LINE = {code: "\ufffd" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 
 
 def is_clean(data: bytes) -> bool:
@@ -23,9 +24,18 @@ def is_clean(data: bytes) -> bool:
     return True
 
 
+def is_text(name: str) -> bool:
+    """False for a file's name with bytes that are no UTF-8: neither JSON nor the database takes it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def tidy_name(name: str) -> str:
-    """A file's name as text; bytes that are no UTF-8, which Python keeps as lone surrogates, become U+FFFD."""
-    return os.fsencode(name).decode("utf-8", "replace")
+    """A file's name as text in one line: line breaks, escape codes and bytes that are no UTF-8 become U+FFFD."""
+    return os.fsencode(name).decode("utf-8", "replace").translate(_NO_PART_OF_A_LINE)
 
 
 def tidy(data: bytes, *, goes_on: bool = False) -> str:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from app.engine.tools.base import ToolError, Workplace
+from app.engine.tools.plain_text import is_text
 
 
 def resolve(path: str, workplace: Workplace) -> Path:
@@ -13,6 +14,9 @@ def resolve(path: str, workplace: Workplace) -> Path:
     if path == "~" or path.startswith("~/"):
         path = workplace.environment.get("HOME", "~") + path[1:]
     try:
-        return Path(os.path.realpath(workplace.workspace / path))
+        found = os.path.realpath(workplace.workspace / path)
+        if not is_text(found):  # a link leads there
+            raise ToolError(f"{path[:200]!r} leads to a name that is not UTF-8. Use the shell for it.")
+        return Path(found)
     except (OSError, ValueError) as error:  # a loop of links; characters no file name can have
         raise ToolError(f"{path[:200]!r} is not a usable path: {error}.") from error

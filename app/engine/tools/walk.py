@@ -12,19 +12,38 @@ SKIPPED = frozenset(
 )
 
 
-def walk(root: Path, folder: str = "") -> Iterator[os.DirEntry[str]]:
-    """Files and folders below `root`, sorted, folders before what they hold. Links are given but never followed."""
+def walk(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Files and folders below `root`, sorted, folders before what they hold, each with its path from `root` on.
+
+    Links are given but never followed.
+    """
+    # No recursion: a tree may be deeper than Python calls functions.
+    open_folders = [iter(_entries(os.fspath(root)))]
+    start = len(os.path.join(root, ""))
+    while open_folders:
+        entry = next(open_folders[-1], None)
+        if entry is None:
+            open_folders.pop()
+        elif entry.name not in SKIPPED:
+            yield entry.path[start:], entry
+            if entry.is_dir(follow_symlinks=False):
+                open_folders.append(iter(_entries(entry.path)))
+
+
+def is_folder(entry: "os.DirEntry[str]") -> bool:
+    """Also of a link to one. False for a link that leads nowhere, to itself, or to where one may not look."""
     try:
-        with os.scandir(root / folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+        return entry.is_dir()
     except OSError:
-        return  # not readable, or gone since
-    for entry in found:
-        if entry.name in SKIPPED:
-            continue
-        yield entry
-        if entry.is_dir(follow_symlinks=False):
-            yield from walk(root, os.path.join(folder, entry.name))
+        return False
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []  # not readable, or gone since
 
 
 def matches(path: str, pattern: str) -> bool:

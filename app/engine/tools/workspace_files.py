@@ -13,6 +13,7 @@ from app.engine.tools.atomic_write import write_atomically
 from app.engine.tools.base import ToolError, Workplace
 from app.engine.tools.diff import Change, compare
 from app.engine.tools.file_window import LARGEST, Window, window, window_of_large
+from app.engine.tools.plain_text import tidy_name
 from app.engine.tools.text_file import TextFile, decode
 from app.regular_file import read_regular
 
@@ -98,5 +99,5 @@ def _alike(path: Path) -> str:
         names = os.listdir(path.parent)
     except OSError:
         return f" There is no folder {path.parent} either."
-    close = difflib.get_close_matches(path.name, names[:5000], n=3)
+    close = difflib.get_close_matches(path.name, [tidy_name(name) for name in names[:5000]], n=3)
     return f" There is {', '.join(close)}." if close else ""

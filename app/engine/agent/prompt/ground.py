@@ -15,7 +15,7 @@ def folders(workspace: Path, home: Path) -> tuple[Path, ...]:
     """
     way = _own((workspace, *workspace.parents))
     for count, folder in enumerate(way, start=1):
-        if (folder / ".git").exists():
+        if _is_there(folder / ".git"):
             return tuple(reversed(way[:count]))
         if folder == home:
             return tuple(reversed(way[: max(1, count - 1)]))
@@ -29,6 +29,13 @@ def read_inside(file: Path, folder: Path, most: int) -> bytes | None:
         return read_beginning(real, most + 1, follow_links=False) if real.is_relative_to(folder) else None
     except (OSError, RuntimeError):  # RuntimeError: a circle of links
         return None
+
+
+def _is_there(place: Path) -> bool:
+    try:
+        return place.exists()
+    except OSError:  # in a folder where one may not look
+        return False
 
 
 def _own(way: tuple[Path, ...]) -> tuple[Path, ...]:

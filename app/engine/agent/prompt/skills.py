@@ -6,15 +6,18 @@ from itertools import islice
 from pathlib import Path
 from string import Template
 
+from app.engine.agent.prompt.front_matter import front_matter
 from app.engine.agent.prompt.ground import folders, read_inside
 from app.engine.agent.prompt.occasion import Occasion
 from app.engine.agent.prompting import text
+from app.engine.tools.plain_text import tidy_name
 from app.paths import OWN_SKILLS
 from app.protocol.prompts import PromptPart
 
 NAME = "SKILL.md"
 _PLACES = (".errand/skills", ".agents/skills")
 _MOST = 64
+_MOST_READ = 500
 _MOST_LOOKED_AT = 5_000
 _HEAD_BYTES = 16_384
 _LONGEST_NAME = 64
@@ -34,7 +37,7 @@ def skills(occasion: Occasion) -> PromptPart | None:
     broken: list[Path] = []
     files = [(file, within) for folder, within in _folders(occasion) for file in _files(folder)]
     looked_at = 0
-    while looked_at < len(files) and len(found) < _MOST:
+    while looked_at < min(len(files), _MOST_READ) and len(found) < _MOST:
         file, within = files[looked_at]
         looked_at += 1
         skill = _read(file, within)
@@ -59,15 +62,15 @@ def _left_out(broken: list[Path]) -> list[str]:
         return []
     others = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
     verb = "are" if others else "is"
-    return [
-        f"{broken[0]}{others} {verb} left out: a skill begins with a front matter that has a name and a description."
-    ]
+    what = f"{tidy_name(str(broken[0]))}{others}"
+    return [f"{what} {verb} left out: a skill begins with a front matter that has a name and a description."]
 
 
 def _not_looked_at(files: list[tuple[Path, Path]]) -> list[str]:
     if not files:
         return []
-    return [f"Only {_MOST} skills are named to the agent: {files[0][0]} and what comes after it is left out."]
+    first = tidy_name(str(files[0][0]))
+    return [f"Only {_MOST} skills are named to the agent: {first} and what comes after it is left out."]
 
 
 def _folders(occasion: Occasion) -> Iterator[tuple[Path, Path]]:
@@ -80,34 +83,24 @@ def _folders(occasion: Occasion) -> Iterator[tuple[Path, Path]]:
 
 def _files(folder: Path) -> list[Path]:
     try:
-        return sorted(one / NAME for one in islice(folder.iterdir(), _MOST_LOOKED_AT) if (one / NAME).is_file())
+        return sorted(one / NAME for one in islice(folder.iterdir(), _MOST_LOOKED_AT) if _is_file(one / NAME))
     except OSError:
         return []
 
 
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:  # in a folder that cannot be read
+        return False
+
+
 def _read(file: Path, within: Path) -> Skill | None:
-    head = (read_inside(file, within, _HEAD_BYTES) or b"").decode("utf-8", "replace").replace("\r\n", "\n")
-    if not head.startswith("---\n"):
-        return None
-    fields = _fields(head[4:].partition("\n---")[0])
-    name, description = (_line(fields.get(field)) for field in ("name", "description"))
-    if not name or not description or len(name) > _LONGEST_NAME:
+    fields = front_matter((read_inside(file, within, _HEAD_BYTES) or b"").decode("utf-8", "replace"))
+    name, description = fields.get("name"), fields.get("description")
+    # The agent is told the path: no name of a folder may write lines of its own into the prompt.
+    if not name or not description or len(name) > _LONGEST_NAME or not str(file).isprintable():
         return None
     if len(description) > _LONGEST_DESCRIPTION:
         description = f"{description[:_LONGEST_DESCRIPTION]}…"
     return Skill(name, description, file)
-
-
-def _fields(matter: str) -> dict[object, object]:
-    import yaml  # 20 ms, and only skills need it
-
-    try:
-        loaded: object = yaml.safe_load(matter)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    return dict(loaded) if isinstance(loaded, dict) else {}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- YAML gives anything
-
-
-def _line(value: object) -> str:
-    """A text in one line; nothing for what is none."""
-    return " ".join(value.split()) if isinstance(value, str) else ""

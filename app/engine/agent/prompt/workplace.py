@@ -9,6 +9,7 @@ from string import Template
 from app.engine.agent.prompt.ground import folders
 from app.engine.agent.prompt.occasion import Occasion
 from app.engine.agent.prompting import text
+from app.engine.tools.walk import is_folder
 from app.protocol.prompts import PromptPart
 from app.regular_file import read_beginning
 
@@ -34,7 +35,7 @@ def _top(occasion: Occasion) -> str:
     try:
         with os.scandir(occasion.workspace) as entries:
             looked_at = islice(entries, _MOST_LOOKED_AT)
-            found = sorted(f"{_plain(one.name)}{os.sep if one.is_dir() else ''}" for one in looked_at)
+            found = sorted(f"{_plain(one.name)}{os.sep if is_folder(one) else ''}" for one in looked_at)
     except OSError:
         return ""
     if not found:

@@ -9,6 +9,7 @@ from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import Session
 from app.engine.storage.personalities import ASSISTANT
+from app.engine.tools.plain_text import is_text
 from app.protocol.prompts import PromptGetParams, PromptGetResult
 from app.protocol.wire import PROMPT_GET
 
@@ -30,7 +31,10 @@ def _workspace(given: str) -> Path:
     folder = Path(given)
     if not folder.is_absolute() or not folder.is_dir():
         raise InvalidParams(f"workspace: {given!r} is no folder. Name the one to work in by its absolute path.")
-    return folder.resolve()
+    real = folder.resolve()
+    if not is_text(str(real)):
+        raise InvalidParams(f"workspace: {given!r} leads to a folder whose name is not UTF-8. Rename that folder.")
+    return real
 
 
 HANDLERS = (Route(PROMPT_GET, get),)
