@@ -11,7 +11,7 @@ from app.cli.figures import account, short_id
 from app.cli.interrupts import Interrupts
 from app.cli.options import Options
 from app.cli.outcome import EXIT_STOPPED, exit_code
-from app.cli.run import UsageError, read_prompt, start_params
+from app.cli.run import UsageError, confirm_workspace, read_prompt, start_params
 from app.cli.screen import PeopleScreen, Shown
 from app.cli.stopping import Stopper
 from app.cli.terminal import Terminal
@@ -57,6 +57,8 @@ async def ask_models(options: Options, paths: Paths, terminal: Terminal) -> int:
     start = start_params(options, read_prompt(options.prompt), someone)
     connection = await connect(paths, "errand ask-models")
     try:
+        if someone:
+            await confirm_workspace(connection, start, terminal)
         params = TaskCompareModelsParams(models=models, start=start)
         tasks = await _asked(connection, params, terminal, someone=someone)
     finally:

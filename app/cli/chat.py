@@ -9,7 +9,7 @@ from app.cli.asks import Problem, Typing, hint
 from app.cli.live_prompt import How, LivePrompt
 from app.cli.options import Options
 from app.cli.plain import wrapped
-from app.cli.run import UsageError, addressed, start_params
+from app.cli.run import UsageError, addressed, confirm_workspace, start_params
 from app.cli.screen import PeopleScreen
 from app.cli.slash import HELP, SlashCommands
 from app.cli.terminal import Terminal
@@ -218,6 +218,7 @@ async def chat(options: Options, paths: Paths, terminal: Terminal) -> int:
         terminal.line(terminal.style.dim(wrapped(WELCOME, terminal.width)))
         prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history")
         first = await addressed(connection, start_params(options, "", someone=True), options)
+        await confirm_workspace(connection, first, terminal)
         await Chat(connection, prompt, first).run()
     finally:
         await connection.close()

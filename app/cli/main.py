@@ -17,7 +17,7 @@ from app.paths import Paths, default_paths
 Command: TypeAlias = Callable[[Options, Paths, Terminal], Awaitable[int]]
 
 # Errors of the engine that the person who typed can put right by typing something else.
-_USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found"})
+_USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found", "unconfirmed_workspace"})
 
 
 def main(arguments: list[str]) -> int:

@@ -9,14 +9,16 @@ import msgspec
 from app.cli.follow import Follower
 from app.cli.options import Options
 from app.cli.terminal import Terminal
+from app.client.characters import exact
 from app.client.connection import Connection
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.agents import Agent, AgentListParams, Personality, ThinkingLevel
+from app.protocol.conversations import ConversationChangeParams, ConversationGetParams
 from app.protocol.engine import EmptyParams
 from app.protocol.json import JsonObject
 from app.protocol.tasks import ApproveMode, Task, TaskMode, TaskStartParams
-from app.protocol.wire import AGENT_LIST, PERSONALITY_LIST, TASK_START
+from app.protocol.wire import AGENT_LIST, CONVERSATION_CHANGE, CONVERSATION_GET, PERSONALITY_LIST, TASK_START
 from app.regular_file import read_regular
 
 _LONGEST_PROMPT = 1_000_000  # a message to the engine has 1 MiB
@@ -36,6 +38,8 @@ async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand run")
     try:
         start = await addressed(connection, params, options)
+        if someone:
+            await confirm_workspace(connection, start, terminal)
 
         async def begin() -> Task:
             return (await connection.call(TASK_START, start)).task
@@ -43,6 +47,28 @@ async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
         return await _follower(connection, terminal, options).to_its_end(begin, is_new=True)
     finally:
         await connection.close()
+
+
+async def confirm_workspace(connection: Connection, start: TaskStartParams, terminal: Terminal) -> None:
+    """Ask for the folder that the file of an imported conversation names; `UsageError` where it is not confirmed.
+
+    Where nobody can be asked the engine refuses the task, and says what to do.
+    """
+    if start.conversation_id is None or start.workspace is not None:
+        return
+    params = ConversationGetParams(conversation_id=start.conversation_id)
+    folder = (await connection.call(CONVERSATION_GET, params)).conversation.proposed_workspace
+    if not folder:
+        return
+    terminal.line(f"This conversation was imported, and its file names the folder {exact(folder)}")
+    try:
+        reply = await terminal.ask("Work there? y for yes, Enter for no: ")
+    except (EOFError, KeyboardInterrupt):
+        reply = ""
+    if reply.strip().casefold() not in ("y", "yes"):
+        raise UsageError("Nothing was started. Name the folder to work in with --workspace DIR.")
+    change = ConversationChangeParams(conversation_id=start.conversation_id, workspace=folder)
+    await connection.call(CONVERSATION_CHANGE, change)
 
 
 def _follower(connection: Connection, terminal: Terminal, options: Options) -> Follower:

@@ -61,6 +61,12 @@ class EngineRunning(EngineError):
     code = "engine_running"
 
 
+class UnconfirmedWorkspace(EngineError):
+    """A file names the folder to work in, and no person has confirmed it on this machine."""
+
+    code = "unconfirmed_workspace"
+
+
 class ConfigurationError(EngineError):
     """A setting, a key or a model id is missing or wrong; the text says where to set it."""
 

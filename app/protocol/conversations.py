@@ -39,8 +39,9 @@ class FormerAgent(Wire, frozen=True, kw_only=True):
 class Conversation(Wire, frozen=True, kw_only=True):
     """A tree of nodes; what a tab shows. `workspace` is the folder its tasks work in.
 
-    `kept` are nodes whose text stays in the model's context whatever is summarised. `former` are the agents that were
-    deleted, oldest first.
+    `proposed_workspace` is what the file names that it was imported from: until a person has confirmed that folder or
+    chosen another one (`workspace` of `conversation/change`, or of a start) no task begins here. `kept` are nodes whose
+    text stays in the model's context whatever is summarised. `former` are the agents that were deleted, oldest first.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Conversation(Wire, frozen=True, kw_only=True):
     created_at: Moment
     updated_at: Moment
     workspace: str = ""
+    proposed_workspace: str = ""
     owner: str = "local"
     archived: bool = False
     pinned: bool = False
@@ -239,7 +241,7 @@ class ConversationChangeParams(Wire, frozen=True, kw_only=True):
     """Only the fields given are changed.
 
     A node that is kept stays in the model's context whatever is summarised, with the results or the call it goes with,
-    until it is released.
+    until it is released. `workspace` is the absolute path of the folder that its next tasks work in.
     """
 
     conversation_id: str
@@ -249,6 +251,7 @@ class ConversationChangeParams(Wire, frozen=True, kw_only=True):
     turn_taking: TurnTaking | None = None
     keep_node_id: str | None = None
     release_node_id: str | None = None
+    workspace: str | None = None
 
 
 class ConversationChangeResult(Wire, frozen=True, kw_only=True):

@@ -3,146 +3,23 @@
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from app.engine.data.importing import Importer
 from app.engine.errors import IllegalMove, InvalidParams
-from app.engine.ids import new_id
-from app.engine.storage.executions import Finished, Started
+from app.engine.storage.executions import Finished
 from app.engine.storage.turn_rows import TurnRow
-from app.protocol.agents import Agent
-from app.protocol.asks import RUN_AGAIN, Approval, Ask, AskAnswerParams
-from app.protocol.blocks import TextBlock, ToolCallBlock
-from app.protocol.conversations import Conversation, Node, TurnTaking
-from app.protocol.tasks import Allowance, Queued, Task, TaskRetryParams
+from app.protocol.asks import RUN_AGAIN, AskAnswerParams
+from app.protocol.conversations import TurnTaking
+from app.protocol.tasks import Allowance, Queued, TaskRetryParams
 from app.protocol.usage import Usage
 from tests.engine.agent.test_resume import crash_in_command, only_ask, shell
-from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.engine_parts import engine_parts
+from tests.support.hostile_file import HostileFile, line
 from tests.support.model_server import ModelServer, Reply
 from tests.support.records import NOW
-
-HEADER = '{"errand_export":1,"exported_at":"2026-01-02T03:04:05Z","home":""}'
-
-
-def line(kind: str, record: object) -> str:
-    return msgspec.json.encode({"type": kind, "record": record}).decode()
-
-
-class HostileFile:
-    """An interrupted task with an open turn, whose one call is `command`; `name` tells its ids from others."""
-
-    def __init__(self, command: str, workspace: Path, name: str = "1") -> None:
-        self.command = command
-        self.workspace = workspace
-        self.conversation = Conversation(
-            id=f"conv_{name}", title="Look", created_at=NOW, updated_at=NOW, workspace=str(workspace)
-        )
-        self.agent = Agent(
-            id=f"agent_{name}",
-            conversation_id=self.conversation.id,
-            personality_id="assistant",
-            name="Assistant",
-            head_id=f"reply_{name}",
-            version=2,
-            created_at=NOW,
-        )
-        self.task = Task(
-            id=f"task_{name}",
-            conversation_id=self.conversation.id,
-            agent_id=self.agent.id,
-            prompt="go",
-            status="interrupted",
-            model="openai_compatible/test-model",
-            workspace=str(workspace),
-            started_at=NOW,
-            step_count=1,
-        )
-        self.nodes = [
-            self._node(f"said_{name}", None, "user", TextBlock(text="go")),
-            self._node(f"reply_{name}", f"said_{name}", "assistant", self._call()),
-        ]
-        self.others: list[str] = []
-
-    def started(self, command: str, **changes: object) -> str:
-        record = Started(
-            execution_id=f"exec_{self.task.id}",
-            task_id=self.task.id,
-            turn=1,
-            node_id=self.nodes[1].id,
-            call_id="call_1",
-            tool="shell",
-            arguments={"command": command},
-            at=NOW,
-            text=f"Run `{command}`",
-        )
-        return line("started", msgspec.to_builtins(record) | {"command": command} | changes)
-
-    def answered(self, **changes: object) -> str:
-        """The ask that the task would raise, as one that a person has allowed for good."""
-        text = f"Run `{self.command}` in {self.workspace}"
-        approval = Approval(
-            tool="shell",
-            call_id="call_1",
-            text=text,
-            rule="runs a command",
-            risk="medium",
-            command=self.command,
-            working_dir=str(self.workspace),
-            reads=(str(self.workspace),),
-            remembered=self.command,
-        )
-        ask = Ask(
-            id=f"ask_{self.task.id}",
-            task_id=self.task.id,
-            conversation_id=self.conversation.id,
-            kind="approval",
-            text=text,
-            created_at=NOW + timedelta(seconds=1),
-            status="answered",
-            approval=approval,
-            allowed=True,
-            remember="workspace",
-            answered_by="you",
-            answered_at=NOW,
-        )
-        return line("ask", msgspec.to_builtins(ask, builtin_types=()) | changes)
-
-    async def take(self, engine: EngineParts, folder: Path) -> None:
-        lines = [
-            HEADER,
-            line("conversation", self.conversation),
-            line("agent", self.agent),
-            line("task", self.task),
-            *(line("node", node) for node in self.nodes),
-            *self.others,
-            '{"type":"end","conversations":1,"nodes":2}',
-            "",
-        ]
-        path = folder / f"{new_id('file')}.json"
-        path.write_text("\n".join(lines))
-        services = engine.services
-        await Importer(services.log, services.database, services.paths).take(path)
-
-    def _call(self) -> ToolCallBlock:
-        return ToolCallBlock(call_id="call_1", tool="shell", arguments={"command": self.command})
-
-    def _node(self, node_id: str, parent_id: str | None, role: str, block: TextBlock | ToolCallBlock) -> Node:
-        return Node(
-            id=node_id,
-            conversation_id=self.conversation.id,
-            parent_id=parent_id,
-            role="user" if role == "user" else "assistant",
-            author="user" if role == "user" else self.agent.id,
-            blocks=(block,),
-            status="complete",
-            created_at=NOW,
-            task_id=self.task.id,
-            turn=1,
-        )
 
 
 async def test_no_status_ask_grant_or_record_of_a_file_makes_a_task_of_it_go_on(tmp_path: Path) -> None:
@@ -159,6 +36,7 @@ async def test_no_status_ask_grant_or_record_of_a_file_makes_a_task_of_it_go_on(
                 [file.answered(kind="unknown", approval=None, answer=RUN_AGAIN), file.started("ls")],
             ][number]
             await file.take(engine, tmp_path)
+            await file.confirm(engine)
             for go_on in (engine.services.runner.resume, engine.services.runner.try_now, engine.services.runner.pause):
                 with pytest.raises(IllegalMove, match="is cancelled"):
                     await go_on(file.task.id)
@@ -201,6 +79,7 @@ async def test_a_retry_takes_over_nothing_that_a_file_allows_itself(tmp_path: Pa
             file.conversation, turn_taking=TurnTaking(rule="round_robin", limit=10**9), kept=("elsewhere",)
         )
         await file.take(engine, tmp_path)
+        await file.confirm(engine)
         engine.services.settings.set("default_api_base", engine.model.url)
         conversation = await engine.services.database.conversations.get(file.conversation.id)
         assert conversation is not None

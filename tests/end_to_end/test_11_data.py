@@ -50,7 +50,9 @@ async def test_a_conversation_is_exported_deleted_and_taken_in_again(own_errand:
     assert (await own_errand.run("delete", conversation.id)).code == 2
     taken = await own_errand.run("import", "all.jsonl")
     assert (taken.code, taken.out) == (0, "1 conversation with 2 messages taken in.\n")
-    assert await conversations(own_errand) == (conversation,)
+    (came,) = await conversations(own_errand)
+    own = str(own_errand.home / "workspaces" / conversation.id)
+    assert came == msgspec.structs.replace(conversation, workspace=own, proposed_workspace=conversation.workspace)
     found = await own_errand.run("search", "--json", "forty")
     assert [line["conversationId"] for line in found.lines] == [conversation.id]
 

@@ -1,5 +1,6 @@
 """Where a task takes place: finds or makes its conversation and its agent."""
 
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ import msgspec
 from app.engine.agent.names import free_name
 from app.engine.agent.turn_taking import first
 from app.engine.broadcast import EventLog
-from app.engine.errors import InvalidParams, NotFound
+from app.engine.errors import InvalidParams, NotFound, UnconfirmedWorkspace
 from app.engine.ids import new_id
 from app.engine.storage.database import Database
 from app.engine.storage.personalities import ASSISTANT
@@ -84,10 +85,15 @@ async def _conversation(params: TaskStartParams, database: Database, paths: Path
         if found.title == NO_TITLE:
             found = msgspec.structs.replace(found, title=_title(params))
         if params.workspace is None:
-            _check_still_there(found)
+            _check_workspace(found)
             return found
-        return msgspec.structs.replace(found, workspace=str(_workspace(params.workspace)))
+        return working_in(found, params.workspace)
     return new_conversation(_title(params), params.workspace, paths)
+
+
+def working_in(conversation: Conversation, workspace: str) -> Conversation:
+    """The conversation with a folder that a person has chosen; `InvalidParams` for what is no folder."""
+    return msgspec.structs.replace(conversation, workspace=str(_workspace(workspace)), proposed_workspace="")
 
 
 def new_conversation(title: str, workspace: str | None, paths: Paths) -> Conversation:
@@ -134,10 +140,10 @@ async def _addressed(prompt: str, conversation: Conversation, agents: tuple[Agen
 
 
 def _workspace(given: str) -> Path:
-    workspace = Path(given).expanduser()
+    workspace = Path(os.path.expanduser(given))
     if not workspace.is_absolute():
         raise InvalidParams(f"The workspace {given!r} must be an absolute path.")
-    if not workspace.is_dir():
+    if not os.path.isdir(workspace):
         raise InvalidParams(f"The workspace {given!r} is not a folder. Make it first, or name another.")
     folder = workspace.resolve()
     if not is_text(str(folder)):
@@ -145,8 +151,13 @@ def _workspace(given: str) -> Path:
     return folder
 
 
-def _check_still_there(conversation: Conversation) -> None:
-    if not Path(conversation.workspace).is_dir():
+def _check_workspace(conversation: Conversation) -> None:
+    if conversation.proposed_workspace:
+        raise UnconfirmedWorkspace(
+            f"This conversation was imported, and its file names the folder {conversation.proposed_workspace!r} to "
+            "work in. Nothing was started. Confirm that folder or name another one with --workspace DIR."
+        )
+    if not os.path.isdir(conversation.workspace):
         raise InvalidParams(
             f"The workspace of this conversation is gone: {conversation.workspace}. Make it again, or name another."
         )

@@ -33,6 +33,7 @@ _MOST_TURNS = 50
 _MOST_REPLIES = 100
 _MOST_KEPT = 100
 _LARGEST = 2**48
+_LONGEST_PATH = 4096
 _WAS_UNDER_WAY = "It was under way when it was exported, and does not go on here. Send a message to go on from there."
 
 
@@ -106,16 +107,18 @@ def settled(bundle: Bundle) -> Bundle:
 def moved_in(bundle: Bundle, pictures: dict[str, str], old_home: str, paths: Paths) -> Bundle:
     """`pictures` maps the paths of pictures that came along to where they are now.
 
-    A picture that did not is named only: models are sent what a picture's path names, and it could be any file.
+    A picture that did not is named only: models are sent what a picture's path names, and it could be any file. The
+    conversation has a folder of its own here; another one that the file names is proposed, for a person to confirm.
     """
-    workspace = bundle.conversation.workspace
-    conversation_id = bundle.conversation.id
-    if old_home and workspace == str(Path(old_home) / "workspaces" / conversation_id):
-        workspace = str(own_workspace(paths, conversation_id))
+    conversation = bundle.conversation
+    own = str(own_workspace(paths, conversation.id))
+    before = str(Path(old_home) / "workspaces" / conversation.id)
+    named = conversation.proposed_workspace or conversation.workspace
+    proposed = named if named not in (own, before) and _is_place(named) else ""
     return Bundle(
-        conversation=msgspec.structs.replace(bundle.conversation, workspace=workspace),
+        conversation=msgspec.structs.replace(conversation, workspace=own, proposed_workspace=proposed),
         agents=bundle.agents,
-        tasks=bundle.tasks,
+        tasks=[msgspec.structs.replace(task, workspace=own) for task in bundle.tasks],
         turns=bundle.turns,
         executions=bundle.executions,
         asks=bundle.asks,
@@ -124,6 +127,10 @@ def moved_in(bundle: Bundle, pictures: dict[str, str], old_home: str, paths: Pat
             for node in bundle.nodes
         ],
     )
+
+
+def _is_place(folder: str) -> bool:
+    return folder.startswith("/") and "\0" not in folder and len(folder) <= _LONGEST_PATH
 
 
 def _settled(bundle: Bundle) -> Conversation:

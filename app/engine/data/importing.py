@@ -99,8 +99,7 @@ class Importer:
 
     async def _tell(self, bundle: Bundle) -> None:
         workspace = own_workspace(self.paths, bundle.conversation.id)
-        if bundle.conversation.workspace == str(workspace):
-            await asyncio.to_thread(workspace.mkdir, 0o700, exist_ok=True)
+        await asyncio.to_thread(workspace.mkdir, 0o700, exist_ok=True)
         self.log.publish(ConversationUpdate(conversation=bundle.conversation))
         await self.log.flush()
 

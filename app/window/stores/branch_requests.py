@@ -57,14 +57,15 @@ class BranchRequests(QObject):
 
     def retry(self, node_id: str, model: str | None = None) -> None:
         """Have a reply written anew, beside the one that is there."""
-        self._begin(self._retry(TaskRetryParams(node_id=node_id, task_id=_new_task_id(), model=model)))
+        params = TaskRetryParams(node_id=node_id, task_id=_new_task_id(), model=model)
+        self._requests.once_placed(lambda: self._begin(self._retry(params)), self._requests.failed.emit)
 
     def resend(self, node_id: str, text: str, attachments: tuple[str, ...]) -> None:
         """Send a message in another form, beside the one that is there."""
         options = self._requests.options
         agent_id, conversation_id = self._agents.chosen_id, self._requests.conversation_id
         params = options.start(text, conversation_id, sibling_of=node_id, attachments=attachments, agent_id=agent_id)
-        self._begin(self._resend(node_id, params))
+        self._requests.once_placed(lambda: self._begin(self._resend(node_id, params)), self._requests.failed.emit)
 
     def _set_head(self, node_id: str, *, to_leaf: bool) -> None:
         agent = self._agents.shown

@@ -73,7 +73,9 @@ class ContextRequests(QObject):
         params = ConversationSummariseParams(
             conversation_id=conversation_id, agent_id=agent.id, task_id=f"task_{uuid4().hex}"
         )
-        self._spawn(self._session.call(CONVERSATION_SUMMARISE, params))
+        self._requests.once_placed(
+            lambda: self._spawn(self._session.call(CONVERSATION_SUMMARISE, params)), self._requests.failed.emit
+        )
 
     def _change(self, params: ConversationChangeParams) -> None:
         self._spawn(self._session.call(CONVERSATION_CHANGE, params))

@@ -217,6 +217,7 @@ class ConversationStore(QObject):
         old = self.title
         self.conversation = conversation
         self.agents.put_conversation(conversation)
+        self.requests.put_conversation(conversation)
         self.context.put_conversation(conversation)
         if self.title != old:
             self.title_changed.emit()

@@ -1,14 +1,17 @@
 """What a person asks for in one conversation: to start, steer, stop, answer. What comes of it is told by events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.protocol.asks import Ask, AskAnswerParams, Remember
 from app.protocol.comparisons import TaskCompareModelsParams
+from app.protocol.conversations import Conversation, ConversationChangeParams
 from app.protocol.tasks import DecidedMode, Task, TaskIdParams, TaskMessageParams, TaskSetModeParams, TaskStartParams
 from app.protocol.wire import (
+    CONVERSATION_CHANGE,
     TASK_COMPARE_MODELS,
     TASK_FOLLOW_UP,
     TASK_SET_MODE,
@@ -31,17 +34,32 @@ _TOO_LONG = "This text is too long to be sent: at most 1,000 KB. Save it as a fi
 _WITH_ANSWER = "This goes with my answer."
 _SEE = "See what is attached."
 _STARTING = "The task is just being started. Send this again in a moment."
+_NO_FOLDER = "Nothing was started: no folder to work in was confirmed."
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceQuestion:
+    """Where an imported conversation is to work: in the `proposed` folder that its file names, or in its `own` new one.
+
+    `settle` takes the folder that the person has chosen; None gives up what was asked for.
+    """
+
+    proposed: str
+    own: str
+    settle: Callable[[str | None], None]
 
 
 class Requests(QObject):
     """A new conversation has no id until its first task is started: `stored` tells it.
 
     `unsent` gives back a text that was not taken with the paths of its attachments, and `failed` the words why.
-    `compared` has the branches (`Compared`) of the first two of several models that were asked.
+    `compared` has the branches (`Compared`) of the first two of several models that were asked. `workspace_asked` has a
+    `WorkspaceQuestion`, before anything is begun in a conversation that was imported with a folder to work in.
     """
 
     stored = Signal(str)
     compared = Signal(object, object)
+    workspace_asked = Signal(object)
     unsent = Signal(str, object)
     failed = Signal(str)
 
@@ -57,12 +75,32 @@ class Requests(QObject):
         super().__init__()
         self.conversation_id = conversation_id
         self.options = TaskOptions()
+        self._conversation: Conversation | None = None
         self._session = session
         self._tasks = tasks
         self._asks = asks
         self._agents = agents
         self._branch = branch
         self._is_starting = False
+
+    def put_conversation(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    def once_placed(self, begin: Callable[[], None], give_up: Callable[[str], None]) -> None:
+        """Begin something that works in the folder of this conversation: a folder out of a file is confirmed first."""
+        conversation = self._conversation
+        if conversation is None or not conversation.proposed_workspace:
+            begin()
+            return
+
+        def settle(workspace: str | None) -> None:
+            if workspace is None:
+                give_up(_NO_FOLDER)
+            else:
+                self._session.spawn(self._place(conversation.id, workspace, begin), give_up)
+
+        question = WorkspaceQuestion(conversation.proposed_workspace, conversation.workspace, settle)
+        self.workspace_asked.emit(question)
 
     @property
     def task(self) -> Task | None:
@@ -129,8 +167,8 @@ class Requests(QObject):
             return
         agent_id = self._agents.chosen_id
         start = self.options.start(text, self.conversation_id, attachments=attachments, agent_id=agent_id)
-        self._is_starting = True
-        self._session.spawn(self._ask_models(TaskCompareModelsParams(models=models, start=start)), give_back)
+        params = TaskCompareModelsParams(models=models, start=start)
+        self.once_placed(lambda: self._spawn_start(self._ask_models(params), give_back), give_back)
 
     def follow_up(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Have it read when the work at hand is done; starts a task where none is at work."""
@@ -159,7 +197,8 @@ class Requests(QObject):
         """Take the task that is looked at for something else; a chat at its end goes on as a task."""
         task = self.task
         if task is not None:
-            self._session.spawn(self._take_for(TaskSetModeParams(task_id=task.id, mode=mode)), self.failed.emit)
+            params = TaskSetModeParams(task_id=task.id, mode=mode)
+            self.once_placed(lambda: self._session.spawn(self._take_for(params), self.failed.emit), self.failed.emit)
 
     def try_now(self) -> None:
         """Have the newest task ask its model at once, though a limit of the provider is waited for."""
@@ -196,12 +235,20 @@ class Requests(QObject):
         if self._is_starting:
             give_back(_STARTING)
             return
+        self.once_placed(lambda: self._spawn_start(self._start(params), give_back), give_back)
+
+    def _spawn_start(self, work: Coroutine[None, None, None], give_back: Callable[[str], None]) -> None:
         self._is_starting = True
-        self._session.spawn(self._start(params), give_back)
+        self._session.spawn(work, give_back)
 
     def give_back(self, text: str, attachments: tuple[str, ...] = ()) -> Callable[[str], None]:
         """What is to be called with the words why, when this was not taken."""
         return _Refusal(self, text, attachments)
+
+    async def _place(self, conversation_id: str, workspace: str, begin: Callable[[], None]) -> None:
+        params = ConversationChangeParams(conversation_id=conversation_id, workspace=workspace)
+        self._conversation = (await self._session.call(CONVERSATION_CHANGE, params)).conversation
+        begin()
 
     async def _start(self, params: TaskStartParams) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The dialogs about a conversation's branches: two side by side, one for a file, one for each of several models.
+"""The dialogs of a conversation: two branches side by side, one for a file, several models, an imported folder.
 
 Each is loaded when it is opened: most conversations have one branch.
 """
@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from app.window.models import ModelStore
 from app.window.stores.compared import Compared
 from app.window.stores.conversation import ConversationStore
+from app.window.stores.requests import WorkspaceQuestion
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.views.foot import FootView
@@ -54,6 +55,12 @@ class BranchDialogs:
             export = partial(self._stores.conversations.export, self._store.conversation_id, leaf_id=leaf_id)
             dialog.chosen.connect(export)
             dialog.open()
+
+    def ask_for_workspace(self, question: WorkspaceQuestion) -> None:
+        """Ask whether an imported conversation is to work in the folder that its file names."""
+        from app.window.views.workspace_dialog import WorkspaceDialog
+
+        WorkspaceDialog(question, self._parent).open()
 
     def ask_models(self) -> None:
         """Ask which models are to answer what stands in the input."""

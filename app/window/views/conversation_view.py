@@ -209,6 +209,7 @@ class ConversationView(QWidget):
         self.foot.agents.compare_asked.connect(self.dialogs.compare)
         self.foot.choices.several_asked.connect(self.dialogs.ask_models)
         self.store.requests.compared.connect(self.dialogs.compare)
+        self.store.requests.workspace_asked.connect(self.dialogs.ask_for_workspace)
         for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)

@@ -22,7 +22,7 @@ from app.engine.storage.engines import sqlite_url
 from app.engine.storage.turn_rows import TurnRow
 from app.paths import Paths
 from app.protocol.blocks import FileBlock, ImageBlock, SummaryBlock, TextBlock, ToolCallBlock
-from app.protocol.conversations import Node, TurnTaking
+from app.protocol.conversations import Conversation, Node, TurnTaking
 from app.protocol.data import DataExportParams, DataExportResult, DataImportResult
 from app.protocol.tasks import AgentPlan, Queued
 from app.protocol.usage import Usage
@@ -48,10 +48,20 @@ class Home:
     async def take(self, path: Path) -> DataImportResult:
         return await Importer(self.log, self.database, self.paths).take(path)
 
-    def rows(self) -> dict[str, list[tuple[object, ...]]]:
-        """All rows but their numbers, in the order of the numbers."""
+    def conversation(self) -> Conversation:
+        """One with a folder of its own."""
+        return msgspec.structs.replace(conversation("c1"), workspace=str(self.paths.workspaces / "c1"))
+
+    def rows(self) -> str:
+        """All rows but their numbers, in the order of the numbers; `HOME` is this data folder."""
         with closing(sqlite3.connect(self.paths.database)) as connection:
-            return {table: _rows(connection, table) for table in TABLES}
+            rows = {table: _rows(connection, table) for table in TABLES}
+        return repr(rows).replace(str(self.paths.home), "HOME")
+
+    def ids(self, table: str) -> list[object]:
+        """The first column of a table."""
+        with closing(sqlite3.connect(self.paths.database)) as connection:
+            return [row[0] for row in _rows(connection, table)]
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[object, ...]]:
@@ -82,9 +92,10 @@ async def fill(one: Home) -> None:
     call = ToolCallBlock(call_id="call_1", tool="shell", arguments={"command": "printf 'ü\u2028'", "n": None})
     summary = SummaryBlock(text="They looked.", until_id="n1", nodes=1, tokens_before=90, tokens_after=9)
     turns_of = TurnTaking(rule="moderator", limit=3, moderator_id="a1")
-    held = msgspec.structs.replace(conversation("c1"), kept=("n1",), turn_taking=turns_of)
+    held = msgspec.structs.replace(one.conversation(), kept=("n1",), turn_taking=turns_of)
     answered = msgspec.structs.replace(
         task("t1", ended_at=NOW + timedelta(seconds=9)),
+        workspace=held.workspace,
         decided="chat",
         limited_at=NOW,
         answer_schema={"type": "object"},
@@ -125,14 +136,15 @@ async def test_everything_of_a_conversation_comes_back_as_it_was(tmp_path: Path)
         (picture,) = [block for block in first.blocks if isinstance(block, ImageBlock)]
         assert picture.path.startswith(str(new.paths.attachments)) and picture.name == "photo.png"
         assert [copy.read_bytes() for copy in new.paths.attachments.glob("*/photo.png")] == [PICTURE]
-        was = repr(old.rows()).replace(str(old.paths.attachments / "a1b2"), str(Path(picture.path).parent))
-        assert repr(new.rows()) == was
+        copied = Path(picture.path).parent.name
+        was = old.rows().replace("HOME/attachments/a1b2", f"HOME/attachments/{copied}")
+        assert new.rows() == was
         assert [hit.node_id for hit in await new.database.search.find("branch")] == ["n3"]
         assert await new.database.grants.all() == ()
         assert await new.take(tmp_path / "all.json") == DataImportResult(
             source="Errand", conversations=0, nodes=0, present=1
         )
-        assert repr(new.rows()) == was
+        assert new.rows() == was
 
 
 async def test_what_was_under_way_comes_back_as_stopped_and_says_what_was_not_read(tmp_path: Path) -> None:
@@ -153,6 +165,7 @@ async def test_what_was_under_way_comes_back_as_stopped_and_says_what_was_not_re
         assert came is not None and "does not go on here" in (came.error or "") and "“also”" in (came.error or "")
         assert came == msgspec.structs.replace(
             under_way,
+            workspace=str(new.paths.workspaces / "c1"),
             status="cancelled",
             stop_reason="manual_stop",
             error=came.error,
@@ -189,7 +202,7 @@ async def test_odd_trees_come_back_whole_in_the_order_they_were_in(tmp_path: Pat
         text = "".join(chr(random.choice((10, 32, 34, 92, 0x2028, 0xE000, 0x1F600, 97))) for _ in range(20))
         made.append(node(f"n{number}", random.choice(parents), text=text))
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
-        old.database.journal.put(conversations.save(conversation("c1")), *map(nodes.save, made))
+        old.database.journal.put(conversations.save(old.conversation()), *map(nodes.save, made))
         if made:
             old.database.journal.put(agents.save(agent("a1", 1, random.choice(made).id)))
         await old.database.journal.flush()
@@ -202,7 +215,7 @@ async def test_odd_trees_come_back_whole_in_the_order_they_were_in(tmp_path: Pat
         async with home(tmp_path / "shuffled") as shuffled:
             (tmp_path / "shuffled.json").write_text("\n".join([*lines[:2], *middle, *lines[-2:]]))
             await shuffled.take(tmp_path / "shuffled.json")
-            assert sorted(map(repr, shuffled.rows()["nodes"])) == sorted(map(repr, old.rows()["nodes"]))
+            assert sorted(map(str, shuffled.ids("nodes"))) == sorted(one.id for one in made)
 
 
 async def test_a_cut_file_keeps_what_was_whole_and_says_so(tmp_path: Path) -> None:
@@ -217,7 +230,7 @@ async def test_a_cut_file_keeps_what_was_whole_and_says_so(tmp_path: Path) -> No
         (tmp_path / "cut.json").write_text("".join(lines[:-1]))
         with pytest.raises(InvalidParams, match=r"ends here, in the middle\. 1 conversations before"):
             await new.take(tmp_path / "cut.json")
-        assert [row[0] for row in new.rows()["conversations"]] == ["c1"]
+        assert new.ids("conversations") == ["c1"]
 
 
 HEADER = '{"errand_export":1,"exported_at":"2026-01-02T03:04:05Z","home":""}'

@@ -1,8 +1,8 @@
 """Makes a conversation of another program one of ours: with ids that come from its own, so that it is known again."""
 
 import hashlib
+import os
 from datetime import UTC, datetime
-from pathlib import Path
 
 from app.engine.data.arrival import in_order
 from app.engine.data.files import own_workspace
@@ -19,7 +19,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def settled_in(foreign: ForeignConversation, program: str, paths: Paths) -> Bundle:
-    """At least one node is needed. A folder that is here too becomes the workspace.
+    """At least one node is needed. A folder that is here too is proposed as the workspace.
 
     Of two nodes with one id the first counts: sessions that were gone on with repeat what they began with.
     """
@@ -36,7 +36,8 @@ def settled_in(foreign: ForeignConversation, program: str, paths: Paths) -> Bund
             title=" ".join(foreign.title.split())[:500] or _words(foreign)[:_LONGEST_TITLE] or program,
             created_at=began,
             updated_at=foreign.updated_at or (times[-1] if times else began),
-            workspace=_workspace(foreign.folder, conversation_id, paths),
+            workspace=str(own_workspace(paths, conversation_id)),
+            proposed_workspace=foreign.folder if _is_here(foreign.folder) else "",
         ),
         agents=[
             Agent(
@@ -105,6 +106,5 @@ def _words(foreign: ForeignConversation) -> str:
     return " ".join(next(texts, "").split())[:200]
 
 
-def _workspace(folder: str, conversation_id: str, paths: Paths) -> str:
-    is_here = folder.startswith("/") and "\0" not in folder and Path(folder).is_dir()
-    return folder if is_here else str(own_workspace(paths, conversation_id))
+def _is_here(folder: str) -> bool:
+    return folder.startswith("/") and os.path.isdir(folder)

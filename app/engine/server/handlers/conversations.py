@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from app.engine.agent.place import working_in
 from app.engine.errors import InvalidParams, NotFound
 from app.engine.server.limits import page_size
 from app.engine.server.route import Route
@@ -103,8 +104,9 @@ async def change(services: Services, session: Session, params: ConversationChang
     if params.turn_taking is not None:
         await _check_turns(services, old.id, params.turn_taking)
     archived = old.archived if params.archived is None else params.archived
+    placed = old if params.workspace is None else working_in(old, params.workspace)
     new = msgspec.structs.replace(
-        old,
+        placed,
         title=old.title if params.title is None else params.title.strip(),
         # A new name or pin leaves a conversation where it stands in the list; the days of an archived one count anew.
         updated_at=old.updated_at if archived == old.archived else datetime.now(UTC),

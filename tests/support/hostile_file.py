@@ -1,0 +1,157 @@
+"""Files of conversations that somebody made up, as an attacker would write them by hand."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+
+from app.engine.agent.place import working_in
+from app.engine.data.importing import Importer
+from app.engine.ids import new_id
+from app.engine.storage.executions import Started
+from app.protocol.agents import Agent
+from app.protocol.asks import Approval, Ask
+from app.protocol.blocks import TextBlock, ToolCallBlock
+from app.protocol.conversations import Conversation, Node
+from app.protocol.events import ConversationUpdate
+from app.protocol.tasks import Task
+from tests.support.engine_parts import EngineParts
+from tests.support.records import NOW
+
+HEADER = '{"errand_export":1,"exported_at":"2026-01-02T03:04:05Z","home":""}'
+
+
+def line(kind: str, record: object) -> str:
+    return msgspec.json.encode({"type": kind, "record": record}).decode()
+
+
+class HostileFile:
+    """An interrupted task with an open turn, whose one call is `command`; `name` tells its ids from others."""
+
+    def __init__(self, command: str, workspace: Path, name: str = "1") -> None:
+        self.command = command
+        self.workspace = workspace
+        self.conversation = Conversation(
+            id=f"conv_{name}", title="Look", created_at=NOW, updated_at=NOW, workspace=str(workspace)
+        )
+        self.agent = Agent(
+            id=f"agent_{name}",
+            conversation_id=self.conversation.id,
+            personality_id="assistant",
+            name="Assistant",
+            head_id=f"reply_{name}",
+            version=2,
+            created_at=NOW,
+        )
+        self.task = Task(
+            id=f"task_{name}",
+            conversation_id=self.conversation.id,
+            agent_id=self.agent.id,
+            prompt="go",
+            status="interrupted",
+            model="openai_compatible/test-model",
+            workspace=str(workspace),
+            started_at=NOW,
+            step_count=1,
+        )
+        self.nodes = [
+            self._node(f"said_{name}", None, "user", TextBlock(text="go")),
+            self._node(f"reply_{name}", f"said_{name}", "assistant", self._call()),
+        ]
+        self.others: list[str] = []
+
+    def started(self, command: str, **changes: object) -> str:
+        record = Started(
+            execution_id=f"exec_{self.task.id}",
+            task_id=self.task.id,
+            turn=1,
+            node_id=self.nodes[1].id,
+            call_id="call_1",
+            tool="shell",
+            arguments={"command": command},
+            at=NOW,
+            text=f"Run `{command}`",
+        )
+        return line("started", msgspec.to_builtins(record) | {"command": command} | changes)
+
+    def answered(self, **changes: object) -> str:
+        """The ask that the task would raise, as one that a person has allowed for good."""
+        text = f"Run `{self.command}` in {self.workspace}"
+        approval = Approval(
+            tool="shell",
+            call_id="call_1",
+            text=text,
+            rule="runs a command",
+            risk="medium",
+            command=self.command,
+            working_dir=str(self.workspace),
+            reads=(str(self.workspace),),
+            remembered=self.command,
+        )
+        ask = Ask(
+            id=f"ask_{self.task.id}",
+            task_id=self.task.id,
+            conversation_id=self.conversation.id,
+            kind="approval",
+            text=text,
+            created_at=NOW + timedelta(seconds=1),
+            status="answered",
+            approval=approval,
+            allowed=True,
+            remember="workspace",
+            answered_by="you",
+            answered_at=NOW,
+        )
+        return line("ask", msgspec.to_builtins(ask, builtin_types=()) | changes)
+
+    def say(self, *texts: str) -> None:
+        """Put messages of a person and their replies after what there is, so that there is something to summarise."""
+        for number, text in enumerate(texts):
+            for role in ("user", "assistant"):
+                node_id = f"{role}_{number}_{self.task.id}"
+                self.nodes.append(self._node(node_id, self.nodes[-1].id, role, TextBlock(text=text)))
+        self.agent = msgspec.structs.replace(self.agent, head_id=self.nodes[-1].id)
+
+    def write(self, folder: Path) -> Path:
+        lines = [
+            HEADER,
+            line("conversation", self.conversation),
+            line("agent", self.agent),
+            line("task", self.task),
+            *(line("node", node) for node in self.nodes),
+            *self.others,
+            '{"type":"end","conversations":1,"nodes":2}',
+            "",
+        ]
+        path = folder / f"{new_id('file')}.json"
+        path.write_text("\n".join(lines))
+        return path
+
+    async def take(self, engine: EngineParts, folder: Path) -> None:
+        """Have an engine take it in."""
+        services = engine.services
+        await Importer(services.log, services.database, services.paths).take(self.write(folder))
+
+    async def confirm(self, engine: EngineParts) -> None:
+        """Have a person choose the workspace of the engine's tests for it."""
+        found = await engine.services.database.conversations.get(self.conversation.id)
+        assert found is not None
+        engine.services.log.publish(ConversationUpdate(conversation=working_in(found, str(engine.workspace))))
+        await engine.services.log.flush()
+
+    def _call(self) -> ToolCallBlock:
+        return ToolCallBlock(call_id="call_1", tool="shell", arguments={"command": self.command})
+
+    def _node(self, node_id: str, parent_id: str | None, role: str, block: TextBlock | ToolCallBlock) -> Node:
+        return Node(
+            id=node_id,
+            conversation_id=self.conversation.id,
+            parent_id=parent_id,
+            role="user" if role == "user" else "assistant",
+            author="user" if role == "user" else self.agent.id,
+            blocks=(block,),
+            status="complete",
+            created_at=NOW,
+            task_id=self.task.id,
+            turn=1,
+        )
