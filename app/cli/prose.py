@@ -13,12 +13,12 @@ from app.cli.table import table_lines
 _MOST_HELD = 2_000  # a line without blanks is no prose
 _WIDEST = 100  # longer lines are hard to read
 _FENCE = re.compile(r" {0,3}(```|~~~)")
-_HEADING = re.compile(r" {0,3}#{1,6} +(.*?)[ #]*")
+_HEADING = re.compile(r" {0,3}#{1,6} ++(.*+)")
 _RULE = re.compile(r" {0,3}([-*_] *){3,}")
-_ITEM = re.compile(r"( *)([-*+]|\d{1,9}[.)]) +(?=\S)")
+_ITEM = re.compile(r"( *+)([-*+]|\d{1,9}[.)]) +(?=\S)")
 _QUOTE = re.compile(r" {0,3}> ?")
 # What may still become one of the above, a table or a fence when more of the line comes.
-_UNDECIDED = re.compile(r" *(#{1,6}( .*)?|\|.*|`{1,2}|```.*|~.*|[-*_+ ]*|\d{1,9}[.)]? *|>)")
+_UNDECIDED = re.compile(r" *+(#{1,6}( .*)?|\|.*|`{1,2}|```.*|~.*|[-*_+ ]*|\d{1,9}[.)]? *|>)")
 
 
 class Prose:
@@ -66,7 +66,7 @@ class Prose:
             return ""
         before = self._end_of_table()
         if heading := _HEADING.fullmatch(line):
-            return before + self._style.bold(without_marks(heading[1])) + "\n"
+            return before + self._style.bold(without_marks(heading[1].rstrip(" #"))) + "\n"
         if _RULE.fullmatch(line):
             return before + self._style.dim("-" * min(20, self._width)) + "\n"
         sign, rest = self._lead(line)

@@ -1,6 +1,8 @@
 """Permission as a hook of the loop: the policy decides, a person is asked where it says so, answers are remembered."""
 
+import asyncio
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from app.engine.agent.asks import AskDesk
@@ -9,13 +11,17 @@ from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
 from app.engine.ids import new_id
 from app.engine.permissions.grants import Grants
-from app.engine.permissions.policy import Decision, decide
+from app.engine.permissions.policy import Decision, decide, unchecked
 from app.engine.tools.base import Access
 from app.protocol.asks import Approval, Ask
 from app.protocol.events import GrantUpdate
 from app.protocol.grants import Grant
 
 DENIED = "The person denied this call. Do not try the same again; find another way or say what you could not do."
+
+# A command up to this length is judged in some 5 ms at most, whatever it holds.
+_LONGEST_ON_LOOP = 400
+_CHECK_S = 5.0
 
 
 class Approvals:
@@ -32,7 +38,15 @@ class Approvals:
         """Why a call must not run, in a text for the model; None if it may."""
         task = self._live.task
         remembered = self._grants.remembered(tool, task.conversation_id, task.workspace)
-        decision = decide(access, Path(task.workspace), task.approve, remembered, self._private)
+        check = partial(decide, access, Path(task.workspace), task.approve, remembered, self._private)
+        if len(access.command or "") <= _LONGEST_ON_LOOP:
+            decision = check()
+        else:
+            try:
+                async with asyncio.timeout(_CHECK_S):
+                    decision = await asyncio.to_thread(check)
+            except TimeoutError:
+                decision = unchecked(task.approve, f"it could not be checked within {_CHECK_S:g} s")
         match decision.verdict:
             case "allow":
                 return None

@@ -1,5 +1,6 @@
 """The hooks that surround each step of a task: permission, pause, and the intent committed before a side effect."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -19,6 +20,13 @@ from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, Retry
 from app.engine.tools.base import GuardedTool, ToolResult
 
 ABORTED = "Request was aborted"
+
+# What a call would touch is looked up on the disk, which may not answer.
+_LOOK_S = 5.0
+_NOT_LOOKED_UP = (
+    f"What this call would touch could not be found out within {_LOOK_S:g} s: the disk does not answer, or the machine "
+    "is very busy. It was not run. Try it once more, or do it in smaller steps."
+)
 
 
 class Steps:
@@ -86,7 +94,11 @@ class Steps:
         What an earlier engine did is not done again.
         """
         call = pending.call
-        access = self._tools[call.name].access(pending.arguments)
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                access = await asyncio.to_thread(self._tools[call.name].access, pending.arguments)
+        except TimeoutError:
+            return Block(_NOT_LOOKED_UP)
         past = await self._resumption.past_of(call.id, access, cancel)
         if past is not None:
             return past

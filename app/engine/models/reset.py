@@ -14,20 +14,22 @@ from app.protocol.json import JsonValue
 
 # A limit of a provider has an end within weeks; what is longer was misread.
 _MOST_S = 40 * 86_400.0
+_LONGEST_SENTENCES = 4_000
 # Unix times, in seconds and in milliseconds: beyond are no lengths of time.
 _EPOCH_S, _EPOCH_MS = 1e9, 1e12
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+# A provider's words are hostile too: possessive, and from the beginning of a number on, so that each is read once.
 _PART = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|[smhd]|sec(?:ond)?s?|min(?:ute)?s?|hours?|days?)(?![a-z])", re.I
+    r"(?<!\d)(\d++(?:\.\d++)?)\s*+(ms|milliseconds?|[smhd]|sec(?:ond)?s?|min(?:ute)?s?|hours?|days?)(?![a-z])", re.I
 )
-_LENGTH = re.compile(rf"(?:{_PART.pattern}[\s,]*(?:and\s+)?)+", re.I)
+_LENGTH = re.compile(rf"(?:{_PART.pattern}[\s,]*+(?:and\s++)?)++", re.I)
 _IN = re.compile(
     r"(?:(?:try|retry|available|resets?|renews?)\s+(?:again\s+)?(?:in|after)|(?:please\s+)?wait(?:\s+for)?)\s+(?:about\s+)?",
     re.I,
 )
 _AT = re.compile(
-    r"(?:(?:try|retry|available)\s+(?:again\s+)?(?:at|after|on)|resets?\s+(?:at|on)?|(?:regain|until)\D{0,20}?)\s*"
+    r"(?:(?:try|retry|available)\s+(?:again\s+)?(?:at|after|on)|resets?\s++(?:at|on)?|(?:regain|until)\D{0,20}?)\s*"
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\s*(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?|\d{10,13}(?!\d))",
     re.I,
 )
@@ -75,7 +77,7 @@ def _of_body(body: bytes) -> float | None:
     try:
         value: JsonValue = msgspec.json.decode(body[:100_000])
     except (ValueError, RecursionError):
-        return _of_words(body[:4000].decode("utf-8", "replace"))
+        return _of_words(body[:_LONGEST_SENTENCES].decode("utf-8", "replace"))
     named = [wait for wait in map(_moment_or_length, _named(value, _FIELDS)) if wait is not None]
     if named:
         return max(named)
@@ -85,6 +87,7 @@ def _of_body(body: bytes) -> float | None:
 
 def _of_words(text: str) -> float | None:
     """From sentences such as "Please try again in 6m0s" or "resets at 2026-01-31T14:05:00Z"."""
+    text = text[:_LONGEST_SENTENCES]
     if (at := _AT.search(text)) is not None:
         return _moment_or_length(at[1])
     for start in _IN.finditer(text):

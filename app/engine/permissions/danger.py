@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from app.engine.permissions.command_line import SimpleCommand, simple_commands
+from app.engine.permissions.command_line import SimpleCommand, TooComplex, simple_commands
 
 _SYSTEM_ROOTS = frozenset(
     {"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/sbin", "/srv"}
@@ -12,8 +12,8 @@ _SYSTEM_ROOTS = frozenset(
 )
 _BLOCK_DEVICE = re.compile(r"/dev/(?:[shv]d[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|md\d|dm-\d|mapper/|loop\d)")
 _REDIRECT_TO_DEVICE = re.compile(r">[>|]?\s{0,20}['\"]?" + _BLOCK_DEVICE.pattern)
-_FORK_BOMB = re.compile(r"([\w:.]{1,64})\s{0,20}\(\s{0,20}\)\s{0,20}\{\s{0,20}\1\s{0,20}\|\s{0,20}\1\s{0,20}&")
-_FUNCTION = re.compile(r"\(\s{0,20}\)\s{0,20}\{")
+# Possessive and from the beginning of a name on, so that hostile text is read once.
+_FORK_BOMB = re.compile(r"(?<![\w:.])([\w:.]++)\s*+\(\s*+\)\s*+\{\s*+\1\s*+\|\s*+\1\s*+&")
 # Without one of these nothing on the floor can be meant: taking a long line apart costs.
 _FLOOR_WORDS = re.compile(r"rm|find|ch(?:mod|own|grp)|/dev/")
 _LONGEST = 8_000
@@ -30,8 +30,8 @@ _ALWAYS_HIGH = frozenset(
 
 
 def floor(line: str, home: Path) -> str | None:
-    """Why the command must never run, whatever anybody allowed; None for nearly all."""
-    if _FUNCTION.search(line) and _FORK_BOMB.search(line):
+    """Why the command must never run, whatever anybody allowed; None for nearly all. `TooComplex`: unknown."""
+    if _FORK_BOMB.search(line):
         return "a fork bomb would stop this computer"
     if _REDIRECT_TO_DEVICE.search(line):
         return "it would overwrite a disk"
@@ -51,7 +51,10 @@ def high_risk(line: str) -> str | None:
     """Why a person should look twice; None if nothing stands out."""
     if len(line) > _LONGEST:
         return "too long to be judged"
-    commands = simple_commands(line)
+    try:
+        commands = simple_commands(line)
+    except TooComplex:
+        return "too deeply nested to be judged"
     for command in commands:
         reason = _risk_of(command)
         if reason:

@@ -30,7 +30,7 @@ _NOT_PLAYED: frozenset[NoticeKind] = frozenset({"interrupted", "resumed", "info"
 # Time does not pass in a replay, and no other task uses up its day.
 _OF_TIME: frozenset[LimitKind] = frozenset({"minutes", "day_money", "day_tokens"})
 _TIMED: frozenset[TaskStopReason] = frozenset({"time_limit", "day_limit"})
-_SHARE_OF_TIME = re.compile(r"(?: and )?\S+ of (?:\d+ minutes|the \S+ (?:tokens )?of today)")
+_SHARE_OF_TIME = re.compile(r"(?: and )?(?<!\S)\S++ of (?:\d+ minutes|the \S+ (?:tokens )?of today)")
 _LEFT_BEHIND = re.compile(r" (?:Ended|Not read any more): .*", re.DOTALL)
 
 

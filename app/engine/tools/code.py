@@ -158,11 +158,15 @@ class Code:
         return replace_exactly(before, old, new, wanted.replace_all, self._files.name(path))
 
     def _preview(self, wanted: CodeArguments, path: Path) -> str:
-        """The diff that the call would make; empty where it would fail or be slow."""
+        """The diff that the call would make; its size where that is too large, empty where it would fail."""
         try:
-            new = wanted.content if wanted.action == "write" else wanted.new
-            if len(new or "") > _LARGEST_PREVIEWED or (path.exists() and path.stat().st_size > _LARGEST_PREVIEWED):
-                return ""
+            new = (wanted.content if wanted.action == "write" else wanted.new) or ""
+            size = path.stat().st_size if path.exists() else 0
+            if len(new) > _LARGEST_PREVIEWED or size > _LARGEST_PREVIEWED:
+                part = (
+                    "the whole file" if wanted.action == "write" else f"{_counted(len(wanted.old), 'character')} of it"
+                )
+                return f"Too large to be compared: {_counted(len(new), 'character')} for {part} ({size:,} bytes now).\n"
             before = self._files.form_of(path).text
             change: Change = compare(before, self._new_text(wanted, before, path), self._files.name(path))
         except (ToolError, OSError):

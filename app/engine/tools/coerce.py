@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from app.protocol.json import JsonObject, JsonValue
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
+_NUMBER = re.compile(r"[+-]?(\d++\.?\d*+|\.\d++)([eE][+-]?\d++)?\Z")
 _DEEPEST = 64
 
 

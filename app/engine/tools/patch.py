@@ -1,11 +1,11 @@
 """Replacing an exact piece of a text; where it does not fit, an error that helps to try again."""
 
-import difflib
-
 from app.engine.tools.base import ToolError
+from app.engine.tools.close_match import close_matches
 
 _MOST_LINES = 20_000
 _SHOWN = 12
+_LONGEST_SHOWN = 2_000
 
 
 def replace_exactly(text: str, old: str, new: str, replace_all: bool, name: str) -> str:
@@ -39,14 +39,13 @@ def _nearest(text: str, old: str) -> str:
     """Where it may have been meant: the line most like its first one that is not blank."""
     wanted = old.split("\n")
     lead = next((index for index, line in enumerate(wanted) if line.strip()), 0)
-    lines = text.split("\n")[:_MOST_LINES]
-    bare = [line.strip() for line in lines]
-    close = difflib.get_close_matches(wanted[lead].strip(), bare, n=1, cutoff=0.6)
+    lines = text.split("\n", _MOST_LINES)[:_MOST_LINES]
+    close = close_matches(wanted[lead].strip(), [line.strip() for line in lines], 1)
     if not close:
         return "Nothing there is like it: read the file again."
-    first = max(0, bare.index(close[0]) - lead)
+    first = max(0, close[0] - lead)
     shown = lines[first : first + min(len(wanted), _SHOWN)]
     same = [line.split() for line in shown] == [line.split() for line in wanted]
     hint = "It differs in white space only." if same else "Copy the text exactly, blanks and all."
-    body = "\n".join(shown)
+    body = "\n".join(line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…" for line in shown)
     return f"{hint} The nearest place is line {first + 1}:\n{body}"

@@ -3,7 +3,6 @@
 What the system refuses (OSError) is left to the caller.
 """
 
-import difflib
 import hashlib
 import os
 import stat
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from app.engine.tools.atomic_write import write_atomically
 from app.engine.tools.base import ToolError, Workplace
+from app.engine.tools.close_match import close_matches
 from app.engine.tools.diff import Change, compare
 from app.engine.tools.file_window import LARGEST, Window, window, window_of_large
 from app.engine.tools.plain_text import tidy_name
@@ -99,5 +99,6 @@ def _alike(path: Path) -> str:
         names = os.listdir(path.parent)
     except OSError:
         return f" There is no folder {path.parent} either."
-    close = difflib.get_close_matches(path.name, [tidy_name(name) for name in names[:5000]], n=3)
+    texts = [tidy_name(name) for name in names]
+    close = [texts[index] for index in close_matches(path.name, texts, 3)]
     return f" There is {', '.join(close)}." if close else ""

@@ -1,4 +1,5 @@
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -170,3 +171,22 @@ def test_words_alone_do_not_reach_the_floor(house: House, line: str) -> None:
 @pytest.mark.parametrize("line", ["a" * 200_000, "(" * 50_000, "$(" * 20_000 + "x", "'" * 9999, "\0", "{a,b}" * 9999])
 def test_hostile_text_is_judged_in_time(house: House, line: str) -> None:
     assert house.command(line).verdict == "ask"
+
+
+def nested(depth: int) -> str:
+    line = "rm -rf /"
+    for _ in range(depth):
+        line = f"bash -c {quote(line)}"
+    return line
+
+
+def test_the_floor_holds_for_a_nested_shell(house: House) -> None:
+    assert house.command(nested(4), "all").rule == "never allowed: it would delete the system or the home directory"
+
+
+@pytest.mark.parametrize("line", ["env " * 30_000 + "rm", "eval " * 20_000 + "rm", nested(6), "rm " * 60_000])
+def test_a_command_that_cannot_be_checked_is_asked_in_red_and_never_allowed(house: House, line: str) -> None:
+    asked = house.command(line, "ask", (line,))
+    assert (asked.verdict, asked.risk, asked.remembered) == ("ask", "high", None)
+    assert house.command(line, "all", (line,)).verdict == "deny"
+    assert house.command(line, "never", (line,)).verdict == "deny"

@@ -1,0 +1,87 @@
+"""Every regular expression that a module of the engine, its clients or the protocol holds, on long hostile text."""
+
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Iterator
+from typing import TypeAlias, cast
+
+import pytest
+
+from tests.attacks.campaign import Campaign
+
+Pattern: TypeAlias = "re.Pattern[str] | re.Pattern[bytes]"
+
+_PACKAGES = ("app.engine", "app.client", "app.cli", "app.protocol")
+_LENGTH = 20_000
+# What a pattern that reads its text once takes is a hundredth of this; one that takes it squared, many times as much.
+_HANGS_S = 1.0
+# Used with `match` from places of their own only: a search would begin at every character.
+_NEVER_SEARCHED = ("documents._TO_BRACKET", "coerce._NUMBER", "prose._ITEM", "prose._UNDECIDED")
+_PIECES = (
+    "a",
+    "1",
+    " ",
+    "\n",
+    "\r",
+    '"',
+    "'",
+    "\\",
+    "`",
+    "-",
+    ".",
+    "<",
+    "[",
+    "(",
+    "$",
+    "@",
+    ":",
+    "=",
+    "\x1b[",
+    "1h",
+    "a ",
+)
+_TAILS = ("", "\0!", "a", "\n")
+
+
+def _patterns() -> Iterator[tuple[str, Pattern]]:
+    for package in map(importlib.import_module, _PACKAGES):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if "migrations" in module.name or module.name.endswith("__main__"):
+                continue
+            names: dict[str, object] = vars(importlib.import_module(module.name))
+            for name, value in names.items():
+                for pattern in cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,):
+                    if isinstance(pattern, re.Pattern):
+                        yield f"{module.name}.{name}", cast(Pattern, pattern)
+
+
+_ALL = {pattern.pattern: (name, pattern) for name, pattern in _patterns()}
+
+
+@pytest.mark.parametrize(("name", "pattern"), _ALL.values(), ids=[name for name, _ in _ALL.values()])
+def test_a_pattern_reads_hostile_text_without_hanging(name: str, pattern: Pattern, campaign: Campaign) -> None:
+    source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    pieces = [*_PIECES, *sorted(set(re.findall(r"[A-Za-z]{2,}", source)))]
+    cases = [(lead, piece, tail) for lead in ("", '"', "x:") for piece in pieces for tail in _TAILS]
+    random = campaign.random(f"pattern {name}")
+    for lead, piece, tail in random.sample(cases, min(len(cases), campaign.rounds(12, len(cases)))):
+        text = lead + piece * (_LENGTH // len(piece)) + tail
+        started = time.perf_counter()
+        _read(pattern, text, is_searched=not name.endswith(_NEVER_SEARCHED))
+        taken = time.perf_counter() - started
+        campaign.count("hostile texts read by patterns")
+        campaign.peak("longest read by a pattern, ms", taken * 1000)
+        assert taken < _HANGS_S, (lead, piece, tail)
+
+
+def _read(pattern: Pattern, text: str, *, is_searched: bool) -> None:
+    if isinstance(pattern.pattern, str):
+        texts = cast("re.Pattern[str]", pattern)
+        texts.fullmatch(text)
+        (texts.search if is_searched else texts.match)(text)
+    else:
+        bytes_ = cast("re.Pattern[bytes]", pattern)
+        bytes_.fullmatch(text.encode())
+        (bytes_.search if is_searched else bytes_.match)(text.encode())
