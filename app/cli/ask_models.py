@@ -17,6 +17,7 @@ from app.cli.stopping import Stopper
 from app.cli.terminal import Terminal
 from app.cli.watch import Watch
 from app.client.connection import Connection
+from app.client.endings import is_unfinished, unfinished_words
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.comparisons import TaskCompareModelsParams
@@ -105,5 +106,5 @@ def _lines(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
 
 def _answer(task: Task) -> str:
     if task.stop_reason == "completed":
-        return task.summary
+        return f"({unfinished_words(task)})\n\n{task.summary}" if is_unfinished(task) else task.summary
     return task.error or f"It ended without an answer: {(task.stop_reason or task.status).replace('_', ' ')}."

@@ -5,7 +5,9 @@ import sys
 from typing import Literal, NoReturn
 
 ABOUT = "Errand hands work to AI agents that use real tools on your machine."
-EXIT_CODES = "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 130 stopped."
+EXIT_CODES = (
+    "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 4 ended without being done, 130 stopped."
+)
 _LEFT = f"{EXIT_CODES[:-1]} or left at work with Ctrl+C."
 _PROGRAMS = (
     "Known are the exports of ChatGPT and Claude (the zip or its conversations.json), of OpenCode and goose, and the "

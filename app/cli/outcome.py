@@ -2,16 +2,17 @@
 
 import msgspec
 
+from app.client.endings import is_unfinished
 from app.protocol.json import JsonObject
 from app.protocol.tasks import Task
 
-EXIT_ERROR, EXIT_USAGE, EXIT_LIMIT, EXIT_STOPPED = 1, 2, 3, 130
+EXIT_ERROR, EXIT_USAGE, EXIT_LIMIT, EXIT_UNFINISHED, EXIT_STOPPED = 1, 2, 3, 4, 130
 
 
 def exit_code(task: Task) -> int:
     match task.stop_reason:
         case "completed":
-            return 0
+            return EXIT_UNFINISHED if is_unfinished(task) else 0
         case "manual_stop":
             return EXIT_STOPPED
         case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":

@@ -9,6 +9,7 @@ from app.cli.plain import cut, one_line, plain, wrapped
 from app.cli.prose import Prose
 from app.cli.style import Style
 from app.client.context_words import summary_words
+from app.client.endings import is_unfinished, refused_words, unfinished_words
 from app.client.engine_words import engine_words
 from app.client.figures import time_left
 from app.protocol.asks import Ask
@@ -276,9 +277,12 @@ _LIMITS: dict[TaskStopReason, str] = {
 
 def _ending(task: Task, style: Style) -> str:
     match task.stop_reason:
+        case "completed" if is_unfinished(task):
+            return style.paint("1;33", f"{style.sign('warn')} {unfinished_words(task)}")
         case "completed":
             words = "answered as a chat" if "chat" in (task.mode, task.decided) else "task complete"
-            return style.paint("1;32", f"{style.sign('tick')} {words}")
+            done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_words(task)
+            return style.join(done, style.amber(refused))
         case "manual_stop":
             return style.paint("1;33", f"{style.sign('warn')} task stopped")
         case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":

@@ -14,6 +14,7 @@ from app.cli.style import Style
 from app.cli.terminal import Terminal
 from app.cli.watch import Watch
 from app.client.connection import Connection
+from app.client.endings import is_unfinished
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.tasks import Task, TaskIdParams, TaskListParams
@@ -66,6 +67,8 @@ def task_row(task: Task, width: int, style: Style) -> str:
 def status_words(task: Task) -> str:
     if task.retry_at is not None and task.ended_at is None:
         return f"until {task.retry_at.astimezone():%H:%M}"
+    if is_unfinished(task):
+        return "not allowed" if task.completion == "refused" else "unfinished"
     limits = {
         "iteration_limit": "turn limit",
         "time_limit": "time limit",
@@ -79,7 +82,7 @@ def status_words(task: Task) -> str:
 def _painted(task: Task, text: str, style: Style) -> str:
     match task.status:
         case "completed":
-            return style.green(text)
+            return style.amber(text) if is_unfinished(task) else style.green(text)
         case "error":
             return style.red(text)
         case "cancelled":

@@ -5,6 +5,7 @@ from pathlib import Path
 from app.cli.answers import Answers, PersonAnswers
 from app.cli.interrupts import Interrupts
 from app.cli.options import Options
+from app.cli.outcome import exit_code
 from app.cli.plain import plain, short_path
 from app.cli.screen import PeopleScreen
 from app.cli.stopping import Stopper
@@ -92,7 +93,7 @@ def _label(story: Story, terminal: Terminal) -> str:
 
 def _close(tasks: list[Task], workspace: Path, interrupts: int, terminal: Terminal) -> int:
     style = terminal.style
-    complete = sum(task.stop_reason == "completed" for task in tasks)
+    complete = sum(exit_code(task) == 0 for task in tasks)
     terminal.line()
     terminal.line(style.bold(f"{complete} of {len(STORIES)} tasks complete.") + f" What they made: {workspace}")
     if interrupts:

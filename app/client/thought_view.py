@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from app.client.endings import is_unfinished, unfinished_words
 from app.protocol import events as told
 from app.protocol.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
@@ -97,6 +98,8 @@ def _node(node: Node) -> Iterator[ThoughtEvent]:
 
 
 def _end(task: Task) -> ThoughtEvent:
+    if is_unfinished(task):
+        return FinalResponse(text=f"I tried but could not finish: it {unfinished_words(task)}. {task.summary}".rstrip())
     if task.stop_reason == "completed":
         return FinalResponse(text=task.summary)
     if task.stop_reason in _UNFINISHED:

@@ -21,6 +21,8 @@ TaskStatus = Literal[
 TaskStopReason = Literal[
     "completed", "manual_stop", "error", "iteration_limit", "time_limit", "budget_limit", "token_limit", "day_limit"
 ]
+# How a task came to the stop reason `completed`; the last two are no success.
+Completion = Literal["declared", "replied", "undeclared", "refused"]
 TaskLimitKind = Literal["turns", "minutes", "money", "tokens"]
 DayLimitKind = Literal["day_money", "day_tokens"]
 LimitKind = Literal[TaskLimitKind, DayLimitKind]
@@ -65,6 +67,12 @@ class Task(Wire, frozen=True, kw_only=True):
     follows `answer_schema`, a JSON Schema, where one was given. `summarises`: it is to make a summary of its
     conversation before anything else, and goes on only with what is said meanwhile. `follows` is the task after which
     its agent speaks in a round of several.
+
+    `completion` says of the stop reason `completed` what it rests on: the agent said that the work is done
+    (`declared`), or gave a reply that ends a task (`replied`). Or it ended for want of either: replies without a call
+    in a task that goes on until it is declared done (`undeclared`); calls that were not allowed, and none that does
+    more than read (`refused`). `refused_calls` counts what was not allowed, `acting_calls` what was and does more than
+    read.
     """
 
     id: str
@@ -82,6 +90,9 @@ class Task(Wire, frozen=True, kw_only=True):
     max_turns: int = 50
     budget_usd: float | None = None
     stop_reason: TaskStopReason | None = None
+    completion: Completion | None = None
+    refused_calls: int = 0
+    acting_calls: int = 0
     stopping: bool = False
     step_count: int = 0
     current_tool: str | None = None

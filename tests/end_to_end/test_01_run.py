@@ -86,7 +86,7 @@ async def test_07_without_a_person_what_needs_approval_does_not_run(errand: Erra
     replies = [Reply(calls=(Call("shell", {"command": "touch made"}),)), Reply(text="I could not do it.")]
     async with ModelServer(replies=replies) as server:
         done = await errand.run("run", *MODEL, server.url, "make a file")
-    assert done.code == 0
+    assert done.code == 4
     assert "nobody is there to ask" in done.err
     assert not (workspace / "made").exists()
 

@@ -81,9 +81,14 @@ class LiveTask:
         """Show which limits are near."""
         self.set(msgspec.structs.replace(self.task, near=tuple(limits)))
 
-    def tool_started(self, call_id: str, tool: str) -> None:
+    def tool_started(self, call_id: str, tool: str, *, acts: bool) -> None:
+        """`acts`: it does more than read."""
         self._tools[call_id] = tool
+        self.task = msgspec.structs.replace(self.task, acting_calls=self.task.acting_calls + acts)
         self.settle()
+
+    def tool_refused(self) -> None:
+        self.set(msgspec.structs.replace(self.task, refused_calls=self.task.refused_calls + 1))
 
     def tool_ended(self, call_id: str) -> None:
         """With the last one the status stays until the next turn starts: one event less a step."""

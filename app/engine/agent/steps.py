@@ -13,6 +13,7 @@ from app.engine.agent.live import LiveTask
 from app.engine.agent.model_calls import ModelCalls
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.resumption import Resumption
+from app.engine.agent.unknown import has_effects
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage
@@ -107,8 +108,10 @@ class Steps:
             return Block("Operation aborted")
         refusal = await self._approvals.refusal(call.name, call.id, access, cancel)
         if refusal is not None:
+            if not cancel.is_set:
+                self._live.tool_refused()
             return Block(refusal)
-        self._live.tool_started(call.id, call.name)
+        self._live.tool_started(call.id, call.name, acts=has_effects(access))
         if access.tier != "free":
             self._executions.started(call, access, self._live.task.step_count, self._branch.position.node_id or "")
             await self._branch.save()

@@ -28,7 +28,7 @@ from app.engine.errors import IllegalMove
 from app.engine.messages import AssistantMessage, UserMessage
 from app.engine.tools.processes import end_task, names
 from app.protocol.blocks import NoticeKind
-from app.protocol.tasks import DecidedMode, Queued, Task, TaskStatus, TaskStopReason
+from app.protocol.tasks import Completion, DecidedMode, Queued, Task, TaskStatus, TaskStopReason
 
 _logger = logging.getLogger(__name__)
 
@@ -284,8 +284,17 @@ class TaskRun:
         else:
             task = ended(self.task, end.status, end.reason, end.error)
         answer = self._completion.answer if end.status == "completed" else None
-        self._live.set(msgspec.structs.replace(task, summary=self._summary(), answer=answer))
+        completion = self._came_to() if end.status == "completed" else None
+        self._live.set(msgspec.structs.replace(task, summary=self._summary(), answer=answer, completion=completion))
         await until_saved(self.task.id, self._log.flush, self._live.publish_again, self._engine_ends)
+
+    def _came_to(self) -> Completion:
+        """What the end rests on (docs/decisions/0003)."""
+        if self.task.refused_calls and not self.task.acting_calls:
+            return "refused"
+        if self._completion.completed is not None:
+            return "declared"
+        return "undeclared" if self.task.mode == "task" and self._has_replied else "replied"
 
     def _remarks(self, end: _End) -> list[str]:
         """What the conversation is told at the end besides the end itself."""

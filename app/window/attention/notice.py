@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from app.client.call_words import exactly
 from app.client.characters import exact, plain
+from app.client.endings import is_unfinished
 from app.client.figures import count
 from app.log import redact
 from app.protocol.asks import Approval, Ask
@@ -68,8 +69,13 @@ def of_ended(task: Task, title: str) -> Notice:
 def of_many(tasks: tuple[Task, ...]) -> Notice:
     """One for a burst of ends."""
     failed = sum(task.stop_reason == "error" for task in tasks)
-    body = "" if not failed else f"{count(failed, 'task')} of them failed."
-    return Notice("ended", "", f"{count(len(tasks), 'task')} have ended", body, (Button(OPEN, "Open"),))
+    unfinished = sum(is_unfinished(task) for task in tasks)
+    told = [
+        f"{count(number, 'task')} of them {what}."
+        for number, what in ((failed, "failed"), (unfinished, "ended without being done"))
+        if number
+    ]
+    return Notice("ended", "", f"{count(len(tasks), 'task')} have ended", " ".join(told), (Button(OPEN, "Open"),))
 
 
 def _parts(ask: Ask) -> tuple[str, str, tuple[Button, ...]]:

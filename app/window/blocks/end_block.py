@@ -8,6 +8,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.client.characters import plain
+from app.client.endings import is_unfinished, refused_words, unfinished_words
 from app.client.figures import account
 from app.protocol.tasks import Task
 from app.window.blocks.actions import BlockActions
@@ -74,7 +75,8 @@ class EndBlock(Block):
         self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
         self._words.setText(ending.words)
         set_look(self._words, "tone", ending.state)
-        self._account.set_text(" · ".join(account(task)))
+        refused = refused_words(task) if ending.state == "done" else ""
+        self._account.set_text(" · ".join(part for part in (refused, *account(task)) if part))
         said = task.error if ending.state == "failed" and task.error else task.summary
         self._text.setVisible(bool(said))
         if said:
@@ -119,6 +121,9 @@ def ending_words(task: Task) -> str:
 
 def _ending(task: Task) -> _Ending:
     match task.stop_reason:
+        case "completed" if is_unfinished(task):
+            words = unfinished_words(task)
+            return _Ending(f"{words[:1].upper()}{words[1:]}", "circle-alert", "waiting")
         case "completed":
             words = "Replied" if "chat" in (task.mode, task.decided) else "Task complete"
             return _Ending(words, "circle-check", "done")

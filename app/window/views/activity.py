@@ -1,5 +1,6 @@
 """What a task does now, or how it ended, in words for people."""
 
+from app.client.endings import is_unfinished, unfinished_words
 from app.protocol.tasks import Task
 
 
@@ -25,7 +26,8 @@ def activity_of(task: Task) -> str:
 def _ending_of(task: Task) -> str:
     match task.stop_reason:
         case "completed":
-            return "Done"
+            words = unfinished_words(task) if is_unfinished(task) else "done"
+            return f"{words[:1].upper()}{words[1:]}"
         case "manual_stop":
             return "Stopped"
         case "iteration_limit":

@@ -24,6 +24,7 @@ _TONES: dict[State, Tone] = {
     "waiting": "waiting",
     "held": "waiting",
     "done": "done",
+    "unfinished": "waiting",
     "failed": "failed",
     "stopped": "muted",
 }

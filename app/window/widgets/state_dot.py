@@ -7,11 +7,12 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.client.endings import is_unfinished
 from app.protocol.tasks import Task
 from app.window.theme.theme import Theme
 from app.window.widgets.pulse import Pulse
 
-State = Literal["idle", "working", "waiting", "held", "paused", "done", "stopped", "failed"]
+State = Literal["idle", "working", "waiting", "held", "paused", "done", "unfinished", "stopped", "failed"]
 
 WORDS: dict[State, str] = {
     "idle": "Idle",
@@ -20,6 +21,7 @@ WORDS: dict[State, str] = {
     "held": "Waiting for a limit to pass",
     "paused": "Paused",
     "done": "Done",
+    "unfinished": "Ended, not done",
     "stopped": "Stopped",
     "failed": "Failed",
 }
@@ -30,10 +32,11 @@ _COLOURS: dict[State, str] = {
     "held": "waiting_mark",
     "paused": "muted",
     "done": "done_mark",
+    "unfinished": "waiting_mark",
     "stopped": "muted",
     "failed": "failed_mark",
 }
-_RINGS: frozenset[State] = frozenset({"waiting", "held", "paused", "stopped"})
+_RINGS: frozenset[State] = frozenset({"waiting", "held", "paused", "unfinished", "stopped"})
 # From the middle to the end of each hand, in pixels.
 _HANDS = (QPointF(0, -2.5), QPointF(2, 0))
 _SIDE = 14
@@ -53,7 +56,7 @@ def state_of(task: Task | None) -> State:
         case "paused" | "interrupted":
             return "paused"
         case "completed":
-            return "done"
+            return "unfinished" if is_unfinished(task) else "done"
         case "cancelled":
             return "stopped"
         case "error":

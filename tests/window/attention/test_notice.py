@@ -81,3 +81,12 @@ def test_an_end_says_how_it_ended_and_a_burst_says_how_many() -> None:
     assert (of_ended(failed, "Test").title, of_ended(failed, "Test").body) == ("Failed: Test", "No network.")
     many = of_many((done, failed))
     assert (many.title, many.body) == ("2 tasks have ended", "1 task of them failed.")
+
+
+def test_an_end_without_being_done_is_told_as_one() -> None:
+    silent = msgspec.structs.replace(ended("task_1"), completion="undeclared")
+    assert of_ended(silent, "Test").title == "Ended without saying that it is done: Test"
+    refused = msgspec.structs.replace(ended("task_2"), completion="refused", refused_calls=3)
+    assert of_ended(refused, "Test").title == "Ended without being allowed any of the 3 calls it wanted to make: Test"
+    many = of_many((silent, refused, ended("task_3", "error")))
+    assert many.body == "1 task of them failed. 2 tasks of them ended without being done."

@@ -1,0 +1,22 @@
+"""What an end that is no success is called in every face."""
+
+from app.client.figures import count
+from app.protocol.tasks import Task
+
+
+def is_unfinished(task: Task) -> bool:
+    """It came to its end, but not because the work is known to be done."""
+    return task.stop_reason == "completed" and task.completion in ("undeclared", "refused")
+
+
+def unfinished_words(task: Task) -> str:
+    """Why, of a task that `is_unfinished`."""
+    if task.completion == "undeclared":
+        return "ended without saying that it is done"
+    what = "the one call" if task.refused_calls == 1 else f"any of the {task.refused_calls:,} calls"
+    return f"ended without being allowed {what} it wanted to make"
+
+
+def refused_words(task: Task) -> str:
+    """How much was not allowed of a task that came to a good end all the same; empty for nothing."""
+    return f"{count(task.refused_calls, 'call')} not allowed" if task.refused_calls else ""

@@ -1,0 +1,39 @@
+"""The badge at the end of a task."""
+
+import msgspec
+import pytest
+from PySide6.QtWidgets import QPushButton
+
+from app.protocol.tasks import Task
+from app.window.rows import EndRow
+from app.window.widgets.elided_label import ElidedLabel
+from app.window.widgets.state_dot import state_of
+from tests.support.news import ended
+from tests.window.blocks.conftest import MakeBlock, part
+
+
+def unfinished(**changes: object) -> Task:
+    return msgspec.structs.replace(ended(summary="I thought about it."), **changes)
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        (unfinished(completion="undeclared"), "Ended without saying that it is done"),
+        (
+            unfinished(completion="refused", refused_calls=1),
+            "Ended without being allowed the one call it wanted to make",
+        ),
+    ],
+)
+def test_an_end_that_is_no_success_is_shown_as_none_and_offers_a_retry(show: MakeBlock, task: Task, words: str) -> None:
+    block = show(EndRow("end", task, retry_id="node_1"))
+    assert block.accessibleName() == words
+    assert part(block, QPushButton, "Retry").isVisible()
+    assert state_of(task) == "unfinished"
+
+
+def test_what_was_refused_stands_beside_a_good_end(show: MakeBlock) -> None:
+    block = show(EndRow("end", unfinished(completion="replied", refused_calls=2, acting_calls=1)))
+    assert block.accessibleName() == "Task complete"
+    assert any("2 calls not allowed" in label.accessibleName() for label in block.findChildren(ElidedLabel))
