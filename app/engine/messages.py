@@ -70,13 +70,17 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class AssistantMessage:
-    """A reply, whole or partial. `error` is set when `stop_reason` is error or aborted."""
+    """A reply, whole or partial. `error` is set when `stop_reason` is error or aborted.
+
+    `cut` says why the app itself ended the reply ("has more than …"), with the stop reason length.
+    """
 
     content: tuple[AssistantContent, ...] = ()
     stop_reason: StopReason = "stop"
     error: str | None = None
     model: str = ""
     usage: Usage = Usage()
+    cut: str = ""
     role: Literal["assistant"] = "assistant"
 
     @property

@@ -21,6 +21,7 @@ from app.engine.agent.run import LoopConfig, Run, Steering, StreamFunction
 from app.engine.cancel import CancelSignal
 from app.engine.errors import AgentBusy, IllegalMove
 from app.engine.messages import Message, ThinkingLevel, user_text
+from app.engine.models.base import PartialReply
 from app.engine.tools.base import AgentTool, ExecutionMode
 
 Listener: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
@@ -63,7 +64,7 @@ class AgentState:
     tools: tuple[AgentTool, ...]
     messages: list[Message]
     is_streaming: bool = False
-    streaming_message: Message | None = None
+    streaming_message: Message | PartialReply | None = None
     pending_tool_calls: set[str] = field(default_factory=set[str])
     error: str | None = None
 

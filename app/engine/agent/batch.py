@@ -9,10 +9,16 @@ from app.engine.agent.run import Run
 from app.engine.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
 from app.engine.tools.base import ToolResult
 
+_LONGEST_NAME = 100
 SKIPPED = "Skipped due to queued user message."
 CUT = (
     'Tool call "{}" was not executed: the response hit the output token limit, so its arguments may be truncated. '
     "Re-issue the tool call with complete arguments."
+)
+# The app ended the reply, since it went on for too long.
+CUT_BY_APP = (
+    'Tool call "{}" was not executed: the app cut the reply because it {}. Make fewer and smaller calls in one reply; '
+    "write a large file in several parts."
 )
 
 
@@ -32,7 +38,7 @@ async def run_batch(run: Run, message: AssistantMessage) -> Batch:
     caller = Caller(run, message)
     try:
         if message.stop_reason == "length":
-            return await _refuse_cut(caller, calls)
+            return await _refuse_cut(caller, calls, message.cut)
         if _in_sequence(run, calls):
             return await _sequential(run, caller, calls)
         return await _parallel(run, caller, calls)
@@ -47,8 +53,12 @@ def _in_sequence(run: Run, calls: tuple[ToolCall, ...]) -> bool:
     return any(tool is not None and tool.execution_mode == "sequential" for tool in tools)
 
 
-async def _refuse_cut(caller: Caller, calls: tuple[ToolCall, ...]) -> Batch:
-    results = [await caller.answer(call, await caller.refuse(call, CUT.format(call.name))) for call in calls]
+async def _refuse_cut(caller: Caller, calls: tuple[ToolCall, ...], cut: str) -> Batch:
+    results: list[ToolResultMessage] = []
+    for call in calls:
+        name = call.name[:_LONGEST_NAME]
+        told = CUT_BY_APP.format(name, cut) if cut else CUT.format(name)
+        results.append(await caller.answer(call, await caller.refuse(call, told)))
     return Batch(tuple(results), goes_on=True)
 
 

@@ -17,6 +17,7 @@ from app.engine.messages import (
     UserMessage,
     text_of,
 )
+from app.engine.models.base import PartialReply
 from app.engine.tools.base import ToolResult
 from app.protocol.blocks import (
     Block,
@@ -37,6 +38,7 @@ UNKNOWN_OUTCOME = "The engine stopped while this call was under way; whether it 
 NOT_RUN = "This call was not run: the reply was cut before its end."
 # Of a detail in characters, from where it is worth looking whether the text has it.
 _LONG = 1_000
+_LONGEST_REASONING = 100_000
 
 
 def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
@@ -154,6 +156,11 @@ def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tu
     return tuple(_block_of(block) for block in message.content)
 
 
+def blocks_of_reply(reply: PartialReply) -> tuple[Block, ...]:
+    """What came of a reply so far."""
+    return tuple(_block_of(block) for block in reply.content)
+
+
 def _beside(text: str, details: JsonObject | None) -> JsonObject | None:
     """The details without what the text says too: that is in the record of the execution, and would double the node."""
     if details is None:
@@ -186,7 +193,7 @@ def plan_of(task_id: str, turn: int, message: AssistantMessage) -> AgentPlan:
     return AgentPlan(
         task_id=task_id,
         turn=turn,
-        reasoning=thinking or message.text,
+        reasoning=(thinking or message.text)[:_LONGEST_REASONING],
         tool_calls=tuple(PlannedCall(tool_name=call.name, parameters=call.arguments) for call in message.tool_calls),
         question=question if isinstance(question, str) else None,
         is_complete=any(call.name == "task_complete" for call in message.tool_calls),

@@ -45,6 +45,7 @@ class Course:
         self._limits = limits if allowed is None else _limits_of(allowed, limits)
         self._nudges = 0
         self._nudge = False
+        self._is_cut = False
         self._word = ""
         self.over: Used[LimitKind] | None = None
 
@@ -56,6 +57,7 @@ class Course:
             return "end"
         self._completion.completed = None
         self._nudge = self._is_nudge_due(turn)
+        self._is_cut = bool(turn.message.cut)
         goes_on = self._nudge or bool(turn.message.tool_calls)
         if goes_on and not await self._is_within_limits(cancel):
             return "end"
@@ -64,7 +66,8 @@ class Course:
         return "continue" if self._nudge else None
 
     async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
-        word, self._word = "nudge" if self._nudge else self._word, ""
+        nudge = "cut" if self._is_cut else "nudge"
+        word, self._word = nudge if self._nudge else self._word, ""
         self._nudge = False
         return NextTurn(add=(user_text(text(word)),)) if word else None
 

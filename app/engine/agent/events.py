@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.engine.messages import AssistantMessage, Message, ToolResultMessage
-from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, Remark, Retry
+from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, PartialReply, Remark, Retry
 from app.engine.tools.base import ToolResult
 from app.protocol.json import JsonObject
 
@@ -53,7 +53,7 @@ class MessageUpdate:
     After a `Retry` the reply starts anew: what was streamed before is void, and no second `MessageStart` comes.
     """
 
-    message: AssistantMessage
+    message: PartialReply
     event: StreamEvent
 
 

@@ -31,6 +31,11 @@ from app.protocol.blocks import NoticeBlock, NoticeKind, SummaryBlock
 from app.protocol.events import TaskPlan, ToolOutput
 from app.protocol.usage import Usage
 
+CUT = (
+    "The reply was cut because it {}. What came before that is kept, and none of its tool calls was run. "
+    "If this happens again, choose another model or check its server."
+)
+
 _Outcome = Literal["complete", "failed", "cut"]
 _OUTCOME: dict[StopReason, _Outcome] = {"error": "failed", "aborted": "cut", "length": "cut"}
 
@@ -164,6 +169,8 @@ class Recorder:
             self._skip -= 1
         elif isinstance(message, AssistantMessage):
             self._assistant(message)
+            if message.cut:
+                self.notice("warning", CUT.format(message.cut))
             self._say_remarks()
         elif isinstance(message, ToolResultMessage):
             self._result(message)

@@ -19,14 +19,17 @@ from app.engine.models.base import (
     ReplyStart,
     Retry,
 )
+from app.engine.time_slice import TimeSlice
 
 
 async def stream_reply(run: Run) -> AssistantMessage:
     """Make one model call and emit it as a message; the final message is kept."""
     stream = run.config.stream(await _request(run), run.cancel)
+    time_slice = TimeSlice()  # a server that sends without a pause gives the loop none
     # Closing ends the request at once when this task is cancelled or a listener raises.
     async with aclosing(stream):
         async for event in stream:
+            await time_slice.rest()
             match event:
                 case BlockDelta() | BlockStart() | BlockEnd():
                     if run.partial is not None:

@@ -8,8 +8,8 @@ from app.engine.agent.events import AgentEvent, MessageEnd, MessageStart
 from app.engine.agent.hooks import Hooks
 from app.engine.agent.queues import MessageQueue
 from app.engine.cancel import CancelSignal
-from app.engine.messages import AssistantMessage, Message, ThinkingLevel
-from app.engine.models.base import ModelEvent, ModelRequest, ToolDefinition
+from app.engine.messages import Message, ThinkingLevel
+from app.engine.models.base import ModelEvent, ModelRequest, PartialReply, ToolDefinition
 from app.engine.tools.base import AgentTool, ExecutionMode
 
 StreamFunction: TypeAlias = Callable[[ModelRequest, CancelSignal], AsyncGenerator[ModelEvent, None]]
@@ -50,7 +50,7 @@ class Run:
     skip_first_poll: bool = False
     made: list[Message] = field(default_factory=list[Message])
     in_turn: bool = False
-    partial: AssistantMessage | None = None
+    partial: PartialReply | None = None
     tools: dict[str, AgentTool] = field(init=False)
     definitions: tuple[ToolDefinition, ...] = field(init=False)
 

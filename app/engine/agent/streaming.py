@@ -5,11 +5,11 @@ import asyncio
 import msgspec
 
 from app.engine.agent.branch import Branch
-from app.engine.agent.context import blocks_of
+from app.engine.agent.context import blocks_of_reply
 from app.engine.agent.live import LiveTask
 from app.engine.broadcast import EventLog
 from app.engine.messages import AssistantContent, AssistantMessage
-from app.engine.models.base import BlockDelta
+from app.engine.models.base import BlockDelta, PartialReply
 from app.engine.storage import nodes
 from app.engine.storage.journal import Journal
 from app.protocol.conversations import Node
@@ -19,6 +19,8 @@ from app.protocol.events import TextDelta
 _SHOWN_AFTER_S = 0.03
 # With the commit that follows, less than 250 ms of streamed text can be lost in a crash.
 _SAVED_EACH_S = 0.2
+# All of the reply is written each time: one with more characters is saved less often.
+_USUAL_LENGTH = 256 * 1024
 
 
 class StreamingReply:
@@ -29,9 +31,10 @@ class StreamingReply:
         self._branch = branch
         self._log = log
         self._journal = journal
-        self._partial = AssistantMessage()
+        self._partial: PartialReply = AssistantMessage()
         self._node: Node | None = None
         self._offsets: dict[int, int] = {}
+        self._length = 0
         self._held: list[tuple[BlockDelta, int]] = []
         self._timer: asyncio.TimerHandle | None = None
 
@@ -49,17 +52,18 @@ class StreamingReply:
         self._partial = delta.partial
         offset = self._offsets.get(delta.content_index, 0)
         self._offsets[delta.content_index] = offset + len(delta.delta)
+        self._length += len(delta.delta)
         if self._node is not None:
             self._send(self._node, delta, offset)
         else:
             self._held.append((delta, offset))
         if self._timer is None:
-            wait = _SHOWN_AFTER_S if self._node is None else _SAVED_EACH_S
+            wait = _SHOWN_AFTER_S if self._node is None else _SAVED_EACH_S * max(1.0, self._length / _USUAL_LENGTH)
             self._timer = asyncio.get_running_loop().call_later(wait, self._save)
 
     def restart(self) -> None:
         """After a retry: what was streamed is void."""
-        self._partial = AssistantMessage()
+        self._partial, self._length = AssistantMessage(), 0
         self._offsets.clear()
         self._held.clear()
         if self._node is not None:
@@ -70,7 +74,7 @@ class StreamingReply:
         if self._timer is not None:
             self._timer.cancel()
         shown = self._node.id if self._node is not None else None
-        self._node, self._timer, self._partial = None, None, AssistantMessage()
+        self._node, self._timer, self._partial, self._length = None, None, AssistantMessage(), 0
         self._offsets.clear()
         self._held.clear()
         return shown
@@ -92,7 +96,7 @@ class StreamingReply:
         self._timer = None
         if self._node is None:
             self._node = self._show()
-        self._journal.put(nodes.save(msgspec.structs.replace(self._node, blocks=blocks_of(self._partial))))
+        self._journal.put(nodes.save(msgspec.structs.replace(self._node, blocks=blocks_of_reply(self._partial))))
 
     def _show(self) -> Node:
         """Put the node, empty: all of its text goes as deltas, so that they hold the whole of it for late clients."""

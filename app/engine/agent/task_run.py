@@ -20,6 +20,7 @@ from app.engine.agent.prompt.parts import joined
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.room import Room
 from app.engine.agent.saving import until_saved
+from app.engine.agent.summary import shortened
 from app.engine.agent.task import ended, is_working, moved, words
 from app.engine.agent.task_queue import Queue, TaskQueue
 from app.engine.broadcast import EventLog
@@ -34,6 +35,8 @@ _logger = logging.getLogger(__name__)
 
 NO_ANSWER = "The model ended its work without an answer that follows the schema. Try again, or choose another model."
 
+# A reply is longer only where a model does not stop; it stands whole in its node.
+_LONGEST_SUMMARY = 100_000
 _SUMMARISED = "What was said before is summarised for the model."
 
 # Tools end themselves on the signal; one that does not is given up after this.
@@ -311,7 +314,7 @@ class TaskRun:
         if not self._has_replied:
             return _SUMMARISED if self._unmade is None and not self._cancel.is_set else ""
         replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
-        return next(replies, "")
+        return shortened(next(replies, ""), _LONGEST_SUMMARY)
 
 
 def _quoted(entry: Queued) -> str:

@@ -4,43 +4,52 @@ Reading a provider's format is left to the callers.
 """
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
 import msgspec
 
-from app.engine.messages import AssistantContent, AssistantMessage, StopReason, Text, Thinking, ToolCall, Usage
+from app.engine.messages import AssistantMessage, StopReason, ToolCall, Usage
 from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
 from app.engine.models.failure import ABORTED
+from app.engine.models.reply_content import REPLY_LIMITS, GrowingText, ReplyContent, ReplyLimits, ReplyTooLong
 from app.engine.models.think_tags import ThinkTags
 from app.protocol.json import JsonObject, JsonValue
 
 Kind = Literal["text", "thinking", "tool_call"]
 
+# A server that gives each call its name once is told by the first look. One that repeats it with each piece would have
+# the arguments parsed with each piece.
+_MOST_LOOKS = 64
+
 
 class _CallDraft:
     """A tool call under way: where it stands in the content, and its raw arguments in pieces."""
 
-    __slots__ = ("content_index", "given_id", "id", "index", "name", "pieces")
+    __slots__ = ("arguments", "content_index", "given_id", "id", "index", "looks", "name")
 
-    def __init__(self, content_index: int, index: int | None, given_id: str, name: str) -> None:
-        self.content_index = content_index
+    def __init__(self, index: int | None, given_id: str, name: str) -> None:
+        self.content_index = 0
         self.index = index
         self.given_id = given_id
         self.id = given_id or f"call_{uuid.uuid4().hex[:24]}"
         self.name = name
-        self.pieces: list[str] = []
-
-    @property
-    def raw(self) -> str:
-        return "".join(self.pieces)
+        self.arguments = GrowingText()
+        self.looks = 0
 
     def call(self) -> ToolCall:
         """The call as it stands when no more comes."""
-        arguments = parse_arguments(self.raw)
+        raw = self.arguments.whole
+        arguments = parse_arguments(raw)
         if arguments is None:
-            return ToolCall(self.id, self.name, {}, invalid=self.raw)
+            return ToolCall(self.id, self.name, {}, invalid=raw)
         return ToolCall(self.id, self.name, arguments)
+
+    def is_whole(self) -> bool:
+        """It has arguments, and they are a whole object."""
+        self.looks += 1
+        return self.looks <= _MOST_LOOKS and self.arguments.length > 0 and self.call().invalid is None
 
 
 def parse_arguments(raw: str) -> JsonObject | None:
@@ -57,117 +66,132 @@ def parse_arguments(raw: str) -> JsonObject | None:
 
 
 class Assembly:
-    """One reply under way. Every method returns the events to pass on, in order."""
+    """One reply under way. Every method returns the events to pass on, in order.
 
-    def __init__(self, model: str) -> None:
+    Beyond its limits, which `over` names then, it does not grow any more: `check` once the events are passed on.
+    """
+
+    def __init__(self, model: str, limits: ReplyLimits = REPLY_LIMITS) -> None:
         self.model = model
         self.usage = Usage()
-        self._content: list[AssistantContent] = []
-        self._open: Literal["text", "thinking"] | None = None
+        self._content = ReplyContent(limits)
         self._calls: list[_CallDraft] = []
         self._tags = ThinkTags()
+        self.over = ""
+
+    def check(self) -> None:
+        """Raises `ReplyTooLong` once the reply has come to its limits."""
+        if self.over:
+            raise ReplyTooLong(self.over)
 
     @property
-    def partial(self) -> AssistantMessage:
-        return AssistantMessage(tuple(self._content), model=self.model)
+    def message(self) -> AssistantMessage:
+        """What came so far."""
+        return AssistantMessage(self._content.blocks, model=self.model)
 
     @property
     def is_nothing(self) -> bool:
         """No text, no thinking, no call so far."""
-        return not self._content and not self._tags.holds_text
+        return not len(self._content) and not self._tags.holds_text
 
     @property
     def has_calls(self) -> bool:
         return bool(self._calls)
 
     def start(self) -> ReplyStart:
-        return ReplyStart(self.partial)
+        return ReplyStart(self.message)
 
     def text(self, delta: str) -> list[ModelEvent]:
         """More text, in which `<think>` tags may stand."""
-        events: list[ModelEvent] = []
-        for kind, piece in self._tags.feed(delta):
-            events += self._grow(kind, piece)
-        return events
+        return self._within(event for kind, piece in self._tags.feed(delta) for event in self._grow(kind, piece))
 
     def thinking(self, delta: str, signature: str = "") -> list[ModelEvent]:
         """More reasoning that came in a field of its own."""
-        return self._grow("thinking", delta, signature)
+        return self._within(self._grow("thinking", delta, signature))
 
     def tool_call(self, index: int | None, call_id: str, name: str, arguments: str) -> list[ModelEvent]:
         """A piece of a tool call; `call_id` and `name` may be empty in all pieces but the first."""
-        events: list[ModelEvent] = []
-        draft = self._find(index, call_id, name)
-        if draft is None:
-            events += self._flush_tags()
-            events += self._close_block()
-            draft = self._new_call(index, call_id, name)
-            events.append(BlockStart("tool_call", draft.content_index, self.partial))
-        elif name and not draft.name:
-            draft.name = name
-            self._content[draft.content_index] = ToolCall(draft.id, name, {})
-        if arguments:
-            draft.pieces.append(arguments)
-            events.append(BlockDelta("tool_call", draft.content_index, arguments, self.partial))
-        return events
+        return self._within(self._call_piece(index, call_id, name, arguments))
 
     def end(self, stop_reason: StopReason) -> list[ModelEvent]:
         """The reply is whole."""
         if self._calls and stop_reason == "stop":
             stop_reason = "tool_use"
         events = self.close_blocks()
-        return [*events, ReplyEnd(replace(self.partial, stop_reason=stop_reason, usage=self.usage))]
+        return [*events, ReplyEnd(replace(self.message, stop_reason=stop_reason, usage=self.usage))]
+
+    def cut(self, reason: str) -> list[ModelEvent]:
+        """The reply was ended by us since it went on for too long; what came so far is kept."""
+        events = self.close_blocks()
+        content = self._content.end_cut(reason)
+        return [*events, ReplyEnd(AssistantMessage(content, "length", None, self.model, self.usage, reason))]
 
     def abort(self) -> ReplyEnd:
         """The reply was stopped by us; what came so far is kept."""
         self.close_blocks()
-        return ReplyEnd(replace(self.partial, stop_reason="aborted", error=ABORTED, usage=self.usage))
+        return ReplyEnd(replace(self.message, stop_reason="aborted", error=ABORTED, usage=self.usage))
 
     def close_blocks(self) -> list[ModelEvent]:
         """End every open block; tool calls get their arguments now."""
-        events = self._flush_tags()
-        events += self._close_block()
+        events = [*self._within(self._flush_tags()), *self._close_block()]
         for draft in self._calls:
-            self._content[draft.content_index] = draft.call()
-        partial = self.partial
+            self._content.replace(draft.content_index, draft.call())
+        partial = self._content.partial
         return [*events, *(BlockEnd("tool_call", draft.content_index, partial) for draft in self._calls)]
 
-    def _flush_tags(self) -> list[ModelEvent]:
-        events: list[ModelEvent] = []
+    def _within(self, events: Iterator[ModelEvent]) -> list[ModelEvent]:
+        """The events up to the limits: what is over them has no event."""
+        passed: list[ModelEvent] = []
+        try:
+            self.check()
+            for event in events:
+                passed.append(event)
+        except ReplyTooLong as error:
+            self.over = str(error)
+        return passed
+
+    def _call_piece(self, index: int | None, call_id: str, name: str, arguments: str) -> Iterator[ModelEvent]:
+        draft = self._find(index, call_id, name)
+        if draft is None:
+            yield from self._flush_tags()
+            yield from self._close_block()
+            draft = self._new_call(index, call_id, name)
+            yield BlockStart("tool_call", draft.content_index, self._content.partial)
+        elif name and not draft.name:
+            draft.name = name
+            self._content.replace(draft.content_index, ToolCall(draft.id, name, {}))
+        if arguments:
+            self._content.grow_call(draft.content_index, arguments)
+            yield BlockDelta("tool_call", draft.content_index, arguments, self._content.partial)
+
+    def _flush_tags(self) -> Iterator[ModelEvent]:
         for kind, piece in self._tags.finish():
-            events += self._grow(kind, piece)
-        return events
+            yield from self._grow(kind, piece)
 
-    def _grow(self, kind: Literal["text", "thinking"], delta: str, signature: str = "") -> list[ModelEvent]:
+    def _grow(self, kind: Literal["text", "thinking"], delta: str, signature: str = "") -> Iterator[ModelEvent]:
         if not delta and not signature:
-            return []
-        events: list[ModelEvent] = []
-        content = self._content
-        if self._open != kind:
-            events += self._close_block()
-            content.append(Text("") if kind == "text" else Thinking(""))
-            self._open = kind
-            events.append(BlockStart(kind, len(content) - 1, self.partial))
-        last = content[-1]
-        if isinstance(last, Text):
-            content[-1] = Text(last.text + delta)
-        elif isinstance(last, Thinking):
-            content[-1] = Thinking(last.text + delta, last.signature + signature)
-        events.append(BlockDelta(kind, len(content) - 1, delta, self.partial))
-        return events
+            return
+        content, is_thinking = self._content, kind == "thinking"
+        if content.is_thinking is not is_thinking:
+            yield from self._close_block()
+            index = content.begin(is_thinking=is_thinking)
+            yield BlockStart(kind, index, content.partial)
+        content.grow(delta, signature)
+        yield BlockDelta(kind, len(content) - 1, delta, content.partial)
 
-    def _close_block(self) -> list[ModelEvent]:
-        if self._open is None:
-            return []
-        kind, self._open = self._open, None
-        return [BlockEnd(kind, len(self._content) - 1, self.partial)]
+    def _close_block(self) -> Iterator[ModelEvent]:
+        kind: Literal["text", "thinking"] = "thinking" if self._content.is_thinking else "text"
+        index = self._content.close()
+        if index is not None:
+            yield BlockEnd(kind, index, self._content.partial)
 
     def _new_call(self, index: int | None, call_id: str, name: str) -> _CallDraft:
-        taken = any(draft.id == call_id for draft in self._calls)
-        draft = _CallDraft(len(self._content), index, call_id, name)
-        if taken:  # two calls under one id could not be told apart by their results
+        draft = _CallDraft(index, call_id, name)
+        if any(known.id == call_id for known in self._calls):
+            # Two calls under one id could not be told apart by their results.
             draft.id = f"call_{uuid.uuid4().hex[:24]}"
-        self._content.append(ToolCall(draft.id, name, {}))
+        draft.content_index = self._content.begin_call(ToolCall(draft.id, name, {}))
+        draft.arguments = self._content.arguments_of(draft.content_index)
         self._calls.append(draft)
         return draft
 
@@ -182,6 +206,6 @@ class Assembly:
         if not found:
             return None
         last = found[-1]
-        if name and last.name and last.raw and parse_arguments(last.raw) is not None:
+        if name and last.name and last.is_whole():
             return None  # a server that sends no ids began its next call
         return last

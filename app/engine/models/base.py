@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
 from app.engine.cancel import CancelSignal
-from app.engine.messages import AssistantMessage, ModelMessage, ThinkingLevel
+from app.engine.messages import AssistantContent, AssistantMessage, ModelMessage, ThinkingLevel
 from app.protocol.json import JsonObject
 
 
@@ -41,6 +41,16 @@ class ModelRequest:
     options: ModelOptions = ModelOptions()
 
 
+class PartialReply(Protocol):
+    """The message so far. Its text may be joined anew each time that it is asked for."""
+
+    @property
+    def content(self) -> tuple[AssistantContent, ...]: ...
+
+    @property
+    def text(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ReplyStart:
     """The first event of a reply. `partial` is the message so far, here and in the events below."""
@@ -52,7 +62,7 @@ class ReplyStart:
 class BlockStart:
     kind: Literal["text", "thinking", "tool_call"]
     content_index: int
-    partial: AssistantMessage
+    partial: PartialReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +72,14 @@ class BlockDelta:
     kind: Literal["text", "thinking", "tool_call"]
     content_index: int
     delta: str
-    partial: AssistantMessage
+    partial: PartialReply
 
 
 @dataclass(frozen=True, slots=True)
 class BlockEnd:
     kind: Literal["text", "thinking", "tool_call"]
     content_index: int
-    partial: AssistantMessage
+    partial: PartialReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +140,8 @@ class ChatModel(Protocol):
 
         Never raises for what a provider, a network or a model does: that is a `ReplyEnd` whose message has stop
         reason error. When `cancel` is set the request is closed at once and the reply ends with stop reason aborted
-        and the content so far. Tool calls are assembled by id; arguments that are no JSON object set
+        and the content so far. A reply beyond the limits of `reply_content.py` is closed too: it ends with stop reason
+        length, the content so far and `cut`. Tool calls are assembled by id; arguments that are no JSON object set
         `ToolCall.invalid`.
         """
         ...

@@ -9,6 +9,7 @@ from app.engine.models.assembly import Assembly
 from app.engine.models.base import ModelEvent
 from app.engine.models.failure import Failure, Refused
 from app.engine.models.refusals import refusal, told
+from app.engine.numbers import dollars, token_count
 from app.protocol.json import JsonObject, JsonValue
 
 
@@ -52,29 +53,32 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _CachedTokens(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
 class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _CachedTokens | None = None
-    prompt_cache_hit_tokens: int | None = None  # DeepSeek
-    cache_read_input_tokens: int | None = None  # litellm, for Anthropic
-    cache_creation_input_tokens: int | None = None
-    cost: float | None = None  # OpenRouter
+    """Of any type: a number that cannot be true must not cost the reply."""
+
+    prompt_tokens: JsonValue = None
+    completion_tokens: JsonValue = None
+    prompt_tokens_details: JsonValue = None
+    prompt_cache_hit_tokens: JsonValue = None  # DeepSeek
+    cache_read_input_tokens: JsonValue = None  # litellm, for Anthropic
+    cache_creation_input_tokens: JsonValue = None
+    cost: JsonValue = None  # OpenRouter
 
     def plain(self) -> Usage:
-        details = self.prompt_tokens_details or _CachedTokens()
+        given = self.prompt_tokens_details
+        details = given if isinstance(given, dict) else {}
         return Usage(
-            self.prompt_tokens or 0,
-            self.completion_tokens or 0,
-            details.cached_tokens or self.prompt_cache_hit_tokens or self.cache_read_input_tokens or 0,
-            self.cache_creation_input_tokens or details.cache_write_tokens or 0,
-            self.cost or 0.0,
+            token_count(self.prompt_tokens),
+            token_count(self.completion_tokens),
+            _first(details.get("cached_tokens"), self.prompt_cache_hit_tokens, self.cache_read_input_tokens),
+            _first(self.cache_creation_input_tokens, details.get("cache_write_tokens")),
+            dollars(self.cost),
         )
+
+
+def _first(*values: JsonValue) -> int:
+    """Of several names for one count the first that has one."""
+    return next((count for value in values if (count := token_count(value))), 0)
 
 
 class _Chunk(msgspec.Struct):

@@ -17,6 +17,20 @@ def proxy_for(url: str) -> str | None:
     return getproxies().get(parts.scheme)
 
 
+class BodyTooLong(ValueError):
+    """A body that must be read whole has more bytes than it may have."""
+
+
+async def read_whole(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    """A body in memory, unpacked; raises `BodyTooLong`."""
+    body = bytearray()
+    while piece := await response.content.readany():
+        body += piece
+        if len(body) > most_bytes:
+            raise BodyTooLong(f"more than {most_bytes:,} bytes")
+    return bytes(body)
+
+
 class Connections:
     """Opens its session at the first use. No limit on connections: 50 tasks may ask one host at once."""
 

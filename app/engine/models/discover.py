@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from app.engine.models.catalog import PROVIDERS, Provider
+from app.engine.models.connections import read_whole
 
 if TYPE_CHECKING:
     import aiohttp
 
 _LIMIT_S = 0.7
 _MODELS_LIMIT = 500
+_MOST_BYTES = 4 * 1024 * 1024
 
 
 class _Entry(msgspec.Struct):
@@ -46,7 +48,7 @@ async def _ask(session: "aiohttp.ClientSession", provider: Provider, base_url: s
         async with asyncio.timeout(_LIMIT_S), session.get(f"{base_url}/models", allow_redirects=False) as response:
             if response.status != 200:
                 return None
-            listing = msgspec.json.decode(await response.read(), type=_Listing)
+            listing = msgspec.json.decode(await read_whole(response, _MOST_BYTES), type=_Listing)
     except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
         return None
     if listing.data is None:

@@ -16,6 +16,7 @@ import msgspec
 from app.engine.models.catalog import Provider
 from app.engine.models.prices import ModelFacts, told_facts
 from app.engine.models.refusals import told
+from app.engine.numbers import price, window_size
 from app.protocol.json import JsonObject, JsonValue
 from app.protocol.models import Model
 from app.regular_file import read_regular
@@ -130,7 +131,7 @@ async def _ask(session: "aiohttp.ClientSession", source: Source) -> Listing | st
     """The list, or in words why there is none."""
     import aiohttp
 
-    from app.engine.models.connections import proxy_for
+    from app.engine.models.connections import BodyTooLong, proxy_for, read_whole
 
     url = source.provider.list_url or f"{source.base_url.rstrip('/')}/models"
     try:
@@ -138,17 +139,15 @@ async def _ask(session: "aiohttp.ClientSession", source: Source) -> Listing | st
             asyncio.timeout(_LIMIT_S),
             session.get(url, headers=_headers(source), proxy=proxy_for(url), allow_redirects=False) as response,
         ):
-            body = await response.content.read(_MOST_BYTES)
-            while piece := await response.content.readany():
-                body += piece
-                if len(body) > _MOST_BYTES:
-                    return f"{source.provider.title} sent a list without end; the old one is kept."
+            body = await read_whole(response, _MOST_BYTES)
             if response.status != 200:
                 said = told(body.replace(source.key.encode(), b"[key removed]"))
                 return f"{source.provider.title} gave no list ({response.status}): {said}"
             models = chatting(models_of(msgspec.json.decode(body)))
     except (TimeoutError, aiohttp.ClientError, OSError):
         return f"{source.provider.title} could not be reached; the list from before is kept."
+    except BodyTooLong:
+        return f"{source.provider.title} sent a list without end; the old one is kept."
     except (ValueError, RecursionError):
         return f"{source.provider.title} sent something that is no list of models."
     return Listing(datetime.now(UTC), models[:_MOST_MODELS])
@@ -186,21 +185,22 @@ def _listed(row: JsonObject) -> Listed | None:
     if "contextTokens" in row:  # from `errand share-models`
         return _shared(msgspec.convert(row, Model))
     context = row.get("context_length") or row.get("max_context_length") or row.get("inputTokenLimit")
-    price, abilities = _object(row.get("pricing")), _object(row.get("capabilities"))
+    pricing, abilities = _object(row.get("pricing")), _object(row.get("capabilities"))
     inputs = _object(row.get("architecture")).get("input_modalities")
     takes = row.get("supported_parameters")
     return Listed(
         name=name.removeprefix("models/"),
-        context_tokens=context if isinstance(context, int) and context > 0 else None,
-        input_price=_a_million(price.get("prompt")),
-        output_price=_a_million(price.get("completion")),
+        context_tokens=window_size(context),
+        input_price=_a_million(pricing.get("prompt")),
+        output_price=_a_million(pricing.get("completion")),
         tools="tools" in takes if isinstance(takes, list) else _flag(abilities.get("function_calling")),
         images="image" in inputs if isinstance(inputs, list) else _flag(abilities.get("vision")),
     )
 
 
 def _shared(model: Model) -> Listed:
-    return Listed(model.id, model.context_tokens, model.input_price, model.output_price, model.tools, model.images)
+    window = window_size(model.context_tokens)
+    return Listed(model.id, window, price(model.input_price), price(model.output_price), model.tools, model.images)
 
 
 def _object(value: JsonValue) -> JsonObject:
@@ -211,10 +211,10 @@ def _flag(value: JsonValue) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _a_million(price: JsonValue) -> float | None:
+def _a_million(a_token: JsonValue) -> float | None:
     """OpenRouter writes dollars a token as text, and -1 where they depend."""
     try:
-        value = float(price) * 1_000_000 if isinstance(price, str) else -1.0
+        value = price(float(a_token) * 1_000_000) if isinstance(a_token, str) else None
     except ValueError:
         return None
-    return round(value, 6) if value >= 0 else None
+    return None if value is None else round(value, 6)

@@ -18,6 +18,7 @@ from app.engine.models.kept import Kept
 from app.engine.models.litellm_thread import LibraryFailure, LibraryThread
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.refusals import refusal
+from app.engine.models.reply_content import REPLY_LIMITS, ReplyLimits, ReplyTooLong
 from app.engine.models.retry import AttemptEvents, RetryPolicy
 from app.engine.models.watch import Aborted, Stalled, Watch
 from app.protocol.json import JsonObject
@@ -30,9 +31,15 @@ class LiteLLM:
     """A `ChatModel` for one provider of the library."""
 
     def __init__(
-        self, endpoint: Endpoint, library: LibraryThread, timeouts: Timeouts = _TIMEOUTS, retry: RetryPolicy = _RETRY
+        self,
+        endpoint: Endpoint,
+        library: LibraryThread,
+        timeouts: Timeouts = _TIMEOUTS,
+        retry: RetryPolicy = _RETRY,
+        limits: ReplyLimits = REPLY_LIMITS,
     ) -> None:
         self._endpoint = endpoint
+        self._limits = limits
         self._library = library
         self._timeouts = timeouts
         self._retry = retry
@@ -45,17 +52,20 @@ class LiteLLM:
         self._streams.close()
 
     async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
-        assembly = Assembly(request.model)
+        assembly = Assembly(request.model, self._limits)
         try:
-            with Watch(stop) as watch:
+            with Watch(stop, self._limits.seconds) as watch:
                 async with aclosing(self._exchange(request, assembly, watch)) as events:
                     async for event in events:
                         yield event
         except Aborted:
             yield assembly.abort()
+        except ReplyTooLong as error:
+            for event in assembly.cut(str(error)):
+                yield event
         except (Refused, ConfigurationError, Stalled, LibraryFailure) as error:
             assembly.close_blocks()
-            yield Failed(self._failure(error), replace(assembly.partial, usage=assembly.usage))
+            yield Failed(self._failure(error), replace(assembly.message, usage=assembly.usage))
 
     async def _exchange(
         self, request: ModelRequest, assembly: Assembly, watch: Watch
@@ -74,6 +84,7 @@ class LiteLLM:
                     yield assembly.start()
                 for event in reader.read(chunk):
                     yield event
+                assembly.check()
         assembly.usage = prices.priced(request.model, assembly.usage)
         for event in reader.end():
             yield event

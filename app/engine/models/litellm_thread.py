@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from app.engine.models.watch import Watch
@@ -23,6 +23,9 @@ _BODY = re.compile(r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\"""")
 _READ_LIMIT_S = 600  # ours end earlier
 _IMPORT_LIMIT_S = 120
 _CLOSE_LIMIT_S = 5
+# Chunks that wait for the engine at most, and those of one stream that the library may keep.
+_MOST_WAITING = 500
+_MOST_KEPT = 10_000
 _importing = threading.Lock()  # two threads that import it at once see half of it
 
 
@@ -53,18 +56,21 @@ class LibraryThread:
         """
         await watch.of(self._load(), _IMPORT_LIMIT_S)
         engine_loop = asyncio.get_running_loop()
-        # As long as one reply at most: the library has no way to be held back.
         inbox: asyncio.Queue[bytes | concurrent.futures.Future[None]] = asyncio.Queue()
 
         def put(item: bytes | concurrent.futures.Future[None]) -> None:
             if not engine_loop.is_closed():
                 engine_loop.call_soon_threadsafe(inbox.put_nowait, item)
 
-        call = asyncio.run_coroutine_threadsafe(_complete(arguments, put), self._running_loop())
+        async def drained() -> None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(inbox.join(), engine_loop))
+
+        call = asyncio.run_coroutine_threadsafe(_complete(arguments, put, drained), self._running_loop())
         call.add_done_callback(put)
         try:
             while isinstance(item := await watch.of(inbox.get(), limit_s()), bytes):
                 yield item
+                inbox.task_done()
             error = item.exception()
             if error is not None:
                 raise _failure(error, arguments.get("api_key")) from error
@@ -125,17 +131,33 @@ async def _import() -> None:
     _library()
 
 
-async def _complete(arguments: JsonObject, put: Callable[[bytes], None]) -> None:
+async def _complete(
+    arguments: JsonObject, put: Callable[[bytes], None], drained: Callable[[], Awaitable[None]]
+) -> None:
     library = _library()
     _check_tools(library, arguments)
     stream = await library.acompletion(
         **arguments, stream=True, stream_options={"include_usage": True}, max_retries=0, timeout=_READ_LIMIT_S
     )
+    number = 0
     try:
         async for chunk in stream:
             put(chunk.model_dump_json(exclude_none=True).encode())
+            number += 1
+            if number % _MOST_WAITING == 0:
+                _forget(stream)
+                await drained()
     finally:
         await stream.aclose()  # leaving the loop alone would not close the socket
+
+
+def _forget(stream: Any) -> None:
+    """The library keeps all chunks of a stream, 3 KB each, and their text; what it reads of them is at the ends."""
+    kept = cast("list[Any] | None", getattr(stream, "chunks", None))
+    if kept is not None and len(kept) > _MOST_KEPT:
+        del kept[_MOST_KEPT // 2 : -_MOST_KEPT // 2]
+    if hasattr(stream, "response_uptil_now"):
+        stream.response_uptil_now = ""
 
 
 class _ToolsNotTaken(Exception):

@@ -21,6 +21,7 @@ from app.engine.models.kept import Kept
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.prices import priced
 from app.engine.models.refusals import refusal
+from app.engine.models.reply_content import REPLY_LIMITS, ReplyLimits, ReplyTooLong
 from app.engine.models.retry import AttemptEvents, RetryPolicy
 from app.engine.models.sse import LineTooLong
 from app.engine.models.streamed_reply import StreamedReply, read_start
@@ -42,8 +43,10 @@ class OpenAICompatible:
         connections: Connections,
         timeouts: Timeouts = _TIMEOUTS,
         retry: RetryPolicy = _RETRY,
+        limits: ReplyLimits = REPLY_LIMITS,
     ) -> None:
         self._endpoint = endpoint
+        self._limits = limits
         self._connections = connections
         self._timeouts = timeouts
         self._retry = retry
@@ -59,14 +62,17 @@ class OpenAICompatible:
         self._streams.close()
 
     async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
-        assembly = Assembly(request.model)
+        assembly = Assembly(request.model, self._limits)
         try:
-            with Watch(stop) as watch:
+            with Watch(stop, self._limits.seconds) as watch:
                 async with aclosing(self._exchange(request, assembly, watch, stop)) as events:
                     async for event in events:
                         yield event
         except Aborted:
             yield assembly.abort()
+        except ReplyTooLong as error:
+            for event in assembly.cut(str(error)):
+                yield event
         except (Refused, ConfigurationError, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError) as error:
             if stop.is_set:
                 yield assembly.abort()
@@ -74,7 +80,7 @@ class OpenAICompatible:
                 assembly.close_blocks()
                 yield Failed(
                     failure_of(error, self._endpoint.provider, self._base),
-                    replace(assembly.partial, usage=assembly.usage),
+                    replace(assembly.message, usage=assembly.usage),
                 )
 
     async def _exchange(
@@ -88,7 +94,8 @@ class OpenAICompatible:
                 body = await watch.of(read_start(response), self._timeouts.between_s)
                 raise Refused(self._refusal(response, body))
             yield assembly.start()
-            reply = StreamedReply(response, assembly, self._endpoint.provider.title, self._timeouts)
+            title = self._endpoint.provider.title
+            reply = StreamedReply(response, assembly, title, self._timeouts, self._limits.stream_bytes)
             async with aclosing(reply.events(watch)) as events:
                 async for event in events:
                     yield event

@@ -20,6 +20,7 @@ from app.engine.models.open_streams import OpenStreams
 from app.engine.models.proxy_wire import SharedEvent, request_to_wire
 from app.engine.models.rebuilt import BadOrder, Rebuilt
 from app.engine.models.refusals import refusal
+from app.engine.models.reply_content import REPLY_LIMITS, ReplyLimits, ReplyTooLong
 from app.engine.models.retry import AttemptEvents, RetryPolicy
 from app.engine.models.sse import EventStream, LineTooLong
 from app.engine.models.streamed_reply import read_start
@@ -43,8 +44,10 @@ class Proxy:
         connections: Connections,
         timeouts: Timeouts = _TIMEOUTS,
         retry: RetryPolicy = _RETRY,
+        limits: ReplyLimits = REPLY_LIMITS,
     ) -> None:
         self._endpoint = endpoint
+        self._limits = limits
         self._connections = connections
         self._timeouts = timeouts
         self._retry = retry
@@ -58,19 +61,21 @@ class Proxy:
         self._streams.close()
 
     async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
-        reply = Rebuilt(request.model)
+        reply = Rebuilt(request.model, self._limits)
         try:
-            with Watch(stop) as watch:
+            with Watch(stop, self._limits.seconds) as watch:
                 async with aclosing(self._exchange(request, reply, watch, stop)) as events:
                     async for event in events:
                         yield event
         except Aborted:
             yield _aborted(reply)
+        except ReplyTooLong as error:
+            yield reply.cut(str(error))
         except (Refused, ConfigurationError, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError) as error:
             if stop.is_set:
                 yield _aborted(reply)
             else:
-                yield Failed(self._failure(error), reply.partial)
+                yield Failed(self._failure(error), reply.message)
 
     async def _exchange(
         self, request: ModelRequest, reply: Rebuilt, watch: Watch, stop: CancelSignal
@@ -97,8 +102,11 @@ class Proxy:
             response.close()
 
     async def _payloads(self, response: aiohttp.ClientResponse, watch: Watch) -> AsyncGenerator[bytes, None]:
-        stream = EventStream()
+        stream, left = EventStream(), self._limits.stream_bytes
         while piece := await watch.of(response.content.readany(), self._timeouts.between_s):
+            left -= len(piece)
+            if left < 0:
+                raise ReplyTooLong("comes with more than can be a reply")
             for data in stream.feed(piece):
                 yield data
         for data in stream.finish():
@@ -131,4 +139,4 @@ def _named(event: ReplyEnd) -> ReplyEnd:
 
 
 def _aborted(reply: Rebuilt) -> ReplyEnd:
-    return ReplyEnd(replace(reply.partial, stop_reason="aborted", error=ABORTED))
+    return ReplyEnd(replace(reply.message, stop_reason="aborted", error=ABORTED))

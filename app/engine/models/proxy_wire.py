@@ -164,11 +164,15 @@ class SentLater(Wire, frozen=True, omit_defaults=True):
 
 
 class Ended(Wire, frozen=True, omit_defaults=True, tag="end"):
-    """The last event. `content` is given only where it is not what the blocks before add up to."""
+    """The last event. `content` is given only where it is not what the blocks before add up to.
+
+    `cut` says why a reply was ended that went on for too long.
+    """
 
     model: str
     stop_reason: StopReason
     error: str | None = None
+    cut: str = ""
     usage: SentUsage = SentUsage()
     later: SentLater | None = None
     is_too_long: bool = False

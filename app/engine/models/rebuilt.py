@@ -23,10 +23,14 @@ from app.engine.models.proxy_wire import (
     Ended,
     Remarked,
     Retried,
+    SentAssistantContent,
+    SentUsage,
     SharedEvent,
     Started,
     content_from_wire,
 )
+from app.engine.models.reply_content import REPLY_LIMITS, ReplyContent, ReplyLimits
+from app.engine.numbers import dollars, token_count
 
 
 class BadOrder(ValueError):
@@ -34,32 +38,40 @@ class BadOrder(ValueError):
 
 
 class Rebuilt:
-    """The reply so far. `take` gives the event with the message so far; it raises `BadOrder`."""
+    """The reply so far. `take` gives the event with the message so far; it raises `BadOrder` and `ReplyTooLong`."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, limits: ReplyLimits = REPLY_LIMITS) -> None:
         self._model = model
-        self._content: list[AssistantContent] = []
-        self._raw: dict[int, list[str]] = {}
+        self._limits = limits
+        self._content = ReplyContent(limits)
 
     @property
-    def partial(self) -> AssistantMessage:
-        return AssistantMessage(tuple(self._content), model=self._model)
+    def message(self) -> AssistantMessage:
+        return AssistantMessage(self._content.blocks, model=self._model)
 
     @property
     def is_nothing(self) -> bool:
-        return not self._content
+        return not len(self._content)
+
+    def content(self, cut: str) -> tuple[AssistantContent, ...]:
+        """The blocks at the end of the reply, which may have been cut."""
+        return self._content.end_cut(cut) if cut else self._content.blocks
+
+    def cut(self, reason: str) -> ReplyEnd:
+        """The reply was ended by us since it went on for too long; what came so far is kept."""
+        return ReplyEnd(AssistantMessage(self.content(reason), "length", None, self._model, cut=reason))
 
     def take(self, event: SharedEvent) -> ModelEvent:
         match event:
             case Started():
-                self._forget()
-                return ReplyStart(self.partial)
+                self._content = ReplyContent(self._limits)
+                return ReplyStart(self.message)
             case Retried():
-                before = self.partial
-                self._forget()
+                before = self.message
+                self._content = ReplyContent(self._limits)
                 return Retry(event.attempt, event.max_attempts, event.delay_s, event.reason, before)
             case Remarked():
-                return Remark(event.text, self.partial)
+                return Remark(event.text, self.message)
             case BlockStarted() | BlockGrew() | BlockEnded():
                 return self._take_block(event)
             case Ended():
@@ -68,91 +80,88 @@ class Rebuilt:
                 assert_never(event)
 
     def _take_block(self, event: BlockStarted | BlockGrew | BlockEnded) -> ModelEvent:
+        content = self._content
         match event:
             case BlockStarted():
                 self._start(event)
-                return BlockStart(event.kind, event.index, self.partial)
+                return BlockStart(event.kind, event.index, content.partial)
             case BlockGrew():
-                block = self._grown(event)
-                return BlockDelta(_kind(block), event.index, event.delta, self.partial)
+                kind = self._grow(event)
+                return BlockDelta(kind, event.index, event.delta, content.partial)
             case BlockEnded():
-                block = self._ended(event)
-                return BlockEnd(_kind(block), event.index, self.partial)
+                kind = self._finish(event)
+                return BlockEnd(kind, event.index, content.partial)
             case _:
                 assert_never(event)
-
-    def _forget(self) -> None:
-        self._content.clear()
-        self._raw.clear()
 
     def _start(self, event: BlockStarted) -> None:
         if event.index != len(self._content):
             raise BadOrder(f"block {event.index} where block {len(self._content)} comes next")
-        match event.kind:
-            case "text":
-                self._content.append(Text(""))
-            case "thinking":
-                self._content.append(Thinking(""))
-            case "tool_call":
-                self._raw[event.index] = []
-                self._content.append(ToolCall(event.id, event.name, {}))
-            case _:
-                assert_never(event.kind)
+        if event.kind == "tool_call":
+            self._content.begin_call(ToolCall(event.id, event.name, {}))
+        else:
+            self._content.begin(is_thinking=event.kind == "thinking")
 
-    def _grown(self, event: BlockGrew) -> AssistantContent:
-        block = self._at(event.index)
-        match block:
-            case Text():
-                self._content[event.index] = Text(block.text + event.delta)
+    def _grow(self, event: BlockGrew) -> BlockKind:
+        kind = self._kind_at(event.index)
+        if kind == "tool_call":
+            self._content.grow_call(event.index, event.delta)
+        elif self._content.is_thinking is None or event.index != len(self._content) - 1:
+            raise BadOrder(f"more of block {event.index}, which has ended")
+        else:
+            self._content.grow(event.delta)
+        return kind
+
+    def _finish(self, event: BlockEnded) -> BlockKind:
+        kind = self._kind_at(event.index)
+        if event.index == len(self._content) - 1:
+            self._content.close()
+        match self._content.at(event.index):
             case Thinking():
-                self._content[event.index] = Thinking(block.text + event.delta, block.signature)
-            case ToolCall():
-                self._raw[event.index].append(event.delta)
+                self._content.sign(event.index, event.signature)
+            case ToolCall() as call:
+                raw = self._content.arguments_of(event.index).whole
+                self._content.replace(event.index, _call(call.id, event.name, raw))
             case _:
-                assert_never(block)
-        return block
-
-    def _ended(self, event: BlockEnded) -> AssistantContent:
-        block = self._at(event.index)
-        match block:
-            case Text():
                 pass
-            case Thinking():
-                self._content[event.index] = Thinking(block.text, event.signature)
-            case ToolCall():
-                self._content[event.index] = _call(block.id, event.name, "".join(self._raw[event.index]))
-            case _:
-                assert_never(block)
-        return block
+        return kind
 
-    def _at(self, index: int) -> AssistantContent:
-        if not 0 <= index < len(self._content):
-            raise BadOrder(f"block {index} has not begun")
-        return self._content[index]
+    def _kind_at(self, index: int) -> BlockKind:
+        match self._content.at(index):
+            case Text():
+                return "text"
+            case Thinking():
+                return "thinking"
+            case ToolCall():
+                return "tool_call"
+            case None:
+                raise BadOrder(f"block {index} has not begun")
 
     def _end(self, event: Ended) -> ReplyEnd:
-        content = self.partial.content if event.content is None else content_from_wire(event.content)
-        used = event.usage
-        usage = Usage(
-            used.input_tokens, used.output_tokens, used.cache_read_tokens, used.cache_write_tokens, used.cost_usd
-        )
+        content = self.content(event.cut) if event.content is None else _given(event.content, self._limits)
         later = Later(event.later.reason, event.later.at) if event.later is not None else None
-        message = AssistantMessage(content, event.stop_reason, event.error, event.model, usage)
+        message = AssistantMessage(content, event.stop_reason, event.error, event.model, _usage(event.usage), event.cut)
         return ReplyEnd(message, later, event.is_too_long, passes_elsewhere=event.passes_elsewhere)
+
+
+def _given(blocks: tuple[SentAssistantContent, ...], limits: ReplyLimits) -> tuple[AssistantContent, ...]:
+    """The content as an end may give it whole, held to the same limits."""
+    content = ReplyContent(limits)
+    for block in content_from_wire(blocks):
+        content.add(block)
+    return content.blocks
+
+
+def _usage(sent: SentUsage) -> Usage:
+    return Usage(
+        token_count(sent.input_tokens),
+        token_count(sent.output_tokens),
+        token_count(sent.cache_read_tokens),
+        token_count(sent.cache_write_tokens),
+        dollars(sent.cost_usd),
+    )
 
 
 def _call(call_id: str, name: str, raw: str) -> ToolCall:
     arguments = parse_arguments(raw)
     return ToolCall(call_id, name, {}, invalid=raw) if arguments is None else ToolCall(call_id, name, arguments)
-
-
-def _kind(block: AssistantContent) -> BlockKind:
-    match block:
-        case Text():
-            return "text"
-        case Thinking():
-            return "thinking"
-        case ToolCall():
-            return "tool_call"
-        case _:
-            assert_never(block)

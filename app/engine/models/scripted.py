@@ -13,6 +13,7 @@ from app.engine.messages import AssistantMessage, ModelMessage, ToolResultMessag
 from app.engine.models.assembly import Assembly
 from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd
 from app.engine.models.open_streams import OpenStreams
+from app.engine.models.reply_content import ReplyTooLong
 from app.engine.models.script import ScriptedReply, load
 from app.engine.models.watch import Aborted, Watch
 from app.protocol.json import JsonObject, JsonValue
@@ -41,13 +42,17 @@ class ScriptedModel:
                     first = False
                     for event in events:
                         yield event
-                assembly.usage = _usage(request, assembly.partial)
+                    assembly.check()
+                assembly.usage = _usage(request, assembly.message)
                 for event in _end(assembly, reply):
                     yield event
             except Aborted:
                 yield assembly.abort()
+            except ReplyTooLong as error:
+                for event in assembly.cut(str(error)):
+                    yield event
             except ConfigurationError as error:
-                yield ReplyEnd(replace(assembly.partial, stop_reason="error", error=str(error)))
+                yield ReplyEnd(replace(assembly.message, stop_reason="error", error=str(error)))
 
     async def close(self) -> None:
         self._streams.close()
@@ -112,7 +117,7 @@ def _end(assembly: Assembly, reply: ScriptedReply) -> list[ModelEvent]:
     if not reply.error:
         return assembly.end("stop")
     events = assembly.close_blocks()
-    failed = replace(assembly.partial, stop_reason="error", error=reply.error, usage=assembly.usage)
+    failed = replace(assembly.message, stop_reason="error", error=reply.error, usage=assembly.usage)
     return [*events, ReplyEnd(failed)]
 
 

@@ -66,11 +66,12 @@ class Shortened:
 
     def _end(self, event: ReplyEnd) -> Ended:
         message, used = event.message, event.message.usage
-        same = message.content == self._there.partial.content
+        same = message.content == self._there.content(message.cut)
         return Ended(
             model=message.model or self._model,
             stop_reason=message.stop_reason,
             error=None if message.error is None else redact(message.error),
+            cut=message.cut,
             usage=SentUsage(
                 input_tokens=used.input_tokens,
                 output_tokens=used.output_tokens,

@@ -2,11 +2,11 @@
 
 _BOM = b"\xef\xbb\xbf"
 STRAY_LIMIT = 4 * 1024 * 1024
-LINE_LIMIT = 16 * 1024 * 1024
+EVENT_LIMIT = 8 * 1024 * 1024
 
 
 class LineTooLong(ValueError):
-    """A line went on for more than `LINE_LIMIT` bytes."""
+    """A line, or the data of one event, went on for more than `EVENT_LIMIT` bytes."""
 
 
 class EventStream:
@@ -17,43 +17,66 @@ class EventStream:
     """
 
     def __init__(self) -> None:
-        self.stray = b""
-        self._rest = b""
+        self._begun = False
+        self._line: list[bytes] = []  # of the line that has not ended, joined when it has
+        self._line_size = 0
+        self._after_return = False  # a \n that comes first now belongs to the \r before
         self._data: list[bytes] = []
-        self._began = False
+        self._data_size = 0
+        self._stray: list[bytes] = []
+        self._stray_size = 0
+
+    @property
+    def stray(self) -> bytes:
+        return b"".join(self._stray)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        data = self._rest + chunk
-        if not self._began:
-            if _BOM.startswith(data):
-                self._rest = data
+        if not self._begun:
+            chunk = b"".join((*self._line, chunk))
+            self._line, self._line_size = [], 0
+            if _BOM.startswith(chunk):
+                self._add(chunk)
                 return []
-            data, self._began = data.removeprefix(_BOM), True
-        held = b""
-        if b"\r" in data:
-            if data.endswith(b"\r"):  # its \n may be in the next chunk
-                data, held = data[:-1], b"\r"
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        lines = data.split(b"\n")
-        self._rest = lines.pop() + held
-        if len(self._rest) > LINE_LIMIT:
-            raise LineTooLong
+            chunk, self._begun = chunk.removeprefix(_BOM), True
+        if b"\r" in chunk or self._after_return:
+            if self._after_return:
+                chunk = chunk.removeprefix(b"\n")
+            self._after_return = chunk.endswith(b"\r") if chunk else self._after_return
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        first, *others = chunk.split(b"\n")
+        self._add(first)
+        if not others:
+            return []
+        lines = [b"".join(self._line), *others[:-1]]
+        self._line, self._line_size = [], 0
+        self._add(others[-1])
         return self._take(lines)
 
     def finish(self) -> list[bytes]:
         """The stream ended: an event whose last blank line is missing counts too."""
-        lines, self._rest = [self._rest.removesuffix(b"\r"), b""], b""
+        lines, self._line = [b"".join(self._line), b""], []
         return self._take(lines)
+
+    def _add(self, piece: bytes) -> None:
+        self._line_size += len(piece)
+        if self._line_size > EVENT_LIMIT:
+            raise LineTooLong
+        if piece:
+            self._line.append(piece)
 
     def _take(self, lines: list[bytes]) -> list[bytes]:
         payloads: list[bytes] = []
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+                self._data_size += len(line)
+                if self._data_size > EVENT_LIMIT:
+                    raise LineTooLong
             elif not line:
                 if self._data:
                     payloads.append(b"\n".join(self._data))
-                    self._data = []
-            elif not line.startswith((b":", b"event", b"id", b"retry", b"data")) and len(self.stray) < STRAY_LIMIT:
-                self.stray += line + b"\n"
+                    self._data, self._data_size = [], 0
+            elif not line.startswith((b":", b"event", b"id", b"retry", b"data")) and self._stray_size < STRAY_LIMIT:
+                self._stray.append(line + b"\n")
+                self._stray_size += len(line) + 1
         return payloads

@@ -11,6 +11,7 @@ from app.engine.models.chunks import ChunkReader
 from app.engine.models.endpoint import Timeouts
 from app.engine.models.failure import Failure, Refused, cut
 from app.engine.models.refusals import told
+from app.engine.models.reply_content import REPLY_LIMITS, ReplyTooLong
 from app.engine.models.sse import EventStream
 from app.engine.models.watch import Stalled, Watch
 
@@ -23,13 +24,21 @@ _DRAIN_S = 0.05  # how long the end of the body may come after [DONE]; only then
 class StreamedReply:
     """One body under way. `events` gives what comes in, `end` the last events; both raise what goes wrong."""
 
-    def __init__(self, response: aiohttp.ClientResponse, assembly: Assembly, title: str, timeouts: Timeouts) -> None:
+    def __init__(
+        self,
+        response: aiohttp.ClientResponse,
+        assembly: Assembly,
+        title: str,
+        timeouts: Timeouts,
+        most_bytes: int = REPLY_LIMITS.stream_bytes,
+    ) -> None:
         self._response = response
         self._assembly = assembly
         self._title = title
         self._timeouts = timeouts
         self._reader = ChunkReader(assembly, title)
         self._stream = EventStream()
+        self._left = most_bytes
 
     async def events(self, watch: Watch) -> AsyncGenerator[ModelEvent, None]:
         while True:
@@ -39,12 +48,16 @@ class StreamedReply:
                 if self._reader.finish_reason is None:
                     raise
                 return  # the reply was whole, only [DONE] is missing
+            self._left -= len(piece)
+            if self._left < 0:
+                raise ReplyTooLong("comes with more than can be a reply")
             for data in self._stream.feed(piece) if piece else self._stream.finish():
                 if data == _DONE:
                     await self._drain()
                     return
                 for event in self._reader.read(data):
                     yield event
+                self._assembly.check()
             if not piece:
                 for event in self._closed():
                     yield event
@@ -85,7 +98,7 @@ class StreamedReply:
 
 async def read_start(response: aiohttp.ClientResponse) -> bytes:
     """The first part of a body, as much as an error text needs."""
-    body = b""
+    body = bytearray()
     while len(body) < _BODY_LIMIT and (piece := await response.content.readany()):
         body += piece
-    return body
+    return bytes(body)

@@ -8,6 +8,9 @@ from typing import Literal, TypeAlias
 
 _OPEN = "<think>"
 _CLOSE = "</think>"
+# Blank space that is held back where a tag may follow; a reply that begins with more begins with text.
+_MOST_BLANK = 1_000
+_STRIDE = 4_096  # of a large delta, so that what is cut anew for each tag stays small
 
 Piece: TypeAlias = tuple[Literal["text", "thinking"], str]
 
@@ -26,12 +29,13 @@ class ThinkTags:
         return bool(self._held.strip())
 
     def feed(self, delta: str) -> list[Piece]:
-        if self._state == "text":
-            return [("text", delta)]
-        self._held += delta
         pieces: list[Piece] = []
-        while self._held and self._step(pieces):
-            pass
+        for at in range(0, len(delta), _STRIDE):
+            if self._state == "text":
+                return [*pieces, ("text", delta[at:])]
+            self._held += delta[at : at + _STRIDE]
+            while self._held and self._step(pieces):
+                pass
         return pieces
 
     def finish(self) -> list[Piece]:
@@ -53,7 +57,7 @@ class ThinkTags:
         if word.startswith(_OPEN):
             self._state, self._started, self._held = "inside", False, word[len(_OPEN) :]
             return True
-        if _OPEN.startswith(word):
+        if _OPEN.startswith(word) and len(self._held) <= _MOST_BLANK:
             return False
         self._state = "text"
         if self._after:

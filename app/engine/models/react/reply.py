@@ -18,6 +18,7 @@ from app.engine.models.base import (
 )
 from app.engine.models.convert import encode
 from app.engine.models.react.pieces import Called, Invented, Mark, Piece, Pieces, Said
+from app.engine.models.reply_content import REPLY_LIMITS, ReplyLimits
 
 # A final answer says what a call of this tool says, where a task has it.
 _DONE = "task_complete"
@@ -27,7 +28,8 @@ _EMPTY = "The model sent an empty reply: no text and no tool call. Try again, or
 class WrittenReply:
     """`take` gives the events to pass on for each event of the inner model."""
 
-    def __init__(self, request: ModelRequest) -> None:
+    def __init__(self, request: ModelRequest, limits: ReplyLimits = REPLY_LIMITS) -> None:
+        self._limits = limits
         self._model = request.model
         self._has_tools = bool(request.tools)
         self._is_done_by_answer = any(map(_takes_summary, request.tools))
@@ -43,20 +45,21 @@ class WrittenReply:
             case BlockDelta(kind="text"):
                 return self._show(self._pieces.feed(event.delta))
             case BlockDelta(kind="thinking"):
-                return self._think(event)
+                return self._assembly.thinking(event.delta)
+            case BlockEnd(kind="thinking"):
+                return self._sign(event)
             case BlockEnd(kind="tool_call"):
                 return self._native(event)
             case BlockStart() | BlockDelta() | BlockEnd():
                 return []
             case Retry() | Remark():
-                return [replace(event, partial=self._assembly.partial)]
+                return [replace(event, partial=self._assembly.message)]
             case ReplyEnd():
                 return self._end(event)
 
     def _begin(self) -> None:
-        self._assembly = Assembly(self._model)
+        self._assembly = Assembly(self._model, self._limits)
         self._pieces = Pieces()
-        self._signatures: dict[int, str] = {}
 
     def _show(self, pieces: list[Piece]) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -73,12 +76,9 @@ class WrittenReply:
                     pass
         return events
 
-    def _think(self, event: BlockDelta) -> list[ModelEvent]:
+    def _sign(self, event: BlockEnd) -> list[ModelEvent]:
         block = event.partial.content[event.content_index]
-        signature = block.signature if isinstance(block, Thinking) else ""
-        new = signature.removeprefix(self._signatures.get(event.content_index, ""))
-        self._signatures[event.content_index] = signature
-        return self._assembly.thinking(event.delta, new)
+        return self._assembly.thinking("", block.signature) if isinstance(block, Thinking) else []
 
     def _native(self, event: BlockEnd) -> list[ModelEvent]:
         """A call that the server made of the reply itself, although it was told of no tools."""
@@ -94,19 +94,25 @@ class WrittenReply:
             message = replace(message, stop_reason="error", error=_EMPTY)
         if message.stop_reason in ("error", "aborted"):
             assembly.close_blocks()
-            failed = replace(message, content=assembly.partial.content, model=self._model)
+            failed = replace(message, content=assembly.message.content, model=self._model)
             return [*events, replace(event, message=failed)]
-        if self._is_done_by_answer and self._pieces.has_answer and not assembly.has_calls:
-            said = "".join(block.text for block in assembly.partial.content if isinstance(block, Text))
-            events += assembly.tool_call(self._next_index, "", _DONE, encode({"summary": said}).decode())
         assembly.usage = message.usage
+        if cut := message.cut or assembly.over:
+            return [*events, *assembly.cut(cut)]
+        if self._is_done_by_answer and self._pieces.has_answer and not assembly.has_calls:
+            said = "".join(block.text for block in assembly.message.content if isinstance(block, Text))
+            events += assembly.tool_call(self._next_index, "", _DONE, encode({"summary": said}).decode())
         *blocks, last = assembly.end("stop" if message.stop_reason == "tool_use" else message.stop_reason)
         assert isinstance(last, ReplyEnd), "an assembly ends with its message"
         return [*events, *blocks, replace(event, message=last.message)]
 
+    def cut(self) -> list[ModelEvent]:
+        """The end of the reply where what was made of it has come to its limits; nothing where it has not."""
+        return self._assembly.cut(self._assembly.over) if self._assembly.over else []
+
     @property
     def _next_index(self) -> int:
-        return len(self._assembly.partial.content)
+        return len(self._assembly.message.content)
 
 
 def _takes_summary(tool: ToolDefinition) -> bool:
