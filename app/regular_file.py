@@ -38,12 +38,15 @@ class FileTooLarge(OSError):
     """More than the bytes that were asked for at most."""
 
 
-def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
-    """Open a file to read its bytes. `NotRegularFile` for anything else, other OSErrors as the system has them."""
+def open_regular(path: Path, *, follow_links: bool = True, folder: int | None = None) -> BinaryIO:
+    """Open a file to read its bytes. `NotRegularFile` for anything else, other OSErrors as the system has them.
+
+    A relative path starts at `folder`, where that is a descriptor.
+    """
     try:
         # Looked at before as well: to open some devices is to do something with them.
-        _check(os.stat(path, follow_symlinks=follow_links), path)
-        descriptor = os.open(path, _TO_READ if follow_links else _TO_READ | _NO_LINK)
+        _check(os.stat(path, dir_fd=folder, follow_symlinks=follow_links), path)
+        descriptor = os.open(path, _TO_READ if follow_links else _TO_READ | _NO_LINK, dir_fd=folder)
     except ValueError as error:  # a NUL, or characters that no file name has
         raise OSError(errno.EINVAL, "this is no name of a file", repr(path)) from error
     try:
@@ -58,7 +61,7 @@ def read_regular(path: Path, most: int, *, follow_links: bool = True) -> bytes:
     """All bytes of a file; `FileTooLarge` where it has more than `most`, whatever its size is said to be."""
     with open_regular(path, follow_links=follow_links) as file:
         size = os.fstat(file.fileno()).st_size
-        data = b"" if size > most else _read(file, most + 1)
+        data = b"" if size > most else read_at_most(file, most + 1)
         if max(size, len(data)) > most:
             raise FileTooLarge(errno.EFBIG, f"it is larger than {_size(most)}", str(path))
         return data
@@ -67,7 +70,7 @@ def read_regular(path: Path, most: int, *, follow_links: bool = True) -> bytes:
 def read_beginning(path: Path, most: int, *, follow_links: bool = True) -> bytes:
     """The first bytes of a file, at most so many."""
     with open_regular(path, follow_links=follow_links) as file:
-        return _read(file, most)
+        return read_at_most(file, most)
 
 
 def check_place(path: Path, paths: Paths, *, overwrite: bool) -> None:
@@ -85,10 +88,10 @@ def check_place(path: Path, paths: Paths, *, overwrite: bool) -> None:
     check_replaceable(path, overwrite=overwrite)
 
 
-def check_replaceable(path: Path, *, overwrite: bool) -> None:
+def check_replaceable(path: Path, *, overwrite: bool, folder: int | None = None) -> None:
     """Raises OSError where something is that must not be replaced: anything, or with `overwrite` no regular file."""
     try:
-        there = os.lstat(path)
+        there = os.lstat(path, dir_fd=folder)
     except FileNotFoundError:
         return
     except ValueError as error:
@@ -99,26 +102,28 @@ def check_replaceable(path: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def written_whole(path: Path, *, overwrite: bool, mode: int = 0o600) -> Generator[BinaryIO]:
+def written_whole(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int | None = None) -> Generator[BinaryIO]:
     """A file to write to, which takes its place when it is whole and on the disk; after an error nothing is there.
 
-    What is there is replaced with `overwrite` only, and never anything but a regular file.
+    What is there is replaced with `overwrite` only, and never anything but a regular file. A relative path starts at
+    `folder`, where that is a descriptor.
     """
-    check_replaceable(path, overwrite=overwrite)
+    check_replaceable(path, overwrite=overwrite, folder=folder)
     unfinished = path.with_name(f".errand-{secrets.token_hex(8)}.tmp")  # fits where the name itself has 255 bytes
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+    new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(unfinished, new, mode, dir_fd=folder)
     try:
         with open(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(descriptor)
         if not overwrite:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))  # fails where another was first
-        check_replaceable(path, overwrite=True)
-        os.replace(unfinished, path)
+            os.close(os.open(path, new, mode, dir_fd=folder))  # fails where another was first
+        check_replaceable(path, overwrite=True, folder=folder)
+        os.replace(unfinished, path, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):
-            os.unlink(unfinished)
+            os.unlink(unfinished, dir_fd=folder)
         raise
 
 
@@ -128,7 +133,7 @@ def _check(found: os.stat_result, path: Path) -> None:
         raise NotRegularFile(errno.EINVAL, f"it is {kind}, not a file", str(path))
 
 
-def _read(file: BinaryIO, most: int) -> bytes:
+def read_at_most(file: BinaryIO, most: int) -> bytes:
     """By the descriptor: a file object gives None where a file of the kernel's has nothing to tell yet."""
     pieces: list[bytes] = []
     while most > 0 and (piece := os.read(file.fileno(), min(most, 1 << 20))):

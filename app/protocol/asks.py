@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from app.protocol.grants import GrantedCall
 from app.protocol.struct import Moment, Wire
 from app.protocol.tasks import LimitKind
 
@@ -17,7 +18,8 @@ RUN_AGAIN, SKIP, STOP = "Run it again", "Skip it", "Stop the task"
 class Approval(Wire, frozen=True, kw_only=True):
     """What would run, exactly.
 
-    `rule` says why it is asked; `remembered` is the exact text a grant would hold, null where none can be.
+    `rule` says why it is asked; `grantable` is what a grant would allow from then on, null where none can be given, and
+    `remembered` says it in words. `basis` stands for the arguments and the state of the disk that this was made from.
     """
 
     tool: str
@@ -31,6 +33,8 @@ class Approval(Wire, frozen=True, kw_only=True):
     writes: tuple[str, ...] = ()
     preview: str = ""
     remembered: str | None = None
+    grantable: GrantedCall | None = None
+    basis: str = ""
 
 
 class UnknownCall(Wire, frozen=True, kw_only=True):

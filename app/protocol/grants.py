@@ -7,12 +7,28 @@ from app.protocol.struct import Moment, Wire
 GrantScope = Literal["conversation", "workspace"]
 
 
+class GrantedCall(Wire, frozen=True, kw_only=True):
+    """What a grant allows a tool: nothing but this operation, on this path, or this very command in this folder.
+
+    Paths are absolute, with links resolved.
+    """
+
+    operation: str
+    path: str | None = None
+    command: str | None = None
+    working_dir: str | None = None
+
+
 class Grant(Wire, frozen=True, kw_only=True):
-    """`exact` is the exact command or path allowed; `scope_id` the conversation's id or the workspace's real path."""
+    """`call` is what is allowed, null for an old grant that holds no longer; `exact` says it in words.
+
+    `scope_id` is the conversation's id or the workspace's path.
+    """
 
     id: str
     tool: str
     exact: str
+    call: GrantedCall | None = None
     scope: GrantScope
     scope_id: str
     created_at: Moment

@@ -1,23 +1,28 @@
 """Permission as a hook of the loop: the policy decides, a person is asked where it says so, answers are remembered."""
 
 import asyncio
+import hashlib
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.live import LiveTask
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
 from app.engine.ids import new_id
+from app.engine.messages import ToolCall
 from app.engine.permissions.grants import Grants
-from app.engine.permissions.policy import Decision, decide, unchecked
-from app.engine.tools.base import Access
+from app.engine.permissions.policy import Decision, decide, unchecked, words
+from app.engine.tools.base import Access, Look
 from app.protocol.asks import Approval, Ask
 from app.protocol.events import GrantUpdate
-from app.protocol.grants import Grant
+from app.protocol.grants import Grant, GrantedCall
 
 DENIED = "The person denied this call. Do not try the same again; find another way or say what you could not do."
+_CHANGED = "it is not what you were asked before, something has changed since: "
 
 # A command up to this length is judged in some 5 ms at most, whatever it holds.
 _LONGEST_ON_LOOP = 400
@@ -34,30 +39,42 @@ class Approvals:
         self._log = log
         self._private = private
 
-    async def refusal(self, tool: str, call_id: str, access: Access, cancel: CancelSignal) -> str | None:
-        """Why a call must not run, in a text for the model; None if it may."""
-        task = self._live.task
-        remembered = self._grants.remembered(tool, task.conversation_id, task.workspace)
-        check = partial(decide, access, Path(task.workspace), task.approve, remembered, self._private)
-        if len(access.command or "") <= _LONGEST_ON_LOOP:
-            decision = check()
-        else:
-            try:
-                async with asyncio.timeout(_CHECK_S):
-                    decision = await asyncio.to_thread(check)
-            except TimeoutError:
-                decision = unchecked(task.approve, f"it could not be checked within {_CHECK_S:g} s")
-        match decision.verdict:
-            case "allow":
-                return None
-            case "deny":
-                return f"Not allowed: {decision.rule}"
-            case "ask":
-                return await self._ask(tool, call_id, access, decision, cancel)
+    async def settled(self, call: ToolCall, look: Look, cancel: CancelSignal) -> Access | str:
+        """What a call may touch, or why it must not run, in a text for the model.
 
-    async def _ask(
-        self, tool: str, call_id: str, access: Access, decision: Decision, cancel: CancelSignal
-    ) -> str | None:
+        `look` tells what it would touch now. While a person decides that may change: then they are asked anew.
+        """
+        access, again = await look(), ""
+        while True:
+            decision = await self._decide(call.name, access)
+            match decision.verdict:
+                case "allow":
+                    return access
+                case "deny":
+                    return f"Not allowed: {decision.rule}"
+                case "ask":
+                    settled = await self._ask(call, access, decision, again, cancel)
+            if (refusal := _refusal(settled)) is not None:
+                return refusal
+            now = await look()
+            if now == access:
+                self._remember(settled, call.name, decision.grantable)
+                return access
+            access, again = now, _CHANGED
+
+    async def _decide(self, tool: str, access: Access) -> Decision:
+        task = self._live.task
+        granted = self._grants.granted(tool, task.conversation_id, task.workspace)
+        check = partial(decide, access, Path(task.workspace), task.approve, granted, self._private)
+        if len(access.command or "") <= _LONGEST_ON_LOOP:
+            return check()
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                return await asyncio.to_thread(check)
+        except TimeoutError:
+            return unchecked(task.approve, f"it could not be checked within {_CHECK_S:g} s")
+
+    async def _ask(self, call: ToolCall, access: Access, decision: Decision, again: str, cancel: CancelSignal) -> Ask:
         ask = Ask(
             id=new_id("ask"),
             task_id=self._live.task.id,
@@ -66,24 +83,18 @@ class Approvals:
             kind="approval",
             text=access.text,
             created_at=datetime.now(UTC),
-            approval=_approval(tool, call_id, access, decision),
+            approval=_approval(call, access, decision, again),
         )
-        settled = await self._desk.put(ask, self._live, cancel)
-        if settled.status == "cancelled":
-            return "Operation aborted"
-        if not settled.allowed:
-            return f"{DENIED} The person's reason: {settled.answer}" if settled.answer else DENIED
-        if settled.remember != "once" and decision.remembered is not None:
-            self._remember(settled, tool, decision.remembered)
-        return None
+        return await self._desk.put(ask, self._live, cancel)
 
-    def _remember(self, ask: Ask, tool: str, exact: str) -> None:
-        if ask.remember == "once":
+    def _remember(self, ask: Ask, tool: str, call: GrantedCall | None) -> None:
+        if ask.remember == "once" or call is None:
             return
         grant = Grant(
             id=new_id("grant"),
             tool=tool,
-            exact=exact,
+            exact=words(call),
+            call=call,
             scope=ask.remember,
             scope_id=ask.conversation_id if ask.remember == "conversation" else self._live.task.workspace,
             created_at=datetime.now(UTC),
@@ -96,17 +107,33 @@ class Approvals:
         self._desk.settle_granted(grant)
 
 
-def _approval(tool: str, call_id: str, access: Access, decision: Decision) -> Approval:
+def _refusal(settled: Ask) -> str | None:
+    if settled.status == "cancelled":
+        return "Operation aborted"
+    if not settled.allowed:
+        return f"{DENIED} The person's reason: {settled.answer}" if settled.answer else DENIED
+    return None
+
+
+def _approval(call: ToolCall, access: Access, decision: Decision, again: str) -> Approval:
     return Approval(
-        tool=tool,
-        call_id=call_id,
+        tool=call.name,
+        call_id=call.id,
         text=access.text,
-        rule=decision.rule,
+        rule=again + decision.rule,
         risk=decision.risk,
         command=access.command,
         working_dir=str(access.reads[0]) if access.command is not None and access.reads else None,
         reads=tuple(str(path) for path in access.reads),
         writes=tuple(str(path) for path in access.writes),
         preview=access.preview,
-        remembered=decision.remembered,
+        remembered=words(decision.grantable) if decision.grantable is not None else None,
+        grantable=decision.grantable,
+        basis=_fingerprint(call, access),
     )
+
+
+def _fingerprint(call: ToolCall, access: Access) -> str:
+    """Of all that decides what the call does, also where the card shows only its beginning."""
+    whole = msgspec.json.encode((call.name, call.arguments, access.basis), order="deterministic")
+    return hashlib.blake2b(whole, digest_size=16).hexdigest()

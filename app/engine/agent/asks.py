@@ -30,7 +30,9 @@ class _Waiting:
     def is_allowed_by(self, grant: Grant) -> bool:
         approval, scope = self.ask.approval, (grant.scope, grant.scope_id)
         is_there = scope in (("conversation", self.ask.conversation_id), ("workspace", self.workspace))
-        return is_there and approval is not None and (approval.tool, approval.remembered) == (grant.tool, grant.exact)
+        if not is_there or approval is None or approval.grantable is None:
+            return False
+        return (approval.tool, approval.grantable) == (grant.tool, grant.call)
 
 
 class AskDesk:
@@ -184,7 +186,7 @@ def _check(ask: Ask, params: AskAnswerParams) -> None:
         raise InvalidParams("Say `allow`: true or false.")
     if params.amount is not None:
         _check_amount(ask, params.amount)
-    if params.remember != "once" and (ask.approval is None or ask.approval.remembered is None):
+    if params.remember != "once" and (ask.approval is None or ask.approval.grantable is None):
         raise InvalidParams("This cannot be remembered; answer it with `remember`: once.")
 
 

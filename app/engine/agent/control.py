@@ -32,6 +32,9 @@ class TaskComplete:
     def access(self, arguments: JsonObject) -> Access:
         return Access("free", "End the task.")
 
+    def allow(self, call_id: str, access: Access) -> None:
+        """It touches nothing that could differ."""
+
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
@@ -76,6 +79,9 @@ class AskUser:
     def access(self, arguments: JsonObject) -> Access:
         return Access("free", "Ask you a question.")
 
+    def allow(self, call_id: str, access: Access) -> None:
+        """It touches nothing that could differ."""
+
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
@@ -107,6 +113,9 @@ class SendUpdate:
 
     def access(self, arguments: JsonObject) -> Access:
         return Access("free", "Tell you about progress.")
+
+    def allow(self, call_id: str, access: Access) -> None:
+        """It touches nothing that could differ."""
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate

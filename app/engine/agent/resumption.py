@@ -12,7 +12,7 @@ from app.engine.agent.unknown import ask_about, has_effects
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage, Text
 from app.engine.storage.executions import Started
-from app.engine.tools.base import Access, ToolResult
+from app.engine.tools.base import Access, Look, ToolResult
 from app.protocol.asks import RUN_AGAIN, STOP
 
 _SKIPPED = ToolResult((Text(UNKNOWN_OUTCOME),), summary="skipped, outcome unknown", is_error=True)
@@ -39,7 +39,7 @@ class Resumption:
             self._live.move("thinking", "resumed")
         return reply
 
-    async def past_of(self, call_id: str, access: Access, cancel: CancelSignal) -> ToolResult | Block | None:
+    async def past_of(self, call_id: str, look: Look, cancel: CancelSignal) -> ToolResult | Block | None:
         """What an earlier engine knows of a call that is about to run: its result, or why it must not run.
 
         None lets it go on as any other call does, through the policy. One that only reads is no matter for a person.
@@ -48,7 +48,9 @@ class Resumption:
         if isinstance(past, Known):
             self._executions.known(call_id, past.execution_id)
             return past.result
-        return await self._settle(past, access, cancel) if past is not None and has_effects(access) else None
+        if past is None or not has_effects(access := await look()):
+            return None
+        return await self._settle(past, access, cancel)
 
     async def _settle(self, started: Started, access: Access, cancel: CancelSignal) -> ToolResult | Block | None:
         settled = await self._desk.put(ask_about(started, access, self._live.task), self._live, cancel)

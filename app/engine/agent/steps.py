@@ -18,7 +18,7 @@ from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage
 from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, Retry
-from app.engine.tools.base import GuardedTool, ToolResult
+from app.engine.tools.base import Access, GuardedTool, ToolError, ToolResult
 
 ABORTED = "Request was aborted"
 
@@ -94,23 +94,27 @@ class Steps:
 
         What an earlier engine did is not done again.
         """
-        call = pending.call
-        try:
-            async with asyncio.timeout(_LOOK_S):
-                access = await asyncio.to_thread(self._tools[call.name].access, pending.arguments)
-        except TimeoutError:
-            return Block(_NOT_LOOKED_UP)
-        past = await self._resumption.past_of(call.id, access, cancel)
+        call, tool = pending.call, self._tools[pending.call.name]
+
+        async def look() -> Access:
+            try:
+                async with asyncio.timeout(_LOOK_S):
+                    return await asyncio.to_thread(tool.access, pending.arguments)
+            except TimeoutError as error:
+                raise ToolError(_NOT_LOOKED_UP) from error
+
+        past = await self._resumption.past_of(call.id, look, cancel)
         if past is not None:
             return past
         await self._gate.passage(cancel)
         if cancel.is_set:
             return Block("Operation aborted")
-        refusal = await self._approvals.refusal(call.name, call.id, access, cancel)
-        if refusal is not None:
+        access = await self._approvals.settled(call, look, cancel)
+        if isinstance(access, str):
             if not cancel.is_set:
                 self._live.tool_refused()
-            return Block(refusal)
+            return Block(access)
+        tool.allow(call.id, access)
         self._live.tool_started(call.id, call.name, acts=has_effects(access))
         if access.tier != "free":
             self._executions.started(call, access, self._live.task.step_count, self._branch.position.node_id or "")

@@ -1,8 +1,8 @@
-"""Grants in memory: which exact texts are remembered as allowed, where. Storing them is the caller's."""
+"""Grants in memory: which calls are remembered as allowed, where. Storing them is the caller's."""
 
 from collections.abc import Iterable
 
-from app.protocol.grants import Grant
+from app.protocol.grants import Grant, GrantedCall
 
 
 class Grants:
@@ -38,6 +38,7 @@ class Grants:
             grant for grant in self._by_id.values() if grant.tool == tool and (grant.scope, grant.scope_id) in scopes
         )
 
-    def remembered(self, tool: str, conversation_id: str, workspace: str) -> frozenset[str]:
-        """Their texts, for `policy.decide`."""
-        return frozenset(grant.exact for grant in self.matching(tool, conversation_id, workspace))
+    def granted(self, tool: str, conversation_id: str, workspace: str) -> frozenset[GrantedCall]:
+        """What they allow, for `policy.decide`."""
+        grants = self.matching(tool, conversation_id, workspace)
+        return frozenset(grant.call for grant in grants if grant.call is not None)

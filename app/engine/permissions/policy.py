@@ -16,6 +16,7 @@ from app.engine.permissions.danger import floor, high_risk
 from app.engine.tools.base import Access
 from app.paths import OWN_SKILLS
 from app.protocol.asks import Risk
+from app.protocol.grants import GrantedCall
 from app.protocol.tasks import ApproveMode
 
 Verdict = Literal["allow", "ask", "deny"]
@@ -24,25 +25,25 @@ HOME = Path.home()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`rule` says why, in plain words. `remembered` is the exact text a grant would hold, None where none can be."""
+    """`rule` says why, in plain words. `grantable` is what a grant would allow, None where none can be given."""
 
     verdict: Verdict
     rule: str
     risk: Risk = "low"
-    remembered: str | None = None
+    grantable: GrantedCall | None = None
 
 
 def decide(
     access: Access,
     workspace: Path,
     approve: ApproveMode,
-    remembered: frozenset[str],
+    granted: frozenset[GrantedCall],
     private: Path,
     home: Path = HOME,
 ) -> Decision:
     """What may happen with a call. `private` is the app's own data, which no tool may touch but for a workspace in it.
 
-    `remembered` are the texts of the grants that hold for this tool here.
+    `granted` is what the grants that hold for this tool here allow.
     """
     workspace = Path(os.path.realpath(workspace))
     try:
@@ -58,16 +59,23 @@ def decide(
     if access.tier == "read" and _stays_inside(access, _skills(home), _blocked(private, home)):
         return Decision("allow", "reading a skill of yours")
     risk, rule = _judged(access, workspace)
-    text = _text_to_remember(access, workspace, risk)
-    if text is not None and text in remembered:
-        return Decision("allow", "you allowed exactly this before", risk, text)
+    call = _grantable(access, risk)
+    if call is not None and call in granted:
+        return Decision("allow", "you allowed exactly this before", risk, call)
     match approve:
         case "all":
-            return Decision("allow", "everything is allowed in this task", risk, text)
+            return Decision("allow", "everything is allowed in this task", risk, call)
         case "never":
-            return Decision("deny", f"{rule}, and nobody is there to ask", risk, text)
+            return Decision("deny", f"{rule}, and nobody is there to ask", risk, call)
         case "ask":
-            return Decision("ask", rule, risk, text)
+            return Decision("ask", rule, risk, call)
+
+
+def words(call: GrantedCall) -> str:
+    """What a grant allows, for people. The folder stands first: what follows it is the command to its end."""
+    if call.command is not None:
+        return f"in {call.working_dir}: {call.command}"
+    return f"{call.operation} {call.path}"
 
 
 def unchecked(approve: ApproveMode, why: str) -> Decision:
@@ -121,14 +129,15 @@ def _judged(access: Access, workspace: Path) -> tuple[Risk, str]:
     return "medium", f"reads outside the workspace: {far[0]}" if far else "not known to be harmless"
 
 
-def _text_to_remember(access: Access, workspace: Path, risk: Risk) -> str | None:
-    if risk == "high":
+def _grantable(access: Access, risk: Risk) -> GrantedCall | None:
+    """What depends on the state of a file cannot be allowed once and for all: the next change is another one."""
+    paths = (*access.writes, *access.reads)
+    if risk == "high" or not access.operation or len(paths) != 1:
         return None
+    path = str(paths[0])
     if access.command is not None:
-        elsewhere = [path for path in access.reads if path != workspace]
-        return f"{access.command} (in {elsewhere[0]})" if elsewhere else access.command
-    paths = [f"write {path}" for path in access.writes] or [f"read {path}" for path in access.reads]
-    return paths[0] if len(paths) == 1 else None
+        return GrantedCall(operation=access.operation, command=access.command, working_dir=path)
+    return None if access.basis else GrantedCall(operation=access.operation, path=path)
 
 
 def _real(path: Path) -> Path:

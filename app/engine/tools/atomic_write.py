@@ -2,18 +2,22 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from app.regular_file import written_whole
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, *, folder: int | None = None) -> None:
     """Replace or make a regular file; rights and, where allowed, the owner are kept. Raises OSError.
 
-    `path` must be a real path: a link there is refused, as is whatever else is no file.
+    `path` must be a real path, or a name in `folder`, a descriptor: a link there is refused, as is whatever else is no
+    file.
     """
-    old = os.stat(path) if path.exists() else None
-    with written_whole(path, overwrite=True, mode=0o666) as file:
+    old = None
+    with suppress(FileNotFoundError):
+        old = os.stat(path, dir_fd=folder, follow_symlinks=False)
+    with written_whole(path, overwrite=True, mode=0o666, folder=folder) as file:
         if old:
             _keep_rights(file.fileno(), old)
         file.write(data)

@@ -1,6 +1,6 @@
 """What every tool offers: `Tool`, its result, its error, and what it is told of the task it works for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -50,8 +50,9 @@ class ToolError(EngineError):
 class Access:
     """What a call would touch, told to the policy before it runs.
 
-    Paths are as the tool will use them: absolute, `..` resolved. `command` is the exact command line; `text` says in
-    plain words what will happen; `preview` shows it (the diff of a write).
+    Paths are as the tool will use them: absolute, `..` and links resolved. `command` is the exact command line; `text`
+    says in plain words what will happen; `preview` shows it (the diff of a write). `operation` is which of the tool's
+    actions it is. `basis` stands for the state of the disk that all this was made from: where it differs, ask again.
     """
 
     tier: PermissionTier
@@ -60,10 +61,16 @@ class Access:
     writes: tuple[Path, ...] = ()
     command: str | None = None
     preview: str = ""
+    operation: str = ""
+    basis: str = ""
 
     def __post_init__(self) -> None:
         assert (self.command is not None) == (self.tier == "run"), "a call that runs something says what"
         assert not self.writes or self.tier in ("write", "run"), "a call that writes is no lower tier"
+
+
+# Tells what a call would touch at this moment.
+Look: TypeAlias = Callable[[], Awaitable[Access]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,10 @@ class GuardedTool(AgentTool, Protocol):
 
     def access(self, arguments: JsonObject) -> Access:
         """What a call with these validated arguments would touch; it only looks."""
+        ...
+
+    def allow(self, call_id: str, access: Access) -> None:
+        """The call may run as `access` said, and not otherwise: `execute` fails where something differs by then."""
         ...
 
 

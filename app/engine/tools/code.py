@@ -15,7 +15,7 @@ from app.engine.tools.diff import Change, compare
 from app.engine.tools.file_search import search
 from app.engine.tools.listing import list_files
 from app.engine.tools.patch import replace_exactly
-from app.engine.tools.real_path import resolve
+from app.engine.tools.real_path import moved, opened_folder, resolve
 from app.engine.tools.workspace_files import WorkspaceFiles
 from app.protocol.json import JsonObject
 
@@ -67,6 +67,7 @@ class Code:
     def __init__(self, workplace: Workplace) -> None:
         self._workplace = workplace
         self._files = WorkspaceFiles(workplace)
+        self._allowed: dict[str, Access] = {}
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         prepared: JsonObject = {key: value for key, value in arguments.items() if value is not None}
@@ -79,41 +80,59 @@ class Code:
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, CodeArguments)
-        path = resolve(wanted.path, self._workplace)
+        path, action = resolve(wanted.path, self._workplace), wanted.action
         name = self._files.name(path)
-        match wanted.action:
+        match action:
             case "read" | "list" | "search":
-                # Long output of the task's own commands is its to read, wherever it is kept.
-                own = path.is_relative_to(os.path.realpath(self._workplace.output_dir))
-                text = f"{wanted.action.capitalize()} {name}"
-                return Access("free", text) if own else Access("read", text, reads=(path,))
+                text = f"{action.capitalize()} {name}"
+                if self._is_own(path):
+                    return Access("free", text)
+                return Access("read", text, reads=(path,), operation=action)
             case "create_dir":
-                return Access("write", f"Make the folder {name}", writes=(path,))
+                return Access("write", f"Make the folder {name}", writes=(path,), operation=action)
             case "write" | "patch":
-                verb = "Write" if wanted.action == "write" else "Change"
-                return Access("write", f"{verb} {name}", writes=(path,), preview=self._preview(wanted, path))
+                verb = "Write" if action == "write" else "Change"
+                basis = self._files.state(path)  # before the preview: what changes between the two is noticed
+                preview = self._preview(wanted, path)
+                return Access("write", f"{verb} {name}", (), (path,), preview=preview, operation=action, basis=basis)
+
+    def allow(self, call_id: str, access: Access) -> None:
+        self._allowed[call_id] = access
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         wanted = decode(arguments, CodeArguments)
+        allowed = self._allowed.pop(call_id, None)
         if cancel.is_set:
             raise ToolError("Operation aborted")
-        return await asyncio.to_thread(self._run, wanted, lambda: cancel.is_set)
+        return await asyncio.to_thread(self._run, wanted, allowed, lambda: cancel.is_set)
 
-    def _run(self, wanted: CodeArguments, is_cancelled: Callable[[], bool]) -> ToolResult:
+    def _run(self, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]) -> ToolResult:
         path = resolve(wanted.path, self._workplace)
+        if allowed is not None and not self._is_where(path, allowed):
+            raise moved(path)
+        basis = allowed.basis if allowed is not None and allowed.writes else None
         try:
-            return self._act(wanted, path, is_cancelled)
+            return self._act(wanted, path, basis, is_cancelled)
         except OSError as error:
             raise ToolError(f"{self._files.name(path)[:200]}: {error.strerror or error}") from error
 
-    def _act(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
+    def _is_where(self, path: Path, allowed: Access) -> bool:
+        return self._is_own(path) if allowed.tier == "free" else path in (*allowed.reads, *allowed.writes)
+
+    def _is_own(self, path: Path) -> bool:
+        """Long output of the task's own commands is its to read, wherever it is kept."""
+        return path.is_relative_to(os.path.realpath(self._workplace.output_dir))
+
+    def _act(
+        self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
+    ) -> ToolResult:
         match wanted.action:
             case "read":
                 return self._read(wanted, path)
             case "write" | "patch":
-                return self._change(wanted, path)
+                return self._change(wanted, path, basis)
             case "list":
                 return self._list(wanted, path, is_cancelled)
             case "create_dir":
@@ -131,9 +150,10 @@ class Code:
         details: JsonObject = {"path": str(path), "start_line": part.first, "end_line": part.last, "lines": part.total}
         return text_result(text, _counted(count, "line"), details)
 
-    def _change(self, wanted: CodeArguments, path: Path) -> ToolResult:
+    def _change(self, wanted: CodeArguments, path: Path, basis: str | None) -> ToolResult:
         is_new = not path.exists()
-        before = self._files.form_of(path) if wanted.action == "write" else self._files.load(path)
+        load = self._files.form_of if wanted.action == "write" else self._files.load
+        before = load(path, basis)
         change = self._files.replace(path, before, self._new_text(wanted, before.text, path))
         details: JsonObject = {
             "path": str(path),
@@ -183,7 +203,8 @@ class Code:
 
     def _create_dir(self, path: Path) -> ToolResult:
         is_new = not path.is_dir()
-        path.mkdir(parents=True, exist_ok=True)
+        with opened_folder(path, make=True):
+            pass
         verb = "Created" if is_new else "There already is"
         return text_result(f"{verb} {self._files.name(path)}/", details={"path": str(path), "created": is_new})
 

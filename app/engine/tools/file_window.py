@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
+from typing import BinaryIO
 
 from app.engine.tools.base import ToolError
 from app.engine.tools.text_file import decode
-from app.regular_file import open_regular
 
 MOST_LINES = 2_000
 MOST_CHARACTERS = 50_000
@@ -49,15 +48,14 @@ def window(data: bytes, first: int, last: int) -> Window | None:
     return _bounded(lines[first - 1 : last or None], first, len(lines))
 
 
-def window_of_large(path: Path, first: int, last: int) -> Window | None:
+def window_of_large(file: BinaryIO, first: int, last: int) -> Window | None:
     """The same for a file above LARGEST, of which only the part up to `last` is read."""
     count = min(MOST_LINES, last - first + 1) if last else MOST_LINES
-    with open_regular(path, follow_links=False) as file:
-        if b"\0" in file.read(8192):
-            return None
-        file.seek(0)
-        lines = islice(iter(lambda: file.readline(_LONGEST_LINE), b""), first - 1, first - 1 + count)
-        chosen = [line.decode("utf-8", "replace").rstrip("\r\n") for line in lines]
+    if b"\0" in file.read(8192):
+        return None
+    file.seek(0)
+    lines = islice(iter(lambda: file.readline(_LONGEST_LINE), b""), first - 1, first - 1 + count)
+    chosen = [line.decode("utf-8", "replace").rstrip("\r\n") for line in lines]
     if not chosen:
         raise ToolError(f"start_line {first} is after the end of the file.")
     return _bounded(chosen, first, None)

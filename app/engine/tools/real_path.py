@@ -1,10 +1,19 @@
-"""Paths as tools use them: absolute, with `..` and links resolved, so that the policy judges what is really touched."""
+"""Paths as tools use them: absolute, with `..` and links resolved, and reached without following a link laid since.
+
+So what the policy judged and a person allowed is what is touched, whoever swaps a folder for a link meanwhile.
+"""
 
 import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from app.engine.tools.base import ToolError, Workplace
 from app.engine.tools.plain_text import is_text
+
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_STEPS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
 def resolve(path: str, workplace: Workplace) -> Path:
@@ -20,3 +29,53 @@ def resolve(path: str, workplace: Workplace) -> Path:
         return Path(found)
     except (OSError, ValueError) as error:  # a loop of links; characters no file name can have
         raise ToolError(f"{path[:200]!r} is not a usable path: {error}.") from error
+
+
+@contextmanager
+def opened_folder(folder: Path, *, make: bool = False) -> Generator[int | None]:
+    """The folder at a path that `resolve` gave, as a descriptor to open names in; `make` makes what is not there.
+
+    A ToolError where a link stands in the way by now, other OSErrors as the system has them. None on Windows, where
+    names cannot be opened in a folder: there the whole path is used.
+    """
+    if not _STEPS:
+        if make:
+            folder.mkdir(parents=True, exist_ok=True)
+        yield None
+        return
+    descriptor = os.open(folder.anchor, _FOLDER)
+    try:
+        for name in folder.parts[1:]:
+            inner = _step(descriptor, name, folder, make=make)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def name_in(folder: int | None, path: Path) -> Path:
+    """How to name `path` in its opened folder."""
+    return path if folder is None else Path(path.name or ".")
+
+
+def moved(path: Path) -> ToolError:
+    return ToolError(
+        f"{path} leads to another place than when this call was checked. Nothing was done. If it is still right, make "
+        "the call again: it is checked anew.",
+        "leads to another place than the one that was allowed",
+    )
+
+
+def _step(folder: int, name: str, path: Path, *, make: bool) -> int:
+    try:
+        with suppress(*((FileNotFoundError,) if make else ())):
+            return os.open(name, _FOLDER, dir_fd=folder)
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=folder)
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except OSError as error:
+        with suppress(OSError):
+            if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                raise moved(path) from error
+        raise

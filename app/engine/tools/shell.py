@@ -11,7 +11,7 @@ from app.engine.messages import Text
 from app.engine.tools.arguments import decode, schema_of
 from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, Workplace, text_result
 from app.engine.tools.command import Command, Outcome
-from app.engine.tools.real_path import resolve
+from app.engine.tools.real_path import moved, resolve
 from app.protocol.json import JsonObject
 
 _UPDATE_PAUSE_S = 0.05
@@ -41,6 +41,7 @@ class Shell:
 
     def __init__(self, workplace: Workplace) -> None:
         self._workplace = workplace
+        self._allowed: dict[str, Access] = {}
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         return {key: value for key, value in arguments.items() if value is not None}
@@ -48,13 +49,20 @@ class Shell:
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, ShellArguments)
         folder = self._folder(wanted)
-        return Access("run", f"Run `{wanted.command}` in {folder}", reads=(folder,), command=wanted.command)
+        text = f"Run `{wanted.command}` in {folder}"
+        return Access("run", text, reads=(folder,), command=wanted.command, operation="run", basis=_identity(folder))
+
+    def allow(self, call_id: str, access: Access) -> None:
+        self._allowed[call_id] = access
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         wanted = decode(arguments, ShellArguments)
         folder = self._folder(wanted)
+        allowed = self._allowed.pop(call_id, None)
+        if allowed is not None and (allowed.reads, allowed.basis) != ((folder,), _identity(folder)):
+            raise moved(folder)
         if not folder.is_dir():
             raise ToolError(self._no_folder(folder))
         if cancel.is_set:
@@ -75,6 +83,15 @@ class Shell:
 
     def _folder(self, wanted: ShellArguments) -> Path:
         return resolve(wanted.working_dir or ".", self._workplace)
+
+
+def _identity(folder: Path) -> str:
+    """Which folder it is, whatever its name: another one may be moved to its place."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return "nothing"
+    return f"{found.st_dev} {found.st_ino}"
 
 
 class _Updates:

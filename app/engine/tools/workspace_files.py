@@ -5,8 +5,8 @@ What the system refuses (OSError) is left to the caller.
 
 import hashlib
 import os
-import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from app.engine.tools.atomic_write import write_atomically
 from app.engine.tools.base import ToolError, Workplace
@@ -14,10 +14,13 @@ from app.engine.tools.close_match import close_matches
 from app.engine.tools.diff import Change, compare
 from app.engine.tools.file_window import LARGEST, Window, window, window_of_large
 from app.engine.tools.plain_text import tidy_name
+from app.engine.tools.real_path import moved, name_in, opened_folder
 from app.engine.tools.text_file import TextFile, decode
-from app.regular_file import read_regular
+from app.regular_file import NotRegularFile, open_regular, read_at_most
 
 _LARGEST_EDITED = 20_000_000
+_LARGEST_COMPARED = 1_000_000
+_NOTHING = "nothing"
 
 
 class WorkspaceFiles:
@@ -32,20 +35,32 @@ class WorkspaceFiles:
         return str(path.relative_to(self._workspace)) if path.is_relative_to(self._workspace) else str(path)
 
     def window(self, path: Path, first: int, last: int) -> Window:
-        size = self._checked(path).st_size
-        if size > LARGEST:
-            part = window_of_large(path, first, last)
-        else:
-            data = read_regular(path, LARGEST, follow_links=False)
-            self._read[path] = _digest(data)
-            part = window(data, first, last)
+        with self._open(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LARGEST:
+                part = window_of_large(file, first, last)
+            else:
+                data = read_at_most(file, LARGEST)
+                self._read[path] = _digest(data)
+                part = window(data, first, last)
         if part is None:
             raise ToolError(f"{self.name(path)} is a binary file of {size:,} bytes. Look at it with the shell.")
         return part
 
-    def load(self, path: Path) -> TextFile:
-        """A whole text file for changing it, if it is still what the task has read of it."""
-        data = self._current(path)
+    def state(self, path: Path) -> str:
+        """What stands there now, told apart from what may stand there later; `load` and `form_of` compare."""
+        try:
+            with self._open(path) as file:
+                found = os.fstat(file.fileno())
+                return _state(found, read_at_most(file, _LARGEST_COMPARED + 1))
+        except _NoFile:
+            return _NOTHING
+        except (ToolError, OSError):
+            return "no file"
+
+    def load(self, path: Path, state: str | None = None) -> TextFile:
+        """A whole text file for changing it, if it is still what the task has read of it, and in this state."""
+        data = self._current(path, state)
         file = decode(data)
         if file is None:
             raise ToolError(f"{self.name(path)} is a binary file; patch works on text.")
@@ -61,33 +76,62 @@ class WorkspaceFiles:
                 f"{name} is in {before.encoding}, which has no {error.object[error.start]!r}. Use other characters, or "
                 "convert the file to UTF-8 first."
             ) from error
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, data)
+        with opened_folder(path.parent, make=True) as folder:
+            write_atomically(name_in(folder, path), data, folder=folder)
         self._read[path] = _digest(data)
         return compare(before.text, text.replace("\r\n", "\n") if before.newline == "\r\n" else text, name)
 
-    def form_of(self, path: Path) -> TextFile:
+    def form_of(self, path: Path, state: str | None = None) -> TextFile:
         """What is there now: an empty file if there is none, or if it is binary."""
-        return decode(self._current(path)) or TextFile("") if path.exists() else TextFile("")
+        try:
+            return decode(self._current(path, state)) or TextFile("")
+        except _NoFile:
+            if state not in (None, _NOTHING):
+                raise self._changed(path) from None
+            return TextFile("")
 
-    def _current(self, path: Path) -> bytes:
-        if self._checked(path).st_size > _LARGEST_EDITED:
-            raise ToolError(f"{self.name(path)} is too large to be changed here. Use the shell.")
-        data = read_regular(path, _LARGEST_EDITED, follow_links=False)
+    def _current(self, path: Path, state: str | None) -> bytes:
+        with self._open(path) as file:
+            found = os.fstat(file.fileno())
+            if found.st_size > _LARGEST_EDITED:
+                raise ToolError(f"{self.name(path)} is too large to be changed here. Use the shell.")
+            data = read_at_most(file, _LARGEST_EDITED)
+        if state is not None and _state(found, data) != state:
+            raise self._changed(path)
         if self._read.get(path, digest := _digest(data)) != digest:
             raise ToolError(f"{self.name(path)} was changed by somebody else since you read it. Read it again first.")
         return data
 
-    def _checked(self, path: Path) -> os.stat_result:
+    def _changed(self, path: Path) -> ToolError:
+        return ToolError(
+            f"{self.name(path)} was changed by somebody else since this call was allowed. Nothing was written. Read it "
+            "again first; then make the call again, and it is asked about anew.",
+            "changed since it was allowed",
+        )
+
+    def _open(self, path: Path) -> BinaryIO:
         try:
-            found = path.stat()
+            with opened_folder(path.parent) as folder:
+                return open_regular(name_in(folder, path), follow_links=False, folder=folder)
         except FileNotFoundError as error:
-            raise ToolError(f"There is no file {self.name(path)}.{_alike(path)}") from error
-        if stat.S_ISDIR(found.st_mode):
-            raise ToolError(f"{self.name(path)} is a folder. Use the action list.")
-        if not stat.S_ISREG(found.st_mode):
-            raise ToolError(f"{self.name(path)} is no regular file but a device, pipe or socket.")
-        return found
+            raise _NoFile(f"There is no file {self.name(path)}.{_alike(path)}") from error
+        except NotRegularFile as error:
+            if path.is_symlink():
+                raise moved(path) from error
+            if path.is_dir():
+                raise ToolError(f"{self.name(path)} is a folder. Use the action list.") from error
+            raise ToolError(f"{self.name(path)} is no regular file but a device, pipe or socket.") from error
+
+
+class _NoFile(ToolError):
+    """There is nothing at the path."""
+
+
+def _state(found: os.stat_result, data: bytes) -> str:
+    """Of a large file the system's word that it was not touched is enough: hashing it takes too long."""
+    if len(data) <= _LARGEST_COMPARED:
+        return f"content {_digest(data).hex()}"
+    return f"file {found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
 
 
 def _digest(data: bytes) -> bytes:

@@ -7,6 +7,7 @@ import pytest
 
 from app.engine.errors import InvalidParams
 from app.protocol.asks import AskAnswerParams
+from app.protocol.grants import GrantedCall
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.task_replies import DONE, results, shell
@@ -69,7 +70,10 @@ async def test_an_allowed_command_is_asked_again_unless_it_is_remembered(tmp_pat
         await engine.services.runner.answer(remember, "me")
         assert (await engine.watcher.end(started.id)).status == "completed"
         (grant,) = await engine.services.database.grants.valid()
-        assert (grant.exact, grant.scope, grant.ask_id) == ("touch made.txt", "conversation", second.id)
+        folder = str(engine.workspace)
+        assert grant.call == GrantedCall(operation="run", command="touch made.txt", working_dir=folder)
+        told = (f"in {folder}: touch made.txt", "conversation", second.id)
+        assert (grant.exact, grant.scope, grant.ask_id) == told
 
 
 async def test_a_grant_for_the_workspace_settles_what_waits_there_for_the_same_and_nothing_else(

@@ -1,11 +1,15 @@
 from pathlib import Path
 from shlex import quote
+from typing import TypeAlias
 
 import pytest
 
 from app.engine.permissions.policy import Decision, decide
 from app.engine.tools.base import Access
+from app.protocol.grants import GrantedCall
 from app.protocol.tasks import ApproveMode
+
+Granted: TypeAlias = tuple[GrantedCall, ...]
 
 
 class House:
@@ -19,12 +23,20 @@ class House:
             folder.mkdir()
 
     def decide(
-        self, access: Access, approve: ApproveMode = "ask", remembered: tuple[str, ...] = (), at: Path | None = None
+        self,
+        access: Access,
+        approve: ApproveMode = "ask",
+        granted: Granted = (),
+        at: Path | None = None,
     ) -> Decision:
-        return decide(access, at or self.workspace, approve, frozenset(remembered), self.private, self.home)
+        return decide(access, at or self.workspace, approve, frozenset(granted), self.private, self.home)
 
-    def command(self, line: str, approve: ApproveMode = "ask", remembered: tuple[str, ...] = ()) -> Decision:
-        return self.decide(Access("run", line, reads=(self.workspace,), command=line), approve, remembered)
+    def command(self, line: str, approve: ApproveMode = "ask", granted: Granted = ()) -> Decision:
+        access = Access("run", line, reads=(self.workspace,), command=line, operation="run")
+        return self.decide(access, approve, granted)
+
+    def run(self, line: str, folder: Path | None = None) -> GrantedCall:
+        return GrantedCall(operation="run", command=line, working_dir=str(folder or self.workspace))
 
 
 @pytest.fixture
@@ -47,16 +59,24 @@ def test_a_call_that_tells_nothing_asks(house: House) -> None:
 
 def test_reads_outside_and_names_that_only_begin_alike_ask(house: House) -> None:
     for path in (house.home / "notes", house.home / "project2" / "a"):
-        decision = house.decide(Access("read", "Read", reads=(path,)))
+        decision = house.decide(Access("read", "Read", reads=(path,), operation="read"))
         assert (decision.verdict, decision.rule) == ("ask", f"reads outside the workspace: {path}")
-        assert decision.remembered == f"read {path}"
+        assert decision.grantable == GrantedCall(operation="read", path=str(path))
 
 
 def test_writes_ask_and_those_outside_are_high_risk(house: House) -> None:
-    inside = house.decide(Access("write", "Write", writes=(house.workspace / "a",)))
-    assert (inside.verdict, inside.risk, inside.remembered) == ("ask", "low", f"write {house.workspace / 'a'}")
-    outside = house.decide(Access("write", "Write", writes=(house.home / "a",)))
-    assert (outside.verdict, outside.risk, outside.remembered) == ("ask", "high", None)
+    folder = GrantedCall(operation="create_dir", path=str(house.workspace / "a"))
+    inside = house.decide(Access("write", "Make", writes=(house.workspace / "a",), operation="create_dir"))
+    assert (inside.verdict, inside.risk, inside.grantable) == ("ask", "low", folder)
+    outside = house.decide(Access("write", "Make", writes=(house.home / "a",), operation="create_dir"))
+    assert (outside.verdict, outside.risk, outside.grantable) == ("ask", "high", None)
+
+
+def test_a_change_of_a_file_is_asked_about_each_time(house: House) -> None:
+    change = Access("write", "Write", writes=(house.workspace / "a",), operation="write", basis="content 1")
+    assert house.decide(change).grantable is None
+    granted = GrantedCall(operation="write", path=str(house.workspace / "a"))
+    assert house.decide(change, granted=(granted,)).verdict == "ask"
 
 
 @pytest.mark.parametrize("approve", ["ask", "never", "all"])
@@ -87,15 +107,17 @@ def test_a_workspace_named_by_a_link_is_its_real_folder(house: House) -> None:
 
 
 def test_commands_ask_and_show_what_a_grant_would_hold(house: House) -> None:
-    assert house.command("make test") == Decision("ask", "runs a command", "medium", "make test")
-    elsewhere = Access("run", "x", reads=(house.home / "other",), command="make test")
-    assert house.decide(elsewhere).remembered == f"make test (in {house.home / 'other'})"
+    assert house.command("make test") == Decision("ask", "runs a command", "medium", house.run("make test"))
+    other = house.home / "other"
+    elsewhere = Access("run", "x", reads=(other,), command="make test", operation="run")
+    assert house.decide(elsewhere).grantable == house.run("make test", other)
+    assert house.decide(elsewhere, granted=(house.run("make test"),)).verdict == "ask"
 
 
 def test_a_remembered_command_passes_and_another_does_not(house: House) -> None:
-    assert house.command("make test", "never", ("make test",)).verdict == "allow"
-    for line in ("make tests", "make test ", "make test; ls"):
-        assert house.command(line, "ask", ("make test",)).verdict == "ask"
+    assert house.command("make test", "never", (house.run("make test"),)).verdict == "allow"
+    for line in ("make tests", "make test ", "make test; ls", f"make test # (in {house.workspace})"):
+        assert house.command(line, "ask", (house.run("make test"),)).verdict == "ask"
 
 
 def test_nobody_to_ask_means_no(house: House) -> None:
@@ -138,7 +160,7 @@ def test_allowing_all_allows_commands_and_writes(house: House) -> None:
 )
 @pytest.mark.parametrize("approve", ["ask", "all"])
 def test_the_floor_holds_whatever_is_allowed(house: House, line: str, approve: ApproveMode) -> None:
-    assert house.command(line, approve, (line,)).verdict == "deny"
+    assert house.command(line, approve, (house.run(line),)).verdict == "deny"
 
 
 @pytest.mark.parametrize(
@@ -159,8 +181,8 @@ def test_the_floor_holds_whatever_is_allowed(house: House, line: str, approve: A
     ],
 )
 def test_danger_asks_in_red_and_is_never_remembered(house: House, line: str) -> None:
-    decision = house.command(line, "ask", (line,))
-    assert (decision.verdict, decision.risk, decision.remembered) == ("ask", "high", None)
+    decision = house.command(line, "ask", (house.run(line),))
+    assert (decision.verdict, decision.risk, decision.grantable) == ("ask", "high", None)
 
 
 @pytest.mark.parametrize("line", ["echo rm -rf /", "git commit -m 'rm -rf /'", "ls /", "rm a", "dd --help > help"])
@@ -186,7 +208,7 @@ def test_the_floor_holds_for_a_nested_shell(house: House) -> None:
 
 @pytest.mark.parametrize("line", ["env " * 30_000 + "rm", "eval " * 20_000 + "rm", nested(6), "rm " * 60_000])
 def test_a_command_that_cannot_be_checked_is_asked_in_red_and_never_allowed(house: House, line: str) -> None:
-    asked = house.command(line, "ask", (line,))
-    assert (asked.verdict, asked.risk, asked.remembered) == ("ask", "high", None)
-    assert house.command(line, "all", (line,)).verdict == "deny"
-    assert house.command(line, "never", (line,)).verdict == "deny"
+    asked = house.command(line, "ask", (house.run(line),))
+    assert (asked.verdict, asked.risk, asked.grantable) == ("ask", "high", None)
+    assert house.command(line, "all", (house.run(line),)).verdict == "deny"
+    assert house.command(line, "never", (house.run(line),)).verdict == "deny"

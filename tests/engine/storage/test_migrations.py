@@ -14,14 +14,14 @@ from sqlalchemy import create_engine
 
 from app.engine.agent.personalities import SHIPPED
 from app.engine.errors import StorageError
-from app.engine.storage import conversations, nodes, personalities, schema, tasks
+from app.engine.storage import conversations, grants, nodes, personalities, schema, tasks
 from app.engine.storage.database import Database
 from app.engine.storage.encoding import to_json, to_text
 from app.engine.storage.engines import sqlite_url
 from app.engine.storage.opening import prepare_file
 from app.engine.storage.write import Value
 from app.protocol.usage import Usage, UsageReportParams
-from tests.support.records import NOW, conversation, node, task
+from tests.support.records import NOW, conversation, grant, node, task
 
 _, CODER, _, WRITER = SHIPPED
 POET = msgspec.structs.replace(WRITER, name="Poet")
@@ -66,6 +66,7 @@ def old_database(path: Path) -> None:
     begun = {"task_id": "t1", "turn": 1, "status": "complete", "model": "m/x", "started_at": to_text(NOW)}
     insert(path, "turns", {**begun, "usage": to_json(USED)})
     insert(path, "turns", {**begun, "turn": 2, "status": "started", "usage": None})
+    insert(path, "grants", dict(grants.save(grant("g1")).parameters))
     for one in (CODER, POET):
         uncoloured = msgspec.structs.replace(one, color="")
         insert(path, "personalities", dict(personalities.save(uncoloured).parameters))
@@ -83,6 +84,9 @@ async def test_an_older_database_keeps_its_records_and_gains_what_is_new(tmp_pat
         (used,) = (await database.usage.report(UsageReportParams())).conversations
         assert (used.key, used.usage, used.turns, used.tasks) == ("c1", USED, 1, 1)
         assert [await database.personalities.get(one.id) for one in (CODER, POET)] == [CODER, POET]
+        assert await database.grants.valid() == ()
+        (revoked,) = await database.grants.all()
+        assert msgspec.structs.replace(revoked, revoked_at=None) == grant("g1"), "it allowed more than it said"
         assert (await database.usage.report(UsageReportParams(since=NOW.date(), until=NOW.date()))).total.turns == 1
     finally:
         await database.close()
