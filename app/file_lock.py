@@ -10,11 +10,18 @@ if os.name == "nt":
     def _lock(file: BinaryIO) -> None:
         file.seek(0)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+    def _look(file: BinaryIO) -> None:
+        _lock(file)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 else:
     import fcntl
 
     def _lock(file: BinaryIO) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _look(file: BinaryIO) -> None:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 class FileLock:
@@ -33,6 +40,19 @@ class FileLock:
             file.close()
             return None
         return cls(file)
+
+    @classmethod
+    def is_held(cls, path: Path) -> bool:
+        """True while a process holds it. To look is not to hold: two may look at once. OSError without the file.
+
+        Who takes the lock in that instant has to try again.
+        """
+        with open(path, "rb") as file:
+            try:
+                _look(file)
+            except OSError:
+                return True
+            return False
 
     def release(self) -> None:
         self._file.close()

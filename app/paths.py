@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ OWN_SKILLS = (".config/errand/skills", ".agents/skills")
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Places under one `home`. Directories are made by `prepare`, readable by their owner only."""
+    """Places under one `home`. `prepare` makes the directories, and makes sure that they are their owner's alone."""
 
     home: Path
 
@@ -90,8 +91,22 @@ class Paths:
         except UnicodeEncodeError as error:
             raise OSError(errno.EILSEQ, "its name is not UTF-8", ascii(str(self.home))) from error
         folders = (self.copies, self.outputs, self.attachments, self.logs, self.keys, self.workspaces, self.run)
-        for folder in (self.home, *folders):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _close(self.home, stat.S_IWGRP | stat.S_IWOTH)
+        for folder in folders:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _close(folder, stat.S_IRWXG | stat.S_IRWXO)
+        if os.name == "posix" and self.run.stat().st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "it belongs to another user", str(self.run))
+
+
+def _close(folder: Path, to_others: int) -> None:
+    """Take rights of other users away, where the folder is ours; a folder like /tmp, which all share, is left alone."""
+    if os.name != "posix":
+        return
+    found = folder.stat()
+    if found.st_mode & to_others and found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX:
+        folder.chmod(stat.S_IMODE(found.st_mode) & ~to_others)
 
 
 def default_paths() -> Paths:

@@ -1,13 +1,15 @@
-"""One attempt to reach an engine: the socket with its token, and the first call."""
+"""One attempt to reach an engine: the socket, the proof that it is the engine, and the first call."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from app.client.errors import CallError, SocketFailed
+from app.local_trust import is_proof, new_nonce, proof
 from app.protocol.endpoint import Endpoint
-from app.protocol.engine import InitializeParams, InitializeResult
-from app.protocol.wire import INITIALIZE, Failure, Request, Response
+from app.protocol.engine import PROTOCOL_VERSION, ChallengeParams, InitializeParams, InitializeResult
+from app.protocol.struct import Wire
+from app.protocol.wire import CHALLENGE, INITIALIZE, Failure, Method, Request, Response
 
 if TYPE_CHECKING:
     from app.client.socket import Socket
@@ -15,26 +17,54 @@ if TYPE_CHECKING:
 # What an attempt raises when there is no engine at the address, or not the one of the endpoint file.
 DIAL_ERRORS = (OSError, TimeoutError, SocketFailed)
 
+P = TypeVar("P", bound=Wire)
+R = TypeVar("R", bound=Wire)
+
+_GREET_S = 10.0
+
 
 async def dial(endpoint: Endpoint, params: InitializeParams) -> "tuple[Socket, InitializeResult]":
     """An open socket that has said who it is. Raises DIAL_ERRORS, or `CallError` when the engine refuses the client."""
-    from app.client.socket import open_socket  # 40 ms to import: the window paints before it dials
+    if endpoint.protocol_version != PROTOCOL_VERSION:
+        raise CallError(
+            "invalid_params",
+            f"The engine that runs speaks another version of the protocol. End it (process {endpoint.pid}) and try "
+            "again: what it has under way is interrupted and can be resumed.",
+        )
+    import asyncio
 
-    socket = await open_socket(endpoint.url, endpoint.token)
+    from app.client.socket import open_socket  # 40 ms to import, both: the window paints before it dials
+
+    socket = await open_socket(endpoint.url)
     try:
-        return socket, await _greet(socket, params)
+        async with asyncio.timeout(_GREET_S):
+            return socket, await _greet(socket, endpoint, params)
     except BaseException:
         await socket.close()
         raise
 
 
-async def _greet(socket: "Socket", params: InitializeParams) -> InitializeResult:
-    request = Request(method=INITIALIZE.name, id="initialize", params=msgspec.Raw(msgspec.json.encode(params)))
+async def _greet(socket: "Socket", endpoint: Endpoint, params: InitializeParams) -> InitializeResult:
+    """Nothing but a random number is sent to whoever has not proved to know the token of the endpoint file."""
+    nonce = new_nonce()
+    engine = await _ask(socket, CHALLENGE, ChallengeParams(nonce=nonce))
+    if not is_proof(engine.proof, endpoint.token, "answers", nonce, engine.nonce):
+        raise SocketFailed(f"What answers on port {endpoint.port} is not the engine that wrote the endpoint file.")
+    socket.trust()
+    own = proof(endpoint.token, "asks", nonce, engine.nonce)
+    return await _ask(socket, INITIALIZE, msgspec.structs.replace(params, proof=own))
+
+
+async def _ask(socket: "Socket", method: Method[P, R], params: P) -> R:
+    request = Request(method=method.name, id=method.name, params=msgspec.Raw(msgspec.json.encode(params)))
     await socket.send(msgspec.json.encode(request))
-    response = msgspec.json.decode(await socket.receive(), type=Response)
-    if isinstance(response.result, msgspec.UnsetType):
-        raise call_error(response.error)
-    return msgspec.json.decode(response.result, type=InitializeResult)
+    try:
+        response = msgspec.json.decode(await socket.receive(), type=Response)
+        if isinstance(response.result, msgspec.UnsetType):
+            raise call_error(response.error)
+        return msgspec.json.decode(response.result, type=method.result)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SocketFailed(f"What answers to {method.name} is no engine: {error}.") from error
 
 
 def call_error(failure: Failure | msgspec.UnsetType) -> CallError:

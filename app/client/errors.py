@@ -25,5 +25,9 @@ class EngineDied(NoEngine):
     """The engine that ran is gone without having said so: nobody has to wait for it."""
 
 
+class NotOurs(NoEngine):
+    """An engine seems to run, but others could have written what leads to it: nothing is sent there."""
+
+
 class SocketFailed(Exception):
     """The socket could not be opened, or is closed; the text says which and why."""

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import sys
 import time
 
 import msgspec
@@ -11,20 +10,19 @@ import msgspec
 import app
 from app.client.connection import Connection
 from app.client.dial import DIAL_ERRORS
-from app.client.errors import CallError, ConnectionLost, EngineDied, LaunchError, NoEngine
+from app.client.errors import CallError, ConnectionLost, EngineDied, LaunchError, NoEngine, NotOurs
 from app.client.process import EngineProcess
 from app.environment import keys_in
 from app.file_lock import FileLock
+from app.local_trust import listener_of, own_user, read_private, start_of
 from app.paths import Paths
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import EngineShutdownParams
 from app.protocol.wire import ENGINE_SHUTDOWN
-from app.regular_file import read_regular
 
 _START_S = 30.0
 _POLL_S = 0.005
 _LONGEST_POLL_S = 0.05
-_LARGEST_ENDPOINT = 64_000
 
 
 async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Connection:
@@ -36,6 +34,8 @@ async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Conn
     connection = Connection(lambda: read_endpoint(paths), client_name, keys=keys_in(os.environ))
     try:
         await connection.open()
+    except NotOurs:
+        raise
     except (NoEngine, *DIAL_ERRORS) as error:
         if not start:
             raise NoEngine(f"No engine runs on {paths.home}.") from error
@@ -47,15 +47,24 @@ async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Conn
 
 
 def read_endpoint(paths: Paths) -> Endpoint:
-    """What the running engine wrote; `NoEngine` when there is no file, `EngineDied` when its process is gone."""
+    """What the running engine wrote; `NoEngine` when there is none, `EngineDied` when it has left its file behind.
+
+    Raises `NotOurs` where another user could have written the file, or listens on the engine's port.
+    """
     try:
-        endpoint = msgspec.json.decode(read_regular(paths.endpoint, _LARGEST_ENDPOINT), type=Endpoint)
+        data = read_private(paths.endpoint)
     except OSError as error:  # none there, or no folder it could be in
+        if not isinstance(error, FileNotFoundError) and _has_engine(paths):
+            raise NotOurs(f"The engine that runs is not used: {error.strerror}.") from error
         raise NoEngine(f"No engine runs on {paths.home}.") from error
+    try:
+        endpoint = msgspec.json.decode(data, type=Endpoint)
     except msgspec.DecodeError as error:
         raise NoEngine(f"The endpoint file {paths.endpoint} cannot be read: {error}.") from error
-    if not _is_alive(endpoint.pid):
+    if not _has_engine(paths) or start_of(endpoint.pid) not in (0, endpoint.process_start):
         raise EngineDied(f"The engine that ran on {paths.home} has ended without a word.")
+    if listener_of(endpoint.port) not in (None, own_user()):
+        raise NotOurs(f"Another user of this machine listens on port {endpoint.port}, which was the engine's.")
     return endpoint
 
 
@@ -129,6 +138,8 @@ def _prepare(paths: Paths) -> FileLock | None:
 async def _opened(connection: Connection) -> bool:
     try:
         await connection.open()
+    except NotOurs:
+        raise
     except (NoEngine, *DIAL_ERRORS):
         return False
     return True
@@ -136,30 +147,7 @@ async def _opened(connection: Connection) -> bool:
 
 def _has_engine(paths: Paths) -> bool:
     """True while a process holds the engine's lock: one that was started by other means, and may not listen yet."""
-    lock = FileLock.take(paths.lock)
-    if lock is None:
-        return True
-    lock.release()
-    return False
-
-
-def _is_left_child(pid: int) -> bool:
-    """A process that this client started, and that has ended: it answers to signals until somebody waits for it."""
     try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
+        return FileLock.is_held(paths.lock)
+    except OSError:
         return False
-
-
-def _is_alive(pid: int) -> bool:
-    if os.name == "nt":
-        return True  # there is no harmless signal; the dial tells
-    if sys.platform == "linux" and _is_left_child(pid):
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -7,10 +7,11 @@ from app.client.errors import SocketFailed
 
 _OPEN_S = 5.0
 _CLOSE_S = 1.0
+_FIRST_BYTES = 65_536
 
 
 class Socket:
-    """Made by `open_socket`. All but `close` raise `SocketFailed` once the line is gone."""
+    """Made by `open_socket`. All but `trust` and `close` raise `SocketFailed` once the line is gone."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
@@ -27,19 +28,22 @@ class Socket:
         except WebSocketException as error:
             raise SocketFailed(_why(error)) from error
 
+    def trust(self) -> None:
+        """The other side is the engine: it may send messages of any length, such as a page of pictures."""
+        self._socket.protocol.max_message_size = None
+
     async def close(self) -> None:
         await self._socket.close()
 
 
-async def open_socket(url: str, token: str) -> Socket:
+async def open_socket(url: str) -> Socket:
     """Raises OSError, TimeoutError or `SocketFailed` when nobody answers as the engine does."""
     try:
         socket = await connect(
             url,
-            additional_headers={"Authorization": f"Bearer {token}"},
             compression=None,
             proxy=None,  # the loopback needs none, whatever the environment says
-            max_size=None,  # a page of pictures may be long; the engine is ours
+            max_size=_FIRST_BYTES,  # until it is known who is there
             ping_interval=None,  # the engine pings; a loopback socket ends when its process does
             open_timeout=_OPEN_S,
             close_timeout=_CLOSE_S,

@@ -55,6 +55,7 @@ from app.engine.storage.engines import sqlite_url
 from app.engine.storage.trouble import condition
 from app.engine.tools import watchdog
 from app.engine.tools.orphans import reap_orphans
+from app.local_trust import start_of
 from app.paths import Paths, default_paths
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import PROTOCOL_VERSION
@@ -240,6 +241,7 @@ async def _listen(services: Services, listener: socket.socket, stack: AsyncExitS
         token=token,
         instance_id=services.instance_id,
         protocol_version=PROTOCOL_VERSION,
+        process_start=start_of(os.getpid()),
     )
     file = services.paths.endpoint
     write_endpoint(file, endpoint)

@@ -4,7 +4,10 @@ from app.protocol.struct import Wire
 
 
 class Endpoint(Wire, frozen=True, kw_only=True):
-    """`url` is the WebSocket's; `token` goes into the handshake as `Authorization: Bearer …`."""
+    """`url` is the WebSocket's. `token` is what both sides prove to know, see `challenge`; it is never sent.
+
+    `process_start` is when the process was started, in clock ticks since the boot, 0 where the system does not tell.
+    """
 
     url: str
     port: int
@@ -12,3 +15,4 @@ class Endpoint(Wire, frozen=True, kw_only=True):
     token: str
     instance_id: str
     protocol_version: int
+    process_start: int = 0

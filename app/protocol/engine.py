@@ -10,7 +10,7 @@ from app.protocol.health import Condition
 from app.protocol.struct import Moment, Wire
 from app.protocol.tasks import Task
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 _KEY_ENDING = "_API_KEY"
 _ADDRESSES = frozenset({"OLLAMA_HOST", "OPENAI_BASE_URL", "ERRAND_PROXY_URL"})
@@ -21,17 +21,35 @@ def is_offered(variable: str) -> bool:
     return variable.endswith(_KEY_ENDING) or variable in _ADDRESSES
 
 
-class InitializeParams(Wire, frozen=True, kw_only=True):
-    """First call of a connection.
+class ChallengeParams(Wire, frozen=True, kw_only=True):
+    """First call of a connection. `nonce` is a random text of 16 to 200 characters, another one each time."""
 
-    `client_id` stays the same over reconnects: commands are told apart by it and their id. `keys` are the variables of
-    the client's environment that end in `_API_KEY`, and the addresses OLLAMA_HOST, OPENAI_BASE_URL and
-    ERRAND_PROXY_URL: the engine may have been started without them. It holds them in memory until it ends; the newest
-    client's go before its own.
+    nonce: str
+
+
+class ChallengeResult(Wire, frozen=True, kw_only=True):
+    """The engine's `nonce`, and its `proof`: HMAC-SHA256 in hex, keyed with the endpoint file's token, of the text
+    `answers`, the client's nonce and the engine's, parted by line feeds.
+
+    A client goes on only if the proof is right: before that it may be anybody who took the port of an engine that died.
+    """
+
+    nonce: str
+    proof: str
+
+
+class InitializeParams(Wire, frozen=True, kw_only=True):
+    """Second call of a connection.
+
+    `proof` is the client's: as the engine's, of the text `asks` and the same two nonces. `client_id` stays the same
+    over reconnects: commands are told apart by it and their id. `keys` are the variables of the client's environment
+    that end in `_API_KEY`, and the addresses OLLAMA_HOST, OPENAI_BASE_URL and ERRAND_PROXY_URL: the engine is started
+    without them. It holds them in memory until it ends; the newest client's go before its own.
     """
 
     client_id: str
     client_name: str
+    proof: str = ""
     protocol_version: int = PROTOCOL_VERSION
     keys: dict[str, str] = {}  # noqa: RUF012 -- msgspec makes a new one for each
 

@@ -40,6 +40,13 @@ class Method(msgspec.Struct, Generic[P, R], frozen=True):
     about: str
 
 
+CHALLENGE = Method(
+    "challenge",
+    engine.ChallengeParams,
+    engine.ChallengeResult,
+    False,
+    "Have the engine prove that it knows the token.",
+)
 INITIALIZE = Method(
     "initialize", engine.InitializeParams, engine.InitializeResult, False, "Open the conversation with the engine."
 )
@@ -243,6 +250,7 @@ SETTINGS_SET = Method("settings/set", settings.SettingsSetParams, settings.Setti
 KEY_SET = Method("settings/set_key", settings.KeySetParams, settings.KeySetResult, True, "Store a provider's key.")
 
 METHODS = (
+    CHALLENGE,
     INITIALIZE,
     SUBSCRIBE,
     UNSUBSCRIBE,

@@ -16,7 +16,7 @@ from app.protocol.engine import UnsubscribeParams
 from app.protocol.events import ConversationUpdate, TaskUpdate
 from app.protocol.wire import UNSUBSCRIBE
 from tests.support.engine_server import EngineServer, engine_server
-from tests.support.raw_client import BEARER, RawClient
+from tests.support.raw_client import RawClient
 from tests.support.records import conversation, task
 
 _CLIENTS = 20
@@ -68,10 +68,10 @@ async def measure() -> dict[str, float]:
 
 async def _listen(url: str) -> None:
     """20 clients that read until the last event."""
-    sockets = [await connect(url, additional_headers=BEARER, proxy=None, compression=None) for _ in range(_CLIENTS)]
+    sockets = [await connect(url, proxy=None, compression=None) for _ in range(_CLIENTS)]
     for number, socket in enumerate(sockets):
         client = RawClient(socket)
-        await client.ask("initialize", clientId=f"c{number}", clientName="bench")
+        await client.initialize(f"c{number}")
         await client.ask("subscribe", 2)
     sys.stdout.write("ready\n")
     sys.stdout.flush()

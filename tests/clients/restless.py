@@ -13,6 +13,7 @@ from websockets.exceptions import WebSocketException
 
 from app.client.follows import Detail, Follow, Follows
 from app.engine.server.subscription import ALL
+from app.local_trust import new_nonce, proof
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import SubscribeResult
 from app.protocol.events import Delta, EventRecord
@@ -68,11 +69,9 @@ class RestlessClient:
         raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, _KERNEL_BYTES)
         raw.setblocking(False)
         await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", self._endpoint.port))
-        bearer = {"Authorization": f"Bearer {self._endpoint.token}"}
         self._socket = await connect(
             self._endpoint.url,
             sock=raw,
-            additional_headers=bearer,
             proxy=None,
             compression=None,
             max_size=None,
@@ -82,7 +81,10 @@ class RestlessClient:
         )
         self._reads.set()
         self._reader = asyncio.create_task(self._read(self._socket), name=f"reader of {self.name}")
-        answer = await self.call("initialize", clientId=self.name, clientName=self.name)
+        nonce = new_nonce()
+        other = str((await self.call("challenge", nonce=nonce))["nonce"])
+        own = proof(self._endpoint.token, "asks", nonce, other)
+        answer = await self.call("initialize", clientId=self.name, clientName=self.name, proof=own)
         self.epoch, self.head = str(answer["epoch"]), msgspec.convert(answer["head"], int)
         self.follows.begin_catching_up()
         for follow in self.follows.all:

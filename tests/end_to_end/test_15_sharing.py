@@ -58,8 +58,11 @@ async def test_69_its_models_are_listed_and_can_be_tried(own_errand: Errand, tmp
 
 async def test_70_what_cannot_be_shared_is_said_in_a_line(own_errand: Errand, tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
+    (tmp_path / "open").write_text("ann 0123456789abcdef0123456789abcdef\n")
+    (tmp_path / "open").chmod(0o644)
     wrong = {
         "has no token": ("--token-file", str(tmp_path / "empty")),
+        "`chmod 600 ": ("--token-file", str(tmp_path / "open")),
         "cannot be used": ("--host", "203.0.113.7"),
         "port must be 0-65535": ("--port", "70000"),
     }

@@ -1,16 +1,15 @@
 """A client that sends any bytes it likes: for what a good client never does."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
+from app.local_trust import is_proof, proof
 from app.protocol.events import EventRecord
 from app.protocol.json import JsonObject
 from tests.support.engine_server import TOKEN, EngineServer
-
-BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class RawClient:
@@ -43,6 +42,19 @@ class RawClient:
                 return message, before
             before.append(message)
 
+    async def prove(self, token: str = TOKEN) -> str:
+        """Have the engine prove that it knows the token; gives our own proof."""
+        nonce = "a-nonce-of-the-test"
+        challenge = (await self.ask("challenge", "c", nonce=nonce))["result"]
+        assert isinstance(challenge, dict)
+        other = str(challenge["nonce"])
+        assert is_proof(str(challenge["proof"]), TOKEN, "answers", nonce, other)
+        return proof(token, "asks", nonce, other)
+
+    async def initialize(self, client_id: str) -> JsonObject:
+        """Go through the handshake; gives back the answer to `initialize`."""
+        return await self.ask("initialize", "i", clientId=client_id, clientName="raw", proof=await self.prove())
+
     async def event(self) -> EventRecord:
         """The next message, which is an event."""
         message = await self.read()
@@ -51,16 +63,12 @@ class RawClient:
 
 
 @asynccontextmanager
-async def raw_client(
-    engine: EngineServer, *, client_id: str = "raw", headers: Mapping[str, str] = BEARER
-) -> AsyncGenerator[RawClient]:
+async def raw_client(engine: EngineServer, *, client_id: str = "raw") -> AsyncGenerator[RawClient]:
     """Initialized unless `client_id` is empty."""
-    async with connect(
-        engine.server.url, additional_headers=headers, proxy=None, compression=None, max_size=None, ping_interval=None
-    ) as socket:
+    async with connect(engine.server.url, proxy=None, compression=None, max_size=None, ping_interval=None) as socket:
         client = RawClient(socket)
         if client_id:
-            answer = await client.ask("initialize", "i", clientId=client_id, clientName="raw")
+            answer = await client.initialize(client_id)
             assert "result" in answer, answer
         yield client
 

@@ -38,6 +38,7 @@ async def sharing(
 ) -> AsyncGenerator[Shared]:
     """`upstream` takes the place of Ollama there."""
     file = folder / "share-tokens.txt"
+    file.touch(0o600)
     file.write_text(f"ann {TOKEN}\n")
     keys = KeyStore(folder / "keys-of-the-other", {"OLLAMA_HOST": upstream}, lambda: None)
     models = ModelRouter(keys, folder, retry)

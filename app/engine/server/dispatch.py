@@ -12,9 +12,10 @@ from app.engine.server.frame import BadFrame, id_of, read_request
 from app.engine.server.route import Served
 from app.engine.server.services import Services
 from app.engine.server.session import Session
-from app.protocol.wire import INITIALIZE, Failure, Request, Response
+from app.protocol.wire import CHALLENGE, INITIALIZE, Failure, Request, Response
 
 _log = logging.getLogger(__name__)
+_FIRST = (CHALLENGE.name, INITIALIZE.name)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -33,7 +34,7 @@ class Dispatcher:
         route = self._routes.get(request.method)
         if route is None:
             return refusal(failure.unknown_method(request.method, self._routes), request.id)
-        if not session.client_id and route.name != INITIALIZE.name:
+        if not session.client_id and route.name not in _FIRST:
             return refusal(failure.not_initialized(request.method), request.id)
         return await self._serve(session, route, request)
 

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import time
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,8 @@ from app.protocol.endpoint import Endpoint
 from app.regular_file import read_regular
 
 _LARGEST = 64_000
+_PATIENCE_S = 0.1
+_PAUSE_S = 0.005
 
 
 def new_token() -> str:
@@ -48,11 +51,16 @@ class EngineLock:
     def take(cls, paths: Paths) -> "EngineLock":
         """`EngineRunning`, naming the process, when another engine has the data directory."""
         lock = FileLock.take(paths.lock)
+        give_up_at = time.monotonic() + _PATIENCE_S
+        while lock is None and time.monotonic() < give_up_at:  # a client that looks who holds it has it for an instant
+            time.sleep(_PAUSE_S)
+            lock = FileLock.take(paths.lock)
         if lock is None:
             raise EngineRunning(
                 f"Another engine{_holder(paths)} works on {paths.home}. "
                 "Use it, end it with `errand engine --stop`, or set ERRAND_HOME to another folder."
             )
+        paths.endpoint.unlink(missing_ok=True)  # of an engine that was killed: its port may be anybody's by now
         _pid_file(paths).write_text(str(os.getpid()), encoding="ascii")
         return cls(lock)
 

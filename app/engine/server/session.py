@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from app.engine.broadcast import EventLog, Frame
+from app.engine.server.handshake import Handshake
 from app.engine.server.outbox import Outbox
 from app.engine.server.subscription import ALL, Subscription
 from app.protocol.events import Delta, EventRecord, Resync
@@ -24,10 +25,11 @@ class _Held:
 class Session:
     """A `Listener` of the event log. `client_id` is empty until the client has called `initialize`."""
 
-    def __init__(self, log: EventLog, outbox: Outbox) -> None:
+    def __init__(self, log: EventLog, outbox: Outbox, handshake: Handshake) -> None:
         self.client_id = ""
         self.client_name = ""
         self.outbox = outbox
+        self.handshake = handshake
         self._log = log
         self._subscriptions: dict[str, Subscription] = {}
         self._held: list[_Held] = []

@@ -7,15 +7,17 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 from aiohttp import web
 
 from app.engine.errors import ConfigurationError
+from app.engine.server.acceptor import Acceptor
 from app.engine.server.commands import Commands
 from app.engine.server.dispatch import Dispatcher
 from app.engine.server.frame import MOST_BYTES
-from app.engine.server.handshake import refuse
+from app.engine.server.handshake import Handshake, refuse
 from app.engine.server.line import Line
 from app.engine.server.outbox import Outbox
 from app.engine.server.route import Served
@@ -28,6 +30,9 @@ from app.protocol.wire import Notice
 # A client that neither answers a ping nor takes what is sent is closed after 45 s.
 _HEARTBEAT_S = 30.0
 _CLOSE_S = 2.0
+# Above our own limit, so that a message that is a little too long gets an answer and not a closed socket; and so low
+# that strangers cannot fill the memory with beginnings.
+_CLOSED_AT_BYTES = MOST_BYTES + MOST_BYTES // 4
 _SETTLE_S = 5.0
 
 
@@ -66,6 +71,8 @@ class Server:
         self._dispatcher = Dispatcher(services, routes, self._commands)
         self._lines: set[Line] = set()
         self._runner: web.AppRunner | None = None
+        self._acceptor: Acceptor | None = None
+        self._accepting: asyncio.Task[None] | None = None
         self._stop_telling = services.database.health.subscribe(self._on_health)
 
     @property
@@ -77,15 +84,23 @@ class Server:
         application.router.add_get("/rpc", self._accept)
         self._runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=_CLOSE_S)
         await self._runner.setup()
-        await web.SockSite(self._runner, self._listener).start()
+        assert self._runner.server is not None
+        self._acceptor = Acceptor(self._listener, self._runner.server)
+        self._accepting = asyncio.create_task(self._acceptor.run(), name="accept connections")
 
     async def close(self) -> None:
         """Let commands under way end, send what waits, then part from every client."""
         self._stop_telling()
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.wait([self._accepting])
         await self._commands.settle(_SETTLE_S)
         await asyncio.gather(*(line.part(_CLOSE_S) for line in self._lines))
+        if self._acceptor is not None:
+            self._acceptor.close()
         if self._runner is not None:
             await self._runner.cleanup()
+        self._listener.close()
 
     def _on_health(self) -> None:
         """To every client, whatever it follows and however slow it is: it is short and rare."""
@@ -96,18 +111,20 @@ class Server:
             line.tell(data)
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
-        refusal = refuse(request.headers, self._token, self.port)
+        assert self._acceptor is not None
+        self._acceptor.asks(request.transport)
+        refusal = refuse(request.headers, self.port)
         if refusal is not None:
             status, text = refusal
             return web.Response(status=status, text=text)
-        # Four times our own limit, so that most messages that are too long get an answer and not a closed socket.
         web_socket = web.WebSocketResponse(
-            timeout=_CLOSE_S, heartbeat=_HEARTBEAT_S, compress=False, max_msg_size=4 * MOST_BYTES, decode_text=False
+            timeout=_CLOSE_S, heartbeat=_HEARTBEAT_S, compress=False, max_msg_size=_CLOSED_AT_BYTES, decode_text=False
         )
         if not web_socket.can_prepare(request):
             return web.Response(status=426, text="This address speaks WebSocket.")
         await web_socket.prepare(request)
-        session = Session(self._services.log, self._outbox())
+        handshake = Handshake(self._token, partial(self._acceptor.admit, request.transport))
+        session = Session(self._services.log, self._outbox(), handshake)
         line = Line(web_socket, session, self._dispatcher)
         self._lines.add(line)
         detach = self._services.log.attach(session)

@@ -3,6 +3,7 @@
 import hmac
 import os
 import secrets
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from app.engine.errors import ConfigurationError
 from app.regular_file import read_regular
 
 _SHORTEST = 16
+_TO_OTHERS = stat.S_IRWXO | stat.S_IWGRP
 _LARGEST = 1_000_000
 
 
@@ -39,6 +41,10 @@ class Tokens:
                     stream.write(f"team {secrets.token_urlsafe(32)}\n")
             tokens = cls(file)
             tokens.read()
+            if os.name == "posix" and file.stat().st_mode & _TO_OTHERS:
+                raise ConfigurationError(
+                    f"The token file {file} can be read or changed by other users of this machine: `chmod 600 {file}`."
+                )
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"The token file {file} cannot be used: {error}.") from error
         return tokens

@@ -1,17 +1,20 @@
-"""Where a second start of the window is heard: a local port that asks for the token in a file of the owner's."""
+"""Where a second start of the window is heard: a local port for those who know the token in a file of the owner's."""
 
 import asyncio
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from app.window.attention.doorbell import Address, Wish
+from app.local_trust import is_proof, new_nonce, proof
+from app.window.attention.doorbell import Address, Answer, Call, Wish
 
 _LONGEST = 8_192
 _PATIENCE_S = 2.0
+_MOST_CALLERS = 16
 
 
 class Door(QObject):
@@ -24,6 +27,7 @@ class Door(QObject):
         self._file = file
         self._token = secrets.token_hex(16)
         self._server: asyncio.Server | None = None
+        self._callers: dict[_Caller, None] = {}
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
@@ -38,18 +42,17 @@ class Door(QObject):
             self._file.unlink(missing_ok=True)
 
     def _caller(self) -> "_Caller":
-        return _Caller(self)
+        """One more at the door; of too many the first is sent away."""
+        if len(self._callers) >= _MOST_CALLERS:
+            first = next(iter(self._callers))
+            self._leave(first)
+            first.send_away()
+        caller = _Caller(self._token, self.rung.emit, self._leave)
+        self._callers[caller] = None
+        return caller
 
-    def take(self, line: bytes) -> bool:
-        """What somebody said at the door; False when it is not for us."""
-        try:
-            wish = msgspec.json.decode(line, type=Wish)
-        except msgspec.DecodeError:
-            return False
-        if not secrets.compare_digest(wish.token.encode(), self._token.encode()):
-            return False
-        self.rung.emit(wish)
-        return True
+    def _leave(self, caller: "_Caller") -> None:
+        self._callers.pop(caller, None)
 
     def _write(self, address: Address) -> None:
         scratch = self._file.with_suffix(".tmp")
@@ -59,11 +62,14 @@ class Door(QObject):
 
 
 class _Caller(asyncio.Protocol):
-    """One line, one answer; who says nothing or too much is sent away."""
+    """Two lines, two answers; who says nothing, too much, or what nobody says who knows the token is sent away."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, token: str, ring: Callable[[Wish], None], leave: Callable[["_Caller"], None]) -> None:
+        self._token = token
+        self._ring = ring
+        self._leave = leave
         self._said = b""
+        self._nonces: tuple[str, str] | None = None
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -75,12 +81,33 @@ class _Caller(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
         self._said += data
-        line, end, _ = self._said.partition(b"\n")
-        if end and self._door.take(line):
-            self._transport.write(b"ok\n")
-        if end or len(self._said) > _LONGEST:
+        line, end, rest = self._said.partition(b"\n")
+        if end:
+            self._said = rest
+            self._hear(line, self._transport)
+        elif len(self._said) > _LONGEST:
             self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._leave(self)
         if self._timer is not None:
             self._timer.cancel()
+
+    def send_away(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _hear(self, line: bytes, transport: asyncio.Transport) -> None:
+        try:
+            if self._nonces is None:
+                nonce, own = msgspec.json.decode(line, type=Call).nonce, new_nonce()
+                self._nonces = nonce, own
+                transport.write(msgspec.json.encode(Answer(own, proof(self._token, "answers", nonce, own))) + b"\n")
+                return
+            wish = msgspec.json.decode(line, type=Wish)
+            if is_proof(wish.proof, self._token, "asks", *self._nonces):
+                self._ring(wish)
+                transport.write(b"ok\n")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass  # no caller of ours
+        transport.close()

@@ -1,4 +1,8 @@
-"""Rings at the window that is open already, for a second start of it. Needs no Qt: it is over before Qt is loaded."""
+"""Rings at the window that is open already, for a second start of it. Needs no Qt: it is over before Qt is loaded.
+
+Each side proves to the other that it knows the token of the window's file, which is never sent: the port of a window
+that was killed may be anybody's. The caller says a nonce, the door its own and its proof, the caller its wish.
+"""
 
 import socket
 import time
@@ -6,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from app.regular_file import read_regular
+from app.local_trust import is_proof, listener_of, new_nonce, own_user, proof, read_private
 
 _ANSWER_S = 2.0
 _PAUSE_S = 0.05
-_LARGEST = 64_000
+_LONGEST = 8_192
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -20,13 +24,26 @@ class Address(msgspec.Struct, frozen=True):
     token: str
 
 
+class Call(msgspec.Struct, frozen=True):
+    """What a caller says first."""
+
+    nonce: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The door's nonce, and its proof."""
+
+    nonce: str
+    proof: str
+
+
 class Wish(msgspec.Struct, frozen=True):
     """`what` is "show", "quick" or "open" with a conversation.
 
     `activation` is what the desktop gave the second start so that a window may come to the front.
     """
 
-    token: str
+    proof: str
     what: str
     conversation_id: str = ""
     activation: str = ""
@@ -44,10 +61,17 @@ def ring(file: Path, what: str, conversation_id: str = "", activation: str = "",
 
 def _rung(file: Path, what: str, conversation_id: str, activation: str) -> bool:
     try:
-        address = msgspec.json.decode(read_regular(file, _LARGEST), type=Address)
-        wish = Wish(address.token, what, conversation_id, activation)
-        with socket.create_connection(("127.0.0.1", address.port), _ANSWER_S) as line:
-            line.sendall(msgspec.json.encode(wish) + b"\n")
-            return line.recv(8) == b"ok\n"
-    except (OSError, msgspec.DecodeError):
+        address = msgspec.json.decode(read_private(file), type=Address)
+        if listener_of(address.port) not in (None, own_user()):
+            return False
+        with socket.create_connection(("127.0.0.1", address.port), _ANSWER_S) as line, line.makefile("rb") as answers:
+            call = Call(new_nonce())
+            line.sendall(msgspec.json.encode(call) + b"\n")
+            door = msgspec.json.decode(answers.readline(_LONGEST), type=Answer)
+            if not is_proof(door.proof, address.token, "answers", call.nonce, door.nonce):
+                return False
+            own = proof(address.token, "asks", call.nonce, door.nonce)
+            line.sendall(msgspec.json.encode(Wish(own, what, conversation_id, activation)) + b"\n")
+            return answers.readline(_LONGEST) == b"ok\n"
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return False

@@ -10,7 +10,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from app.engine.server.routes import ROUTES
 from app.protocol.wire import METHODS
 from tests.support.engine_server import EngineServer
-from tests.support.raw_client import BEARER, RawClient, error_of, raw_client
+from tests.support.raw_client import RawClient, error_of, raw_client
 
 
 async def still_serves(client: RawClient) -> None:
@@ -134,25 +134,12 @@ async def test_unbalanced_quotes_do_not_make_the_depth_check_slow(engine: Engine
         await still_serves(client)
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({}, 401),
-        ({"Authorization": "Bearer wrong"}, 401),
-        ({"Authorization": "Bearer é"}, 401),
-        ({"Authorization": BEARER["Authorization"][7:]}, 401),
-        (BEARER | {"Origin": "https://example.org"}, 403),
-        (BEARER | {"Origin": "null"}, 403),
-    ],
-)
-async def test_a_wrong_token_or_origin_is_refused_at_the_door(
-    engine: EngineServer, headers: dict[str, str], status: int
-) -> None:
-    given = {name: value.encode().decode("latin-1") for name, value in headers.items()}
+@pytest.mark.parametrize("origin", ["https://example.org", "null"])
+async def test_a_page_of_another_site_is_refused_at_the_door(engine: EngineServer, origin: str) -> None:
     with pytest.raises(InvalidStatus) as refused:
-        async with connect(engine.server.url, additional_headers=given, proxy=None):
+        async with connect(engine.server.url, additional_headers={"Origin": origin}, proxy=None):
             pass
-    assert refused.value.response.status_code == status
+    assert refused.value.response.status_code == 403
     async with raw_client(engine) as client:
         await still_serves(client)
 
@@ -161,7 +148,7 @@ async def test_a_name_that_was_rebound_to_the_loopback_is_refused(engine: Engine
     port = engine.server.port
     for host, told in ((f"evil.example:{port}", b"403"), ("127.0.0.1", b"403"), (f"localhost:{port}", b"426")):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        headers = f"Host: {host}\r\nAuthorization: {BEARER['Authorization']}\r\nConnection: close"
+        headers = f"Host: {host}\r\nConnection: close"
         writer.write(f"GET /rpc HTTP/1.1\r\n{headers}\r\n\r\n".encode())
         assert (await reader.read()).split()[1] == told
         writer.close()
@@ -169,8 +156,10 @@ async def test_a_name_that_was_rebound_to_the_loopback_is_refused(engine: Engine
 
 
 async def test_our_own_page_may_enter(engine: EngineServer) -> None:
-    port = engine.server.port
-    async with raw_client(engine, headers=BEARER | {"Origin": f"http://127.0.0.1:{port}"}) as client:
+    page = {"Origin": f"http://127.0.0.1:{engine.server.port}"}
+    async with connect(engine.server.url, additional_headers=page, proxy=None) as socket:
+        client = RawClient(socket)
+        assert "result" in await client.initialize("page")
         await still_serves(client)
 
 
@@ -181,12 +170,32 @@ async def test_nothing_is_served_before_initialize_and_initialize_once(engine: E
             "protocolVersion"
             in error_of(await client.ask("initialize", clientId="a", clientName="a", protocolVersion=99))[2]
         )
-        assert error_of(await client.ask("initialize", clientId="", clientName="a"))[1] == "invalid_params"
-        refused = error_of(await client.ask("initialize", clientId="a", clientName="a", keys={"HOME": "/secret"}))
+        proof = await client.prove()
+        assert error_of(await client.ask("initialize", clientId="", clientName="a", proof=proof))[1] == "invalid_params"
+        refused = error_of(
+            await client.ask("initialize", clientId="a", clientName="a", proof=proof, keys={"HOME": "/secret"})
+        )
         assert (refused[1], "'HOME'" in refused[2], "/secret" in refused[2]) == ("invalid_params", True, False)
-        assert "result" in await client.ask("initialize", clientId="a", clientName="a")
-        assert error_of(await client.ask("initialize", clientId="b", clientName="a"))[1] == "conflict"
+        assert "result" in await client.ask("initialize", clientId="a", clientName="a", proof=proof)
+        assert error_of(await client.ask("initialize", clientId="b", clientName="b", proof=proof))[1] == "conflict"
         await still_serves(client)
+
+
+async def test_who_does_not_know_the_token_is_not_initialized(engine: EngineServer) -> None:
+    async with raw_client(engine, client_id="") as client:
+        assert error_of(await client.ask("initialize", clientId="a", clientName="a", proof="0" * 64))[1] == "conflict"
+        for nonce in ("", "short", "x" * 201):
+            assert "nonce" in error_of(await client.ask("challenge", nonce=nonce))[2]
+        wrong = await client.prove(token="a guess")
+        right = await client.prove()
+        # The last is a proof for an earlier challenge.
+        for given in ("", wrong, "é", right.upper(), right):
+            if given == right:
+                await client.prove()
+            answer = error_of(await client.ask("initialize", clientId="a", clientName="a", proof=given))
+            assert (answer[1], "token" in answer[2]) == ("invalid_params", True)
+        assert error_of(await client.ask("task/list"))[1] == "not_initialized"
+        assert "result" in await client.initialize("a")
 
 
 async def test_too_many_requests_at_once_are_told_busy_and_the_client_stays(engine: EngineServer) -> None:

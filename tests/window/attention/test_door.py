@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.local_trust import is_proof, proof
 from app.window.attention.door import Door
-from app.window.attention.doorbell import Address, Wish, ring
+from app.window.attention.doorbell import Address, Answer, Wish, ring
 from tests.support.until import until
 
 
@@ -51,11 +52,55 @@ async def test_a_wish_is_taken_and_answered(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [b'{"token": "guess", "what": "show"}\n', b"not json\n", b"\n", b"x" * 10_000, b"GET / HTTP/1.1\r\n\r\n"]
+    "words",
+    [b'{"proof": "guess", "what": "show"}\n', b"not json\n", b"\n", b"x" * 10_000, b"GET / HTTP/1.1\r\n\r\n"],
 )
 async def test_who_does_not_know_the_token_is_sent_away(opened: Opened, words: bytes) -> None:
     assert await say(opened.address.port, words) == b""
     assert opened.wishes == []
+
+
+async def test_a_proof_for_other_nonces_opens_nothing(opened: Opened) -> None:
+    token = opened.address.token
+    for own in (proof(token, "asks", "n", "m"), proof("guess", "asks", "n", ""), token):
+        reader, writer = await asyncio.open_connection("127.0.0.1", opened.address.port)
+        writer.write(b'{"nonce": "n"}\n')
+        door = msgspec.json.decode(await reader.readline(), type=Answer)
+        assert is_proof(door.proof, token, "answers", "n", door.nonce)
+        writer.write(msgspec.json.encode(Wish(own, "show")) + b"\n")
+        assert await reader.read() == b""
+        writer.close()
+    assert opened.wishes == []
+
+
+async def test_many_who_say_nothing_do_not_keep_a_second_start_out(opened: Opened) -> None:
+    silent = [await asyncio.open_connection("127.0.0.1", opened.address.port) for _ in range(100)]
+    assert await asyncio.to_thread(ring, opened.file, "show")
+    for reader, writer in silent:
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_who_has_taken_the_port_of_a_killed_window_learns_neither_token_nor_wish(
+    opened: Opened, tmp_path: Path
+) -> None:
+    heard: list[bytes] = []
+
+    async def impostor(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.readline())
+        writer.write(b'{"nonce": "m", "proof": "%s"}\nok\n' % (b"0" * 64))
+        heard.append(await reader.read())
+        writer.close()
+
+    async with await asyncio.start_server(impostor, "127.0.0.1", 0) as server:
+        left = tmp_path / "left.json"
+        address = Address(server.sockets[0].getsockname()[1], opened.address.token)
+        left.touch(0o600)
+        left.write_bytes(msgspec.json.encode(address))
+        assert not await asyncio.to_thread(ring, left, "open", "conv_1", "activation", 0)
+        await until(lambda: len(heard) == 2)
+    assert opened.address.token.encode() not in heard[0]
+    assert heard[1] == b""
 
 
 async def test_who_says_nothing_holds_nobody_up(opened: Opened) -> None:
@@ -67,6 +112,7 @@ async def test_who_says_nothing_holds_nobody_up(opened: Opened) -> None:
 
 async def test_a_file_that_a_killed_window_left_is_no_window(opened: Opened, tmp_path: Path) -> None:
     left = tmp_path / "left.json"
+    left.touch(0o600)
     left.write_bytes(opened.file.read_bytes())
     opened.door.close()
     assert not opened.file.exists()

@@ -15,6 +15,8 @@ from app.engine.server.snapshot import as_held, snapshot
 from app.engine.server.subscription import ALL, Subscription
 from app.protocol.engine import (
     PROTOCOL_VERSION,
+    ChallengeParams,
+    ChallengeResult,
     EmptyParams,
     EmptyResult,
     EngineShutdownParams,
@@ -27,12 +29,17 @@ from app.protocol.engine import (
     UnsubscribeParams,
     is_offered,
 )
-from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS, INITIALIZE, SUBSCRIBE, UNSUBSCRIBE
+from app.protocol.wire import CHALLENGE, ENGINE_SHUTDOWN, ENGINE_STATUS, INITIALIZE, SUBSCRIBE, UNSUBSCRIBE
 
 # More events than this are read and sifted slower than a snapshot is made.
 _MOST_REPLAYED = 5_000
 
 SnapshotReason: TypeAlias = Literal["fresh", "out_of_range", "wrong_epoch"]
+
+
+async def challenge(services: Services, session: Session, params: ChallengeParams) -> ChallengeResult:
+    nonce, proof = session.handshake.challenge(params.nonce)
+    return ChallengeResult(nonce=nonce, proof=proof)
 
 
 async def initialize(services: Services, session: Session, params: InitializeParams) -> InitializeResult:
@@ -41,13 +48,14 @@ async def initialize(services: Services, session: Session, params: InitializePar
             f"protocolVersion: this engine speaks {PROTOCOL_VERSION}, the client {params.protocol_version}. "
             "Update the older one, or end the engine with `errand engine --stop` and start again."
         )
+    if session.client_id:
+        raise Conflict("This connection is initialized already.")
+    session.handshake.check(params.proof)
     if not params.client_id or len(params.client_id) > 200:
         raise InvalidParams("clientId: a text of 1 to 200 characters that no other client uses.")
     unwanted = sorted(name for name in params.keys if not is_offered(name))
     if unwanted:
         raise InvalidParams(f"keys: {unwanted[0][:100]!r} is neither a key nor the address of a model server.")
-    if session.client_id:
-        raise Conflict("This connection is initialized already.")
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
     services.keys.environments.offer(params.keys)
     services.runner.take_over()
@@ -154,6 +162,7 @@ async def shutdown(services: Services, session: Session, params: EngineShutdownP
 
 
 HANDLERS = (
+    Route(CHALLENGE, challenge),
     Route(INITIALIZE, initialize),
     Route(SUBSCRIBE, subscribe),
     Route(UNSUBSCRIBE, unsubscribe),

@@ -1,0 +1,114 @@
+"""Accepts connections and closes those that nobody vouches for: anybody can open one and say nothing."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_logger = logging.getLogger(__name__)
+
+_BACKLOG = 512
+_NO_DESCRIPTORS_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`admit_s` is how long a stranger may stay, and `strangers` how many may.
+
+    Where a new one comes to a full house, it takes the place of the oldest that has been silent for `silent_s`, or has
+    asked for something and is not known after `asked_s`; it waits for that where all are newer.
+    """
+
+    strangers: int = 128
+    admit_s: float = 5.0
+    silent_s: float = 0.1
+    asked_s: float = 1.0
+
+
+_BOUNDS = Bounds()
+
+
+@dataclass(slots=True)
+class _Stranger:
+    """A connection, when it may be sent away for another, and what closes it in the end."""
+
+    accepted_at: float
+    yields_at: float
+    deadline: asyncio.TimerHandle
+
+
+class Acceptor:
+    """`protocol` makes what serves a connection. The listener listens at once; `run` goes on until it is cancelled."""
+
+    def __init__(
+        self, listener: socket.socket, protocol: Callable[[], asyncio.BaseProtocol], bounds: Bounds = _BOUNDS
+    ) -> None:
+        self._listener = listener
+        self._protocol = protocol
+        self._bounds = bounds
+        self._strangers: dict[asyncio.BaseTransport, _Stranger] = {}
+        self._has_room = asyncio.Event()
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+
+    def asks(self, transport: asyncio.BaseTransport | None) -> None:
+        """A stranger has sent a request: it is given more time than one that says nothing."""
+        stranger = self._strangers.get(transport) if transport is not None else None
+        if stranger is not None:
+            stranger.yields_at = stranger.accepted_at + self._bounds.asked_s
+
+    def admit(self, transport: asyncio.BaseTransport | None) -> None:
+        """It is known who is there: the connection stays as long as both sides like."""
+        stranger = self._strangers.pop(transport, None) if transport is not None else None
+        if stranger is not None:
+            stranger.deadline.cancel()
+            self._has_room.set()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._make_room()
+            try:
+                connection, _ = await loop.sock_accept(self._listener)
+                transport, _ = await loop.connect_accepted_socket(self._protocol, connection)
+            except OSError as error:
+                # Most likely no descriptor is left. Who comes meanwhile waits in the system's queue.
+                loop.call_exception_handler({"message": "a connection could not be accepted", "exception": error})
+                await asyncio.sleep(_NO_DESCRIPTORS_S)
+            else:
+                self._take(transport)
+
+    def close(self) -> None:
+        for transport in (*self._strangers,):
+            self._close(transport)
+
+    def _take(self, transport: asyncio.BaseTransport) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        deadline = loop.call_later(self._bounds.admit_s, self._close, transport)
+        self._strangers[transport] = _Stranger(now, now + self._bounds.silent_s, deadline)
+
+    async def _make_room(self) -> None:
+        while len(self._strangers) >= self._bounds.strangers:
+            for transport in [transport for transport in self._strangers if transport.is_closing()]:
+                self._close(transport)
+            if len(self._strangers) < self._bounds.strangers:
+                return
+            transport, stranger = min(self._strangers.items(), key=lambda item: item[1].yields_at)
+            wait_s = stranger.yields_at - asyncio.get_running_loop().time()
+            if wait_s <= 0:
+                _logger.warning("too many connections that do not say who they are: the oldest is closed")
+                self._close(transport)
+                return
+            self._has_room.clear()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._has_room.wait()
+            except TimeoutError:
+                pass
+
+    def _close(self, transport: asyncio.BaseTransport) -> None:
+        self._strangers.pop(transport).deadline.cancel()
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()

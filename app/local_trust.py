@@ -1,0 +1,89 @@
+"""How two processes of one person make sure of each other on a machine that other people use too.
+
+Both can read a file that is closed to everybody else, and prove to each other that they know the token in it. The token
+itself is never sent: a port of a program that has ended can be taken by anybody.
+"""
+
+import hmac
+import os
+import secrets
+import stat
+import sys
+from pathlib import Path
+from typing import Literal
+
+from app.regular_file import open_regular
+
+_LISTENS = "0A"  # the state in /proc/net/tcp; sockets that listen come first
+_MOST_BYTES = 65_536
+
+
+class NotPrivate(OSError):
+    """Others may change or read the file, or it is another user's. `strerror` says which."""
+
+
+def new_nonce() -> str:
+    return secrets.token_hex(16)
+
+
+def proof(token: str, side: Literal["asks", "answers"], asking: str, answering: str) -> str:
+    """What only who knows the token can make of both sides' nonces: HMAC-SHA256 in hex, another for each side."""
+    return hmac.digest(token.encode(), f"{side}\n{asking}\n{answering}".encode(), "sha256").hex()
+
+
+def is_proof(given: str, token: str, side: Literal["asks", "answers"], asking: str, answering: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="replace"), proof(token, side, asking, answering).encode())
+
+
+def read_private(file: Path) -> bytes:
+    """A file of this user's that nobody else may read, in a folder that nobody else may write to.
+
+    Raises `NotPrivate` for any other, OSError where it cannot be read.
+    """
+    with open_regular(file, follow_links=False) as stream:
+        if os.name == "posix":
+            _check(os.stat(file.parent), file.parent, stat.S_IWGRP | stat.S_IWOTH)
+            _check(os.fstat(stream.fileno()), file, stat.S_IRWXG | stat.S_IRWXO)
+        return stream.read(_MOST_BYTES)
+
+
+def own_user() -> int:
+    """0 where users have no numbers."""
+    return os.geteuid() if os.name == "posix" else 0
+
+
+def start_of(pid: int) -> int:
+    """When a process was started, in clock ticks since the boot: with the pid it names one process. 0 if not told."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def listener_of(port: int) -> int | None:
+    """The user whose process listens on a port of the loopback; None where the system does not tell."""
+    if sys.platform != "linux":
+        return None
+    address = f"0100007F:{port:04X}"
+    try:
+        with open("/proc/net/tcp", encoding="ascii") as lines:
+            next(lines)
+            for line in lines:
+                fields = line.split()
+                if fields[3] != _LISTENS:
+                    return None
+                if fields[1] == address:
+                    return int(fields[7])
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
+
+
+def _check(found: os.stat_result, path: Path, not_for_others: int) -> None:
+    if found.st_uid != own_user():
+        raise NotPrivate(0, f"{path} belongs to another user", str(path))
+    if found.st_mode & not_for_others:
+        raise NotPrivate(
+            0, f"{path} is open to other users (mode {stat.S_IMODE(found.st_mode):o}): `chmod go-rwx {path}`", str(path)
+        )

@@ -1,0 +1,221 @@
+"""Somebody stands where the engine was: on its port, in its file, with a file of their own. They learn nothing."""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator
+from pathlib import Path
+
+import msgspec
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+
+from app.client.connection import Connection
+from app.client.errors import SocketFailed
+from app.client.launch import read_endpoint
+from app.file_lock import FileLock
+from app.local_trust import start_of
+from app.paths import Paths
+from app.protocol.endpoint import Endpoint
+from app.protocol.engine import PROTOCOL_VERSION
+from tests.attacks.campaign import Campaign
+from tests.support.errand import Errand
+from tests.support.other_user import NOBODY, nobody
+from tests.support.processes import is_alive, until
+
+_KEY = "sk-of-the-person-0123456789"
+_TOKEN = "the-token-of-the-engine"
+_AS_PERSON = {"OPENAI_API_KEY": _KEY}
+
+
+class Impostor:
+    """Speaks WebSocket on a port of its own and keeps all it hears; `answer` makes what it says to each message."""
+
+    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
+        self.heard: list[bytes] = []
+        self.port = 0
+        self._answer = answer
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            url=f"ws://127.0.0.1:{self.port}/rpc",
+            port=self.port,
+            pid=os.getpid(),
+            token=_TOKEN,
+            instance_id="engine_gone",
+            protocol_version=PROTOCOL_VERSION,
+        )
+
+    async def serve(self, connection: ServerConnection) -> None:
+        assert connection.request is not None
+        self.heard.append(str(connection.request.headers).encode() + connection.request.path.encode())
+        with contextlib.suppress(Exception):
+            async for message in connection:
+                self.heard.append(message if isinstance(message, bytes) else message.encode())
+                await connection.send(self._answer(self.heard[-1]), text=True)
+
+
+@contextlib.asynccontextmanager
+async def impostor(answer: Callable[[bytes], bytes], port: int = 0) -> AsyncGenerator[Impostor]:
+    made = Impostor(answer)
+    async with serve(made.serve, "127.0.0.1", port) as server:
+        made.port = next(iter(server.sockets)).getsockname()[1]
+        yield made
+
+
+def _says(result: object) -> Callable[[bytes], bytes]:
+    return lambda _: msgspec.json.encode({"jsonrpc": "2.0", "id": "challenge", "result": result})
+
+
+def _reflects(message: bytes) -> bytes:
+    """The client's own nonce for the engine's, and the proof a client would give if it took the bait."""
+    nonce = msgspec.json.decode(message)["params"]["nonce"]
+    return _says({"nonce": nonce, "proof": nonce})(message)
+
+
+_ANSWERS: dict[str, Callable[[bytes], bytes]] = {
+    "a wrong proof": _says({"nonce": "x" * 32, "proof": "0" * 64}),
+    "no proof": _says({"nonce": "x" * 32}),
+    "our own nonce": _reflects,
+    "what initialize gives": _says({"protocolVersion": PROTOCOL_VERSION, "instanceId": "engine_gone"}),
+    "no JSON": lambda _: b"{",
+    "no text": lambda _: b'{"id": "\xff"}',
+    "a megabyte": lambda _: b" " * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("name", _ANSWERS)
+async def test_who_answers_on_the_engines_port_without_its_token_is_sent_a_random_number_and_nothing_else(
+    name: str, campaign: Campaign
+) -> None:
+    async with impostor(_ANSWERS[name]) as other:
+        connection = Connection(lambda: other.endpoint, "the person", keys=_AS_PERSON)
+        with pytest.raises(SocketFailed):
+            await connection.open()
+    heard = b"\n".join(other.heard)
+    assert len(other.heard) == 2  # the handshake and the challenge
+    assert _TOKEN.encode() not in heard
+    assert _KEY.encode() not in heard
+    campaign.count("impostors met")
+
+
+async def test_who_took_the_port_of_a_killed_engine_is_not_even_called(own_errand: Errand) -> None:
+    await own_errand.run("tasks")
+    paths = Paths(own_errand.home)
+    left = paths.endpoint.read_bytes()
+    killed = msgspec.json.decode(left, type=Endpoint)
+    own_errand.kill_engine()
+    await until(lambda: not is_alive(killed.pid))
+    async with impostor(_says({}), killed.port) as other:
+        done = await own_errand.run("tasks", variables=_AS_PERSON)
+        new = read_endpoint(paths)
+    assert done.code == 0, done.err
+    assert (other.heard, new.token != killed.token, new.port != killed.port) == ([], True, True)
+
+
+async def test_a_file_of_another_process_with_the_same_number_is_no_engine(own_errand: Errand) -> None:
+    """The pid in the file is alive and the lock is held, but the engine that wrote the file was another process."""
+    async with impostor(_says({})) as other:
+        with _left_behind(own_errand, msgspec.structs.replace(other.endpoint, process_start=start_of(os.getpid()) + 1)):
+            done = await own_errand.run("engine", "--stop")
+    assert (done.code, other.heard) == (0, [])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who listens on a port")
+async def test_a_port_on_which_another_user_listens_is_not_called(own_errand: Errand) -> None:
+    program = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); "
+    program += "s.accept(); print('called', flush=True)"
+    listener = await asyncio.create_subprocess_exec(*nobody(), sys.executable, "-c", program, stdout=subprocess.PIPE)
+    assert listener.stdout is not None
+    port = int(await listener.stdout.readline())
+    endpoint = Endpoint(
+        url=f"ws://127.0.0.1:{port}/rpc",
+        port=port,
+        pid=os.getpid(),
+        token=_TOKEN,
+        instance_id="engine_gone",
+        protocol_version=PROTOCOL_VERSION,
+        process_start=start_of(os.getpid()),
+    )
+    with _left_behind(own_errand, endpoint):
+        done = await own_errand.run("tasks", variables=_AS_PERSON)
+    listener.kill()
+    told, _ = await listener.communicate()
+    assert (done.code, told) == (1, b"")
+    assert f"Another user of this machine listens on port {port}" in done.err
+
+
+async def test_a_file_that_others_could_write_or_read_leads_nowhere_and_it_is_said(own_errand: Errand) -> None:
+    await own_errand.run("tasks")
+    paths = Paths(own_errand.home)
+    for path, mode, kept in ((paths.endpoint, 0o644, 0o600), (paths.run, 0o777, 0o700), (paths.run, 0o720, 0o700)):
+        path.chmod(mode)
+        done = await own_errand.run("tasks", variables=_AS_PERSON)
+        path.chmod(kept)
+        assert done.code == 1
+        assert f"chmod go-rwx {path}" in done.err
+    assert (await own_errand.run("tasks")).code == 0
+
+
+async def test_a_file_of_another_user_leads_nowhere(own_errand: Errand) -> None:
+    nobody()
+    await own_errand.run("tasks")
+    paths = Paths(own_errand.home)
+    for path in (paths.endpoint, paths.run):
+        os.chown(path, NOBODY, NOBODY)
+        done = await own_errand.run("tasks", variables=_AS_PERSON)
+        os.chown(path, 0, 0)
+        assert (done.code, f"{path} belongs to another user" in done.err) == (1, True), done.err
+
+
+async def test_a_link_in_place_of_the_file_leads_nowhere(own_errand: Errand) -> None:
+    await own_errand.run("tasks")
+    paths = Paths(own_errand.home)
+    real = paths.endpoint.rename(paths.home / "elsewhere.json")
+    paths.endpoint.symlink_to(real)
+    done = await own_errand.run("tasks", variables=_AS_PERSON)
+    real.rename(paths.endpoint)
+    assert (done.code, "it is a link" in done.err) == (1, True), done.err
+
+
+def test_folders_that_were_left_open_to_others_are_closed_at_a_start(tmp_path: Path) -> None:
+    paths = Paths(tmp_path / "home")
+    paths.prepare()
+    for folder in (paths.home, paths.run, paths.keys):
+        folder.chmod(0o777)
+    paths.prepare()
+    assert [oct(folder.stat().st_mode & 0o777) for folder in (paths.home, paths.run, paths.keys)] == [
+        "0o755",
+        "0o700",
+        "0o700",
+    ]
+
+
+async def test_two_clients_that_look_at_the_lock_do_not_keep_an_engine_from_taking_it(tmp_path: Path) -> None:
+    file = tmp_path / "lock"
+    file.touch()
+    assert not FileLock.is_held(file)
+    lock = FileLock.take(file)
+    assert lock is not None
+    assert FileLock.is_held(file)
+    lock.release()
+    assert not FileLock.is_held(file)
+
+
+@contextlib.contextmanager
+def _left_behind(errand: Errand, endpoint: Endpoint) -> Generator[None]:
+    """The file of an engine in place, and its lock held; taken away at the end, so that its process is not ended."""
+    paths = Paths(errand.home)
+    paths.prepare()
+    paths.endpoint.touch(0o600)
+    paths.endpoint.write_bytes(msgspec.json.encode(endpoint))
+    lock = FileLock.take(paths.lock)
+    assert lock is not None
+    try:
+        yield
+    finally:
+        lock.release()
+        paths.endpoint.unlink()
