@@ -67,6 +67,18 @@ class UnconfirmedWorkspace(EngineError):
     code = "unconfirmed_workspace"
 
 
+class FolderNotAnswering(EngineError):
+    """A disk or network drive hangs: what was wanted of it is given up."""
+
+    code = "folder_not_answering"
+
+    def __init__(self, folder: str, waited_s: float) -> None:
+        said = f"did not answer within {waited_s:g} s" if waited_s else "still does not answer"
+        super().__init__(
+            f"{folder} {said}: the disk or network drive it is on hangs. Check it and try again, or choose another."
+        )
+
+
 class ConfigurationError(EngineError):
     """A setting, a key or a model id is missing or wrong; the text says where to set it."""
 

@@ -136,7 +136,7 @@ class HostileFile:
         """Have a person choose the workspace of the engine's tests for it."""
         found = await engine.services.database.conversations.get(self.conversation.id)
         assert found is not None
-        engine.services.log.publish(ConversationUpdate(conversation=working_in(found, str(engine.workspace))))
+        engine.services.log.publish(ConversationUpdate(conversation=working_in(found, engine.workspace)))
         await engine.services.log.flush()
 
     def _call(self) -> ToolCallBlock:

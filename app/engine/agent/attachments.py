@@ -1,13 +1,14 @@
 """The door for attachments: what is given is checked, and pictures are copied to where they stay."""
 
-import asyncio
 import hashlib
 import os
+from functools import partial
 from pathlib import Path
 
 from app.engine.agent.attached import media_type
 from app.engine.errors import InvalidParams
 from app.engine.tools.atomic_write import write_atomically
+from app.engine.workspace_threads import in_workspace
 from app.regular_file import open_regular
 
 _MOST = 20
@@ -22,7 +23,7 @@ async def accept(given: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     paths = tuple(dict.fromkeys(given))
     if len(paths) > _MOST:
         raise InvalidParams(f"{len(paths)} files are attached; at most {_MOST} go with one message.")
-    return await asyncio.to_thread(lambda: tuple(_accept(path, folder) for path in paths)) if paths else ()
+    return tuple([await in_workspace(Path(path).parent, partial(_accept, path, folder)) for path in paths])
 
 
 def _accept(given: str, folder: Path) -> str:

@@ -15,7 +15,7 @@ from app.engine.agent.company import Company, company_of
 from app.engine.agent.context import message_of, user_message
 from app.engine.agent.open_turn import OpenTurn, last_reply, past_of
 from app.engine.agent.opening import new_task, publish_message, publish_task
-from app.engine.agent.place import Place, personality_of, with_personality
+from app.engine.agent.place import Place, make_workspace, personality_of, with_personality
 from app.engine.agent.prompting import text as prompt_text
 from app.engine.agent.reach import read
 from app.engine.agent.task import moved
@@ -53,6 +53,7 @@ class Beginnings:
         message = said(task.prompt, attachments)
         company = await company_of(place.agent, self._assembly.database)
         history = read(await self._path(after), place.conversation.kept, company.heard)
+        await make_workspace(place.conversation)
         branch = publish_task(task, place, self._assembly.log)
         branch.position = branch.position.advance(after)
         has_price = self._models.has_price(task.model)
@@ -95,6 +96,7 @@ class Beginnings:
     async def _begun(self, task: Task, place: Place, model: ChatModel, after: str) -> Beginning:
         company = await company_of(place.agent, self._assembly.database)
         history = read(await self._path(after), place.conversation.kept, company.heard)
+        await make_workspace(place.conversation)
         branch = publish_task(task, place, self._assembly.log)
         branch.set_head(after, branch.agent.version)
         await self._assembly.log.flush()

@@ -15,6 +15,7 @@ from app.engine.ids import new_id
 from app.engine.storage.database import Database
 from app.engine.storage.personalities import ASSISTANT
 from app.engine.tools.plain_text import is_text
+from app.engine.workspace_threads import in_workspace
 from app.paths import Paths
 from app.protocol.agents import Agent, Personality
 from app.protocol.conversations import Conversation
@@ -68,9 +69,14 @@ async def personality_of(asked_for: str | None, agent: Agent, database: Database
     return personality
 
 
+async def make_workspace(conversation: Conversation) -> None:
+    """The folder to work in, where it is not there yet: that of a conversation that was given none."""
+    folder = Path(conversation.workspace)
+    await in_workspace(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
+
+
 def publish_place(place: Place, log: EventLog) -> None:
-    """Store and announce a place, with the folder it works in; what is there is touched, and no longer archived."""
-    Path(place.conversation.workspace).mkdir(parents=True, exist_ok=True)
+    """Store and announce a place; what is there is touched, and no longer archived."""
     touched = msgspec.structs.replace(place.conversation, updated_at=datetime.now(UTC), archived=False)
     log.publish(ConversationUpdate(conversation=touched))
     if place.agent.version == 0:
@@ -85,22 +91,27 @@ async def _conversation(params: TaskStartParams, database: Database, paths: Path
         if found.title == NO_TITLE:
             found = msgspec.structs.replace(found, title=_title(params))
         if params.workspace is None:
-            _check_workspace(found)
+            await _check_workspace(found)
             return found
-        return working_in(found, params.workspace)
-    return new_conversation(_title(params), params.workspace, paths)
+        return working_in(found, await chosen_folder(params.workspace))
+    return await new_conversation(_title(params), params.workspace, paths)
 
 
-def working_in(conversation: Conversation, workspace: str) -> Conversation:
-    """The conversation with a folder that a person has chosen; `InvalidParams` for what is no folder."""
-    return msgspec.structs.replace(conversation, workspace=str(_workspace(workspace)), proposed_workspace="")
+async def chosen_folder(given: str) -> Path:
+    """The real path of a workspace that a person has chosen; `InvalidParams` for what is no folder."""
+    return await in_workspace(Path(given), lambda: _real_folder(given))
 
 
-def new_conversation(title: str, workspace: str | None, paths: Paths) -> Conversation:
+def working_in(conversation: Conversation, folder: Path) -> Conversation:
+    """The conversation with a folder that a person has chosen, as `chosen_folder` gives it."""
+    return msgspec.structs.replace(conversation, workspace=str(folder), proposed_workspace="")
+
+
+async def new_conversation(title: str, workspace: str | None, paths: Paths) -> Conversation:
     """One that is not stored yet. It works in `workspace`, or in a folder of its own."""
     now = datetime.now(UTC)
     conversation_id = new_id("conv")
-    folder = _workspace(workspace) if workspace else paths.workspaces / conversation_id
+    folder = await chosen_folder(workspace) if workspace else paths.workspaces / conversation_id
     return Conversation(id=conversation_id, title=title, created_at=now, updated_at=now, workspace=str(folder))
 
 
@@ -139,11 +150,11 @@ async def _addressed(prompt: str, conversation: Conversation, agents: tuple[Agen
     return first(conversation.turn_taking, taking, prompt, spoke_last)
 
 
-def _workspace(given: str) -> Path:
-    workspace = Path(os.path.expanduser(given))
+def _real_folder(given: str) -> Path:
+    workspace = Path(given).expanduser()
     if not workspace.is_absolute():
         raise InvalidParams(f"The workspace {given!r} must be an absolute path.")
-    if not os.path.isdir(workspace):
+    if not os.path.isdir(workspace):  # False also where the disk has an error
         raise InvalidParams(f"The workspace {given!r} is not a folder. Make it first, or name another.")
     folder = workspace.resolve()
     if not is_text(str(folder)):
@@ -151,13 +162,14 @@ def _workspace(given: str) -> Path:
     return folder
 
 
-def _check_workspace(conversation: Conversation) -> None:
+async def _check_workspace(conversation: Conversation) -> None:
     if conversation.proposed_workspace:
         raise UnconfirmedWorkspace(
             f"This conversation was imported, and its file names the folder {conversation.proposed_workspace!r} to "
             "work in. Nothing was started. Confirm that folder or name another one with --workspace DIR."
         )
-    if not os.path.isdir(conversation.workspace):
+    folder = Path(conversation.workspace)
+    if not await in_workspace(folder, lambda: os.path.isdir(folder)):
         raise InvalidParams(
             f"The workspace of this conversation is gone: {conversation.workspace}. Make it again, or name another."
         )

@@ -1,16 +1,14 @@
 """The agents of conversations: who takes part, and where each of them stands."""
 
-import asyncio
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
 from app.engine.agent.branch import Branch
 from app.engine.agent.claims import Claims
 from app.engine.agent.names import checked_name, free_name
-from app.engine.agent.place import NO_TITLE, new_conversation
+from app.engine.agent.place import NO_TITLE, make_workspace, new_conversation
 from app.engine.agent.turnstile import Turnstile
 from app.engine.broadcast import EventLog
 from app.engine.errors import Conflict, InvalidParams, NotFound
@@ -113,7 +111,7 @@ class Roster:
         personality = await self._personality(params.personality_id or ASSISTANT.id)
         name = personality.name if params.name is None else checked_name(params.name)
         if params.conversation_id is None:
-            conversation, others = new_conversation(NO_TITLE, params.workspace, self._paths), ()
+            conversation, others = await new_conversation(NO_TITLE, params.workspace, self._paths), ()
         else:
             conversation = await self._conversation(params.conversation_id)
             others = await self._database.agents.list(conversation.id)
@@ -140,7 +138,7 @@ class Roster:
         await self._claims.claim(agent)
         try:
             if opens is not None:
-                await asyncio.to_thread(Path(opens.workspace).mkdir, parents=True, exist_ok=True)
+                await make_workspace(opens)
                 self._log.publish(ConversationUpdate(conversation=opens))
             else:
                 await self._conversation(agent.conversation_id)

@@ -19,7 +19,7 @@ from app.engine.data.foreign.settling import settled_in
 from app.engine.data.reading import Arrival, ExportReader
 from app.engine.errors import InvalidParams
 from app.engine.tools.plain_text import tidy_name
-from app.engine.tools.walk import walk
+from app.engine.tools.walk import LONGEST_S, TooLong, walk
 from app.paths import Paths
 from app.regular_file import open_regular, read_regular
 
@@ -62,8 +62,11 @@ class Sources:
                 yield from self._of_file(file, tidy_name(path.stem), _beside(path.parent), must=True)
 
     def _of_folder(self, folder: Path) -> Iterator[Found]:
-        found = (Path(entry.path) for _, entry in walk(folder) if ".json" in entry.name)
-        files = sorted(islice((file for file in found if file.is_file()), _MOST_FILES + 1))
+        found = (Path(entry.path) for _, entry in walk(folder, lambda: False) if ".json" in entry.name)
+        try:
+            files = sorted(islice((file for file in found if file.is_file()), _MOST_FILES + 1))
+        except TooLong as error:
+            raise InvalidParams(f"looking through it takes more than {LONGEST_S:g} s") from error
         if len(files) > _MOST_FILES:
             raise InvalidParams(f"there are more than {_MOST_FILES:,} files in it")
         if not files:

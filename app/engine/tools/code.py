@@ -1,6 +1,5 @@
 """The tool `code`: reads, writes, patches, lists and searches files. What each does is in the files it calls."""
 
-import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.engine.cancel import CancelSignal
+from app.engine.errors import FolderNotAnswering
 from app.engine.tools.arguments import decode, schema_of
 from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, Workplace, text_result
 from app.engine.tools.diff import Change, compare
@@ -17,9 +17,11 @@ from app.engine.tools.listing import list_files
 from app.engine.tools.patch import replace_exactly
 from app.engine.tools.real_path import moved, opened_folder, resolve
 from app.engine.tools.workspace_files import WorkspaceFiles
+from app.engine.workspace_threads import in_workspace
 from app.protocol.json import JsonObject
 
 _LARGEST_PREVIEWED = 200_000
+_PATIENCE_S = 60.0
 # What models call our fields when they remember other tools.
 _OTHER_NAMES = {
     "file_path": "path",
@@ -106,7 +108,13 @@ class Code:
         allowed = self._allowed.pop(call_id, None)
         if cancel.is_set:
             raise ToolError("Operation aborted")
-        return await asyncio.to_thread(self._run, wanted, allowed, lambda: cancel.is_set)
+        folder = self._workplace.workspace
+        try:
+            return await in_workspace(folder, lambda: self._run(wanted, allowed, lambda: cancel.is_set), _PATIENCE_S)
+        except FolderNotAnswering as error:
+            changes = wanted.action in ("write", "patch", "create_dir")
+            later = " It may still be done when that answers again." if changes else ""
+            raise ToolError(f"{error}{later}") from error
 
     def _run(self, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]) -> ToolResult:
         path = resolve(wanted.path, self._workplace)
@@ -196,8 +204,8 @@ class Code:
     def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         self._must_exist(path)
         listing = list_files(path, wanted.glob, is_cancelled)
-        details: JsonObject = {"path": str(path), "count": len(listing.lines), "more": listing.more}
-        note = "[there are more; narrow the path or the glob]" if listing.more else ""
+        details: JsonObject = {"path": str(path), "count": len(listing.lines), "more": bool(listing.more)}
+        note = f"[{listing.more}]" if listing.more else ""
         text = "\n".join([*listing.lines, *([note] if note else [])]) or "(nothing)"
         return text_result(text, _counted(len(listing.lines), "entry", "entries"), details)
 

@@ -10,7 +10,7 @@ import regex
 from app.engine.tools.base import ToolError
 from app.engine.tools.plain_text import tidy_name
 from app.engine.tools.text_file import decode
-from app.engine.tools.walk import matches, walk
+from app.engine.tools.walk import LONGEST_S, TooLong, matches, walk
 from app.regular_file import read_regular
 
 MOST_HITS = 200
@@ -39,30 +39,31 @@ def search(root: Path, pattern: str, literal: bool, glob: str, is_cancelled: Cal
         ) from error
     deadline = time.monotonic() + _PATIENCE_S
     found = Found()
-    for name, path in _files(root, glob):
-        if is_cancelled():
-            raise ToolError("Operation aborted")
-        text = _text(path, _LARGEST_ASKED if path == root else _LARGEST)
-        if text is None:
-            continue
-        try:
-            lines = list(_hits(compiled, text, name, MOST_HITS - len(found.lines), deadline))
-        except TimeoutError:
-            found.more = f"stopped after {_PATIENCE_S:g} s at {name}; use a simpler pattern or a smaller folder"
-            break
-        found.lines += lines
-        found.files += bool(lines)
-        if len(found.lines) >= MOST_HITS:
-            found.more = f"stopped at {MOST_HITS} hits; narrow the pattern, the path or the glob"
-            break
+    try:
+        for name, path in _files(root, glob, is_cancelled):
+            text = _text(path, _LARGEST_ASKED if path == root else _LARGEST)
+            if text is None:
+                continue
+            try:
+                lines = list(_hits(compiled, text, name, MOST_HITS - len(found.lines), deadline))
+            except TimeoutError:
+                found.more = f"stopped after {_PATIENCE_S:g} s at {name}; use a simpler pattern or a smaller folder"
+                break
+            found.lines += lines
+            found.files += bool(lines)
+            if len(found.lines) >= MOST_HITS:
+                found.more = f"stopped at {MOST_HITS} hits; narrow the pattern, the path or the glob"
+                break
+    except TooLong as error:
+        found.more = f"stopped after {LONGEST_S:g} s at {tidy_name(error.at)}; search a smaller folder"
     return found
 
 
-def _files(root: Path, glob: str) -> Iterator[tuple[str, Path]]:
+def _files(root: Path, glob: str, is_cancelled: Callable[[], bool]) -> Iterator[tuple[str, Path]]:
     if root.is_file():
         yield root.name, root
         return
-    for name, entry in walk(root):
+    for name, entry in walk(root, is_cancelled):
         if entry.is_file(follow_symlinks=False) and (not glob or matches(name, glob)):
             yield tidy_name(name), Path(entry.path)
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from app.engine.tools.base import ToolError
 from app.engine.tools.plain_text import tidy_name
-from app.engine.tools.walk import is_folder, matches, walk
+from app.engine.tools.walk import LONGEST_S, TooLong, is_folder, matches, walk
 
 MOST = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One entry a line, relative to the folder; folders end in a slash. `more` says that there are others."""
+    """One entry a line, relative to the folder; folders end in a slash. `more` says why others are left out."""
 
     lines: list[str]
-    more: bool
+    more: str = ""
 
 
 def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool]) -> Listing:
@@ -25,13 +25,14 @@ def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool]) -> Lis
     if not folder.is_dir():
         raise ToolError(f"{folder} is a file, not a folder. Use the action read.")
     lines: list[str] = []
-    for line in _below(folder, glob) if glob else _inside(folder):
-        if is_cancelled():
-            raise ToolError("Operation aborted")
-        if len(lines) == MOST:
-            return Listing(lines, True)
-        lines.append(line)
-    return Listing(lines, False)
+    try:
+        for line in _below(folder, glob, is_cancelled) if glob else _inside(folder):
+            if len(lines) == MOST:
+                return Listing(lines, "there are more; narrow the path or the glob")
+            lines.append(line)
+    except TooLong as error:
+        return Listing(lines, f"stopped after {LONGEST_S:g} s at {tidy_name(error.at)}; list a smaller folder")
+    return Listing(lines)
 
 
 def _inside(folder: Path) -> Iterator[str]:
@@ -43,8 +44,8 @@ def _inside(folder: Path) -> Iterator[str]:
     return (_line(entry, entry.name) for entry in found)
 
 
-def _below(folder: Path, glob: str) -> Iterator[str]:
-    for name, entry in walk(folder):
+def _below(folder: Path, glob: str, is_cancelled: Callable[[], bool]) -> Iterator[str]:
+    for name, entry in walk(folder, is_cancelled):
         if matches(name, glob):
             yield _line(entry, name)
 

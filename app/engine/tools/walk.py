@@ -1,9 +1,14 @@
 """Going through a folder: which files there are, and which match a glob pattern."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from app.engine.tools.base import ToolError
+
+LONGEST_S = 30.0
 
 # Version control, what tools generate, and folders of secrets.
 SKIPPED = frozenset(
@@ -12,11 +17,20 @@ SKIPPED = frozenset(
 )
 
 
-def walk(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+class TooLong(Exception):
+    """A walk took longer than it may; `at` is where it was."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+def walk(root: Path, is_cancelled: Callable[[], bool]) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Files and folders below `root`, sorted, folders before what they hold, each with its path from `root` on.
 
-    Links are given but never followed.
+    Links are given but never followed. ToolError soon after `is_cancelled` turns true, `TooLong` after `LONGEST_S`.
     """
+    give_up_at = time.monotonic() + LONGEST_S
     # No recursion: a tree may be deeper than Python calls functions.
     open_folders = [iter(_entries(os.fspath(root)))]
     start = len(os.path.join(root, ""))
@@ -24,7 +38,12 @@ def walk(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
         entry = next(open_folders[-1], None)
         if entry is None:
             open_folders.pop()
-        elif entry.name not in SKIPPED:
+            continue
+        if is_cancelled():
+            raise ToolError("Operation aborted")
+        if time.monotonic() > give_up_at:
+            raise TooLong(entry.path[start:])
+        if entry.name not in SKIPPED:
             yield entry.path[start:], entry
             if entry.is_dir(follow_symlinks=False):
                 open_folders.append(iter(_entries(entry.path)))

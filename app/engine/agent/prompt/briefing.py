@@ -3,7 +3,6 @@
 A provider's prompt cache holds only for what does not change, and a record tells what was said then.
 """
 
-import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from app.engine.agent.prompt.occasion import Occasion
 from app.engine.agent.prompt.parts import read_parts
 from app.engine.storage import prompts
 from app.engine.storage.database import Database
+from app.engine.workspace_threads import in_workspace
 from app.protocol.prompts import PromptPart
 from app.protocol.tasks import Task, TaskMode
 
@@ -34,6 +34,6 @@ class Briefing:
 
 
 async def parts_now(role: str, workspace: Path, mode: TaskMode) -> tuple[PromptPart, ...]:
-    """As a task would begin with them at this moment."""
+    """As a task would begin with them at this moment. `FolderNotAnswering` where they cannot be read."""
     now = datetime.now(UTC).astimezone()
-    return await asyncio.to_thread(lambda: read_parts(Occasion(role, workspace, mode, Path.home(), now)))
+    return await in_workspace(workspace, lambda: read_parts(Occasion(role, workspace, mode, Path.home(), now)))

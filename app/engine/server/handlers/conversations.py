@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from app.engine.agent.place import working_in
+from app.engine.agent.place import chosen_folder, working_in
 from app.engine.errors import InvalidParams, NotFound
 from app.engine.server.limits import page_size
 from app.engine.server.route import Route
@@ -95,6 +95,7 @@ async def search(services: Services, session: Session, params: ConversationSearc
 
 
 async def change(services: Services, session: Session, params: ConversationChangeParams) -> ConversationChangeResult:
+    folder = None if params.workspace is None else await chosen_folder(params.workspace)
     old = await _find(services, params.conversation_id)
     if params.title is not None and not 1 <= len(params.title.strip()) <= _LONGEST_TITLE:
         raise InvalidParams(f"title: a text of 1 to {_LONGEST_TITLE} characters.")
@@ -104,7 +105,7 @@ async def change(services: Services, session: Session, params: ConversationChang
     if params.turn_taking is not None:
         await _check_turns(services, old.id, params.turn_taking)
     archived = old.archived if params.archived is None else params.archived
-    placed = old if params.workspace is None else working_in(old, params.workspace)
+    placed = old if folder is None else working_in(old, folder)
     new = msgspec.structs.replace(
         placed,
         title=old.title if params.title is None else params.title.strip(),

@@ -1,6 +1,5 @@
 """System prompts, of tasks and of those to come."""
 
-import asyncio
 from pathlib import Path
 
 from app.engine.agent.prompt.briefing import parts_now
@@ -10,6 +9,7 @@ from app.engine.server.services import Services
 from app.engine.server.session import Session
 from app.engine.storage.personalities import ASSISTANT
 from app.engine.tools.plain_text import is_text
+from app.engine.workspace_threads import in_workspace
 from app.protocol.prompts import PromptGetParams, PromptGetResult
 from app.protocol.wire import PROMPT_GET
 
@@ -22,7 +22,8 @@ async def get(services: Services, session: Session, params: PromptGetParams) -> 
     personality = await services.database.personalities.get(params.personality_id or ASSISTANT.id)
     if personality is None:
         raise NotFound(f"There is no personality {params.personality_id!r}.")
-    workspace = await asyncio.to_thread(_workspace, params.workspace or "")
+    given = params.workspace or ""
+    workspace = await in_workspace(Path(given), lambda: _workspace(given))
     mode = "chat" if params.chat else "auto"
     return PromptGetResult(parts=await parts_now(personality.system_prompt, workspace, mode))
 
