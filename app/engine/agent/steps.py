@@ -1,8 +1,9 @@
 """The hooks that surround each step of a task: permission, pause, and the intent committed before a side effect."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
+from pathlib import Path
 
 from app.engine.agent.approvals import Approvals
 from app.engine.agent.branch import Branch
@@ -16,9 +17,11 @@ from app.engine.agent.resumption import Resumption
 from app.engine.agent.unknown import has_effects
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
+from app.engine.errors import FolderNotAnswering
 from app.engine.messages import AssistantMessage
 from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, Retry
 from app.engine.tools.base import Access, GuardedTool, ToolError, ToolResult
+from app.engine.workspace_threads import in_workspace
 
 ABORTED = "Request was aborted"
 
@@ -98,9 +101,10 @@ class Steps:
 
         async def look() -> Access:
             try:
-                async with asyncio.timeout(_LOOK_S):
-                    return await asyncio.to_thread(tool.access, pending.arguments)
-            except TimeoutError as error:
+                return await in_workspace(
+                    Path(self._live.task.workspace), partial(tool.access, pending.arguments), _LOOK_S
+                )
+            except FolderNotAnswering as error:
                 raise ToolError(_NOT_LOOKED_UP) from error
 
         past = await self._resumption.past_of(call.id, look, cancel)

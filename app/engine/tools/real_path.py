@@ -26,6 +26,8 @@ def resolve(path: str, workplace: Workplace) -> Path:
         found = os.path.realpath(workplace.workspace / path)
         if not is_text(found):  # a link leads there
             raise ToolError(f"{path[:200]!r} leads to a name that is not UTF-8. Use the shell for it.")
+        if os.path.islink(found):
+            raise ToolError(f"{path[:200]!r} is a link that leads to itself, at once or in a circle of links.")
         return Path(found)
     except (OSError, ValueError) as error:  # a loop of links; characters no file name can have
         raise ToolError(f"{path[:200]!r} is not a usable path: {error}.") from error
