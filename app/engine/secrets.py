@@ -1,10 +1,15 @@
-"""Keys of providers: from the environment, the system's keyring, or an encrypted file of our own. Never shown."""
+"""Keys of providers: from the environment, the system's keyring, or an encrypted file of our own. Never shown.
+
+Besides the addresses that a provider has of its own or by a variable or a setting, keys go only to addresses that a
+person has named for it on this machine.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -18,6 +23,7 @@ from app.regular_file import read_regular
 T = TypeVar("T")
 
 _LARGEST = 1_000_000
+_MOST_ADDRESSES = 200  # of all providers; the oldest is forgotten
 _VAULT_TIMEOUT_S = 10.0  # a keyring daemon that hangs must not hang a task
 
 
@@ -48,6 +54,8 @@ class KeyStore:
         self.environments = Environments(environment)
         self._folder = folder
         self._index = folder / "stored.json"
+        self._addresses = folder / "addresses.json"
+        self._chosen: list[tuple[str, str]] | None = None
         self._file = KeyFile(folder)
         self._open_vault = open_vault
         self._vault: Vault | None = None
@@ -86,6 +94,26 @@ class KeyStore:
             self._read.pop(provider, None)
             await self._within_time(lambda: self._forget(provider))
         return f"The stored key of {provider} was removed."
+
+    def choose(self, provider: str, address: str) -> None:
+        """A person on this machine has named this address for the provider: from now on its keys may go there."""
+        place, chosen = (provider, _origin(address)), self._read_addresses()
+        if place not in chosen:
+            self._chosen = [place, *chosen][:_MOST_ADDRESSES]
+            self._file.write_private(self._addresses, msgspec.json.encode(self._chosen))
+
+    def is_chosen(self, provider: str, address: str) -> bool:
+        return (provider, _origin(address)) in self._read_addresses()
+
+    def _read_addresses(self) -> list[tuple[str, str]]:
+        """A file that cannot be read names none: the person names them again."""
+        if self._chosen is None:
+            try:
+                data = read_regular(self._addresses, _LARGEST)
+                self._chosen = msgspec.json.decode(data, type=list[tuple[str, str]])
+            except (OSError, ValueError):
+                self._chosen = []
+        return self._chosen
 
     async def _within_time(self, work: Callable[[], T]) -> T:
         try:
@@ -147,3 +175,13 @@ class KeyStore:
         if place is not None:
             places[provider] = place
         self._file.write_private(self._index, msgspec.json.encode(places))
+
+
+def _origin(address: str) -> str:
+    """Scheme, host and port: what is behind them answers for all of its paths."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    except ValueError:
+        return address  # no address: its use says so
+    return f"{parts.scheme}://{(parts.hostname or '').casefold()}:{port}"

@@ -43,12 +43,16 @@ class Beginnings:
         self._assembly = assembly
         self._models = models
 
-    async def new(self, params: TaskStartParams, place: Place, agent: Agent) -> Beginning:
-        """With a message, after the agent's head or beside the message that it takes the place of."""
+    async def new(self, params: TaskStartParams, place: Place, agent: Agent, *, is_again: bool = False) -> Beginning:
+        """With a message, after the agent's head or beside the message that it takes the place of.
+
+        `is_again` where the address of the model is not a person's of now but that of another task.
+        """
         place = replace(place, agent=await with_personality(agent, place.personality, self._assembly.database))
         after = await self._before_sibling(params) if params.sibling_of is not None else agent.head_id
         task = await new_task(params, place, self._assembly.settings.values, self._models)
-        model = self._models.open(task.model, task.api_base, params.api_key)
+        opened = self._models.open_again if is_again else self._models.open
+        model = opened(task.model, task.api_base, params.api_key)
         attachments = await accept(params.attachments, self._assembly.paths.attachments)
         message = said(task.prompt, attachments)
         company = await company_of(place.agent, self._assembly.database)
@@ -71,7 +75,7 @@ class Beginnings:
         assert reply.parent_id is not None, "a reply follows something"
         place = replace(place, agent=await with_personality(agent, place.personality, self._assembly.database))
         task = await new_task(params, place, self._assembly.settings.values, self._models)
-        model = self._models.open(task.model, task.api_base, params.api_key)
+        model = self._models.open_again(task.model, task.api_base, params.api_key)
         if not self._models.has_price(task.model):  # a remark about it would stand between the reply and its sibling
             task = msgspec.structs.replace(task, budget_usd=None)
         return await self._begun(task, place, model, reply.parent_id)
@@ -89,7 +93,7 @@ class Beginnings:
         assert agent.head_id is not None, "somebody has spoken"
         place = replace(place, agent=agent)
         task = await new_task(params, place, self._assembly.settings.values, self._models)
-        model = self._models.open(task.model, task.api_base, params.api_key)
+        model = self._models.open_again(task.model, task.api_base, params.api_key)
         task = msgspec.structs.replace(task, summarises=summarises, follows=follows)
         return await self._begun(task, place, model, agent.head_id)
 
@@ -107,7 +111,7 @@ class Beginnings:
     async def resumed(self, task: Task, agent: Agent) -> Beginning:
         """Where it was interrupted, from its last finished step."""
         personality = await personality_of(None, agent, self._assembly.database)
-        model = self._models.open(task.model, task.api_base, None)
+        model = self._models.open_again(task.model, task.api_base)
         conversation = await self._assembly.database.conversations.get(task.conversation_id)
         assert conversation is not None, "it holds the task"
         company = await company_of(agent, self._assembly.database)

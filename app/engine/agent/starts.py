@@ -51,7 +51,7 @@ class Starts:
         """A task after a chat. The engine says so to the agent: the person has only chosen it."""
         start = await as_task(chat, params, self._assembly.database)
         place = replace(await find_place(start, self._assembly.database, self._assembly.paths), author="engine")
-        return Start(place.agent, lambda agent: self._beginnings.new(start, place, agent))
+        return Start(place.agent, lambda agent: self._beginnings.new(start, place, agent, is_again=True))
 
     async def reply(self, params: TaskStartParams) -> Start:
         place = await find_place(params, self._assembly.database, self._assembly.paths)

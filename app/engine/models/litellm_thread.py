@@ -26,6 +26,7 @@ _CLOSE_LIMIT_S = 5
 # Chunks that wait for the engine at most, and those of one stream that the library may keep.
 _MOST_WAITING = 500
 _MOST_KEPT = 10_000
+_LONGEST_CHAIN = 20
 _importing = threading.Lock()  # two threads that import it at once see half of it
 
 
@@ -110,11 +111,33 @@ def _library() -> Any:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # counting tokens of some names would ask the hub for 24 s
     with _importing:
         library = cast(Any, sys.modules.get("litellm") or _import_without_collection())
+        _follow_no_redirects()
     library.suppress_debug_info = True
     library.telemetry = False
     library.drop_params = True  # what a model does not take is left out
     library.modify_params = True  # thinking is left out where the reasoning of an earlier call is gone
     return library
+
+
+def _follow_no_redirects() -> None:
+    """The library's clients go wherever a server sends them, and take headers such as `x-api-key` along.
+
+    It has no setting for that: of all HTTP clients here it alone uses httpx, whose one way out is `send`.
+    """
+    client = cast(Any, importlib.import_module("httpx")).AsyncClient
+    send = client.send
+    if getattr(send, "follows_no_redirects", False):
+        return
+
+    async def send_once(self: object, request: object, *, follow_redirects: object = None, **options: Any) -> Any:
+        response = await send(self, request, follow_redirects=False, **options)
+        if response.has_redirect_location:
+            await response.aclose()
+            raise LibraryFailure("Redirect", response.status_code, "", {"Location": response.headers["location"]})
+        return response
+
+    send_once.follows_no_redirects = True  # pyright: ignore[reportFunctionMemberAccess]
+    client.send = send_once
 
 
 def _import_without_collection() -> Any:
@@ -190,6 +213,8 @@ async def _close_library() -> None:
 
 
 def _failure(error: BaseException, key: JsonValue) -> LibraryFailure:
+    if (own := _own_failure(error)) is not None:
+        return own
     raw = cast(Any, error)
     status = getattr(raw, "status_code", None)
     headers = cast("Mapping[str, str] | None", getattr(raw, "litellm_response_headers", None))
@@ -201,3 +226,12 @@ def _failure(error: BaseException, key: JsonValue) -> LibraryFailure:
     if body := _BODY.fullmatch(text.strip()):
         text = cast(bytes, ast.literal_eval(body.group())).decode("utf-8", "replace")
     return LibraryFailure(type(error).__name__, status if isinstance(status, int) else 0, text, dict(headers or {}))
+
+
+def _own_failure(error: BaseException | None) -> LibraryFailure | None:
+    """What was raised here, inside of the library, and came out as an error of its own."""
+    for _ in range(_LONGEST_CHAIN):
+        if error is None or isinstance(error, LibraryFailure):
+            return error
+        error = error.__cause__ or error.__context__
+    return None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.engine.errors import ConfigurationError
 from app.engine.models import prices
 from app.engine.models.base import ChatModel
 from app.engine.models.catalog import REACT, Provider, provider_name
@@ -38,6 +39,7 @@ class ModelRouter:
         lists: Path | None = None,
     ) -> None:
         self._factory = ModelFactory(keys, scripts, retry, settings)
+        self._keys = keys
         self._settings = settings
         self._known = KnownModels(settings, Listings(lists))
         self._providers = Providers(settings)
@@ -51,8 +53,29 @@ class ModelRouter:
         """The model behind an id `provider/model`; retries, key look-up for each call and cost are part of it.
 
         Where its provider fails, those of the setting `fallback_models` are asked. Raises `ConfigurationError` that
-        says what to set. `api_key` stays in memory with the model returned.
+        says what to set. `api_base` is one that a person names now: it is kept as chosen. `api_key` stays in memory
+        with the model returned.
         """
+        model = self._open(model_id, api_base, api_key)
+        if api_base is not None:
+            self._keys.choose(self._provider(model_id).name, api_base)
+        return model
+
+    def open_again(self, model_id: str, api_base: str | None, api_key: str | None = None) -> ChatModel:
+        """The same with an address that stands in a record: it must have been chosen for this provider here.
+
+        So nothing is sent where only a file says so.
+        """
+        provider = self._provider(model_id)
+        is_default = api_base in (None, default_api_base(model_id, self._settings()))
+        if api_base is not None and not is_default and not self._keys.is_chosen(provider.name, api_base):
+            raise ConfigurationError(
+                f"Nobody on this machine has chosen the address {api_base} for {provider.title}, so nothing is sent "
+                "there. Send a message with --api-base to choose it, or choose another model."
+            )
+        return self._open(model_id, api_base, api_key)
+
+    def _open(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
         from app.engine.models.fallback import Fallback
 
         self._known.refresh()
@@ -66,6 +89,9 @@ class ModelRouter:
 
     def _fallbacks(self) -> tuple[str, ...]:
         return tuple(name.strip() for name in self._settings().fallback_models.split(",") if name.strip())
+
+    def _provider(self, model_id: str) -> Provider:
+        return self._providers.of(model_id.removeprefix(REACT))
 
     def _open_fallback(self, model_id: str) -> ChatModel:
         return self._open_alone(model_id, default_api_base(model_id, self._settings()), None)
