@@ -1,6 +1,6 @@
 """An approval: exactly what will run, where, why it is asked, how risky it is, and the ways to answer."""
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QPushButton, QWidget
 
@@ -64,15 +64,8 @@ class ApprovalCard(AskCard):
     def take_focus(self) -> None:
         self._allow.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
-    def event(self, event: QEvent) -> bool:
-        """Esc closes what was opened in the card; only then it stops the task."""
-        is_escape = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
-        if is_escape and event.type() == QEvent.Type.ShortcutOverride and self._opened() is not None:
-            event.accept()
-            return True
-        return super().event(event)
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc closes what was opened in the card; only then it stops the task."""
         opened = self._opened()
         if event.key() == Qt.Key.Key_Escape and opened is not None:
             opened.click()

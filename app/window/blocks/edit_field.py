@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent
 from PySide6.QtWidgets import QPlainTextEdit
 
@@ -29,14 +29,6 @@ class EditField(QPlainTextEdit):
         """Take the height that the text needs at this width; a widget that was never shown does not know it."""
         self.document().setTextWidth(width)
         self._on_document_size()
-
-    def event(self, event: QEvent) -> bool:
-        """Esc is its own, though it stops the task everywhere else."""
-        is_escape = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
-        if is_escape and event.type() == QEvent.Type.ShortcutOverride:
-            event.accept()
-            return True
-        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier

@@ -153,6 +153,13 @@ class TranscriptView(QAbstractScrollArea):
         else:
             event.ignore()
 
+    @property
+    def has_selection(self) -> bool:
+        return self._reader.selection.span() is not None
+
+    def clear_selection(self) -> None:
+        self._reader.clear()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = Qt.Key(event.key())
         way = key_way(key, self.viewport().height(), self._line())

@@ -43,7 +43,7 @@ _FACES: dict[Mode, _Face] = {
     "send": _Face("Send", "arrow-up", "primary", "Enter"),
     "steer": _Face("Steer", "arrow-up", "primary", "Enter: read before the next turn. Alt+Enter: after this work."),
     "reply": _Face("Reply", "arrow-up", "primary", "Enter"),
-    "stop": _Face("Stop", "square", "plain", "Esc"),
+    "stop": _Face("Stop", "square", "plain", "Esc twice"),
     "stopping": _Face("Stopping", "square", "plain", "What it started is being ended"),
 }
 

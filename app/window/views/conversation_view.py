@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence, QShortcut
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.protocol.asks import Ask
@@ -13,6 +13,7 @@ from app.window.rows import AskRow
 from app.window.state import Place
 from app.window.stores.conversation import ConversationStore
 from app.window.stores.stores import Stores
+from app.window.stores.tasks import is_working
 from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
 from app.window.views.block_links import ConversationActions
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 _NOT_HERE = "That message stands in another branch. It can be shown when the agent is done here."
 _NO_MODEL = "There is no model yet that could do this. Your text stays here until one is set up."
 _INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
+
+_AGAIN = "Press Esc again to stop"
+_AGAIN_WITHIN_MS = 1000
 
 _DROP = "Drop files and pictures to attach them"
 _DROP_NEW = "Drop files and pictures to attach them, or a folder to work in"
@@ -73,6 +77,10 @@ class ConversationView(QWidget):
         self._content = QWidget()
         self.tree = TreeSplit(self._content, store, stores.session, theme)
         self._hint = DropHint(theme, self._layers)
+        self._stop_begun = QTimer(self)
+        self._stop_begun.setSingleShot(True)
+        self._stop_begun.setInterval(_AGAIN_WITHIN_MS)
+        self._stop_begun.timeout.connect(self._on_stop_left)
         self.setAcceptDrops(True)
         self._lay_out()
         self._connect()
@@ -231,18 +239,39 @@ class ConversationView(QWidget):
         self.no_model.acted.connect(self.foot.choices.providers_asked)
         self._models.changed.connect(self._on_models_changed)
         self.tour_asked.connect(self.no_model.hide)
-        escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self)
-        escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        escape.activated.connect(self._on_escape)
 
-    def _on_escape(self) -> None:
-        """What is nearest goes first: the search, then the tree; the task is stopped from everywhere else."""
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc that nothing nearer took. No shortcut: that would come before what is open above the conversation."""
+        if event.key() == Qt.Key.Key_Escape and not event.modifiers():
+            self._escape(is_held=event.isAutoRepeat())
+        else:
+            super().keyPressEvent(event)
+
+    def _escape(self, *, is_held: bool) -> None:
+        """What is open goes first: the search, then the tree, then a selection; the task is stopped by a second Esc."""
         if self._find_bar is not None and self._find_bar.isVisible():
             self._find_bar.close_search()
         elif any(pane.isAncestorOf(self.focusWidget() or self) for pane in self.tree.panes):
             self.composer.setFocus()
-        else:
+        elif self.transcript.has_selection:
+            self.transcript.clear_selection()
+        elif not is_held:
+            self._stop_by_escape()
+
+    def _stop_by_escape(self) -> None:
+        task = self.store.task
+        if task is None or not is_working(task) or task.stopping:
+            self.composer.setFocus()
+        elif self._stop_begun.isActive():
+            self._on_stop_left()
             self.store.requests.stop()
+        else:
+            self._stop_begun.start()
+            self.foot.status.remind(_AGAIN)
+
+    def _on_stop_left(self) -> None:
+        self._stop_begun.stop()
+        self.foot.status.remind("")
 
     def _row_of(self, ask: Ask) -> int | None:
         """The row of an ask: most often near the end."""

@@ -1,6 +1,6 @@
 """Find in the conversation: a field over the transcript, where the hit looked at stands among all, and the way on."""
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
@@ -141,14 +141,6 @@ class _Field(SearchField):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Find in this conversation")
-
-    def event(self, event: QEvent) -> bool:
-        """Esc is not the window's while the keyboard is here."""
-        is_override = event.type() == QEvent.Type.ShortcutOverride
-        if is_override and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            return True
-        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

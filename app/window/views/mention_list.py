@@ -42,12 +42,9 @@ class MentionList(QFrame):
         self.list.itemClicked.connect(self._take)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Keys for the list go there before anybody else sees them; Esc would stop the task."""
+        """Keys for the list go there before anybody else sees them."""
         if not self.isVisible() or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)
-        if event.type() == QEvent.Type.ShortcutOverride and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            return True
         return event.type() == QEvent.Type.KeyPress and self._pressed(event)
 
     def _pressed(self, event: QKeyEvent) -> bool:

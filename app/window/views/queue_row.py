@@ -112,14 +112,14 @@ class QueueRow(QFrame):
             super().keyPressEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Esc in the editor is no stop of the task; the tools stay while one of them has the keyboard."""
+        """Esc leaves the editor; the tools stay while one of them has the keyboard."""
         if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
             self._show_parts()
-        if watched is self._field and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()  # a ShortcutOverride that is accepted comes again as a key
-            if event.type() == QEvent.Type.KeyPress:
+        if watched is self._field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() == Qt.Key.Key_Escape:
                 self._on_left()
-            return True
+                return True
+            return False
         return super().eventFilter(watched, event)
 
     def enterEvent(self, event: QEnterEvent) -> None:

@@ -12,7 +12,7 @@ _IN_COMPOSER = (
     ("Send; steer a task at work; reply to a question", "Enter"),
     ("A new line", "Shift+Enter"),
     ("Queue for after the work at hand", "Alt+Enter"),
-    ("Stop the task", "Esc"),
+    ("Close what is open; stop the task by a second Esc", "Esc"),
     ("Bring back the last message", "Up"),
     ("Go to a tab by its number", "Ctrl+1 … 9"),
 )

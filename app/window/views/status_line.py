@@ -1,7 +1,7 @@
 """The line under the transcript: what the agent does now, its turn, time, tokens and money."""
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.client.figures import duration, elapsed, money, time_left, tokens
@@ -38,6 +38,8 @@ class StatusLine(QWidget):
     def __init__(self, theme: Theme, context: ContextBar) -> None:
         super().__init__()
         self._task: Task | None = None
+        self._words = ""
+        self._reminder = ""
         self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
         self._most_activity = theme.tokens.column // 4
         self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
@@ -66,27 +68,39 @@ class StatusLine(QWidget):
         parts = (self._activity.whole_text, self._near.text(), self._figures.whole_text)
         return " · ".join(part for part in parts if part)
 
+    def remind(self, text: str) -> None:
+        """Say this in place of what the task does, until it is empty."""
+        self._reminder = text
+        self._show_activity()
+
     def show_task(self, task: Task | None, who: str = "") -> None:
         """`who` works on it, where several could."""
         self._task = task
         self.mode.show_task(task)
         if task is None:
-            self._activity.set_text("")
+            self._words = self._reminder = ""
+            self._show_activity()
             self._near.hide()
             self._near.clear()
             self._try_now.hide()
             self._figures.set_text("")
             self._run_clock()
             return
-        self._activity.set_text(f"{who}: {activity_of(task)}" if who else activity_of(task))
-        # Where there is no room for all, the figures give way first.
-        self._activity.setMinimumWidth(min(self._activity.sizeHint().width(), self._most_activity))
-        self._activity.set_tone(_TONES[state_of(task)])
+        self._words = f"{who}: {activity_of(task)}" if who else activity_of(task)
+        self._show_activity()
         self._near.setText(_near(task))
         self._near.setVisible(bool(_near(task)))
         self._try_now.setVisible(bool(time_left(task)) and not task.stopping)
         self._figures.set_text(_figures(task))
         self._run_clock()
+
+    def _show_activity(self) -> None:
+        self._activity.set_text(self._reminder or self._words)
+        # Where there is no room for all, the figures give way first.
+        self._activity.setMinimumWidth(min(self._activity.sizeHint().width(), self._most_activity))
+        self._activity.set_tone("waiting" if self._reminder else _TONES[state_of(self._task)])
+        if self._reminder:
+            QAccessible.updateAccessibility(QAccessibleEvent(self._activity, QAccessible.Event.Alert))
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -54,6 +54,7 @@ async def test_235_esc_closes_what_is_nearest_and_stops_the_task_only_in_the_con
             escape(person, person.front.transcript)
             assert not bar.isVisible() and not stops(person)
             escape(person, person.front.transcript)
+            escape(person, person.front.transcript)
             await person.until(lambda: stops(person))
 
 
@@ -74,6 +75,7 @@ async def test_236_esc_in_a_reason_for_denying_closes_it_and_then_stops(
             button = person.window.focusWidget()
             assert isinstance(button, QPushButton) and button.accessibleName() == "Deny and say why …"
             assert not field.isVisible() and not stops(person)
+            key(person, Qt.Key.Key_Escape)
             key(person, Qt.Key.Key_Escape)
             await person.until(lambda: stops(person))
 

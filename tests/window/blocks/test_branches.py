@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QPoint, Qt
-from PySide6.QtGui import QContextMenuEvent, QKeyEvent
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu
 
@@ -123,10 +123,6 @@ def test_esc_leaves_the_message_as_it_was_and_stops_no_task(show: MakeBlock, act
     block = show(EditRow("n1/edit", node("n1", "Write a poem", "user"), "Write a poem"))
     (field,) = block.findChildren(EditField)
     QTest.keyClicks(field, " now")
-    escape = QKeyEvent(QEvent.Type.ShortcutOverride, Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
-    escape.ignore()
-    QApplication.sendEvent(field, escape)
-    assert escape.isAccepted(), "else the shortcut that stops would have it"
     QTest.keyClick(field, Qt.Key.Key_Escape)
     assert actions.branches.asked == [("end_edit", "")]
     assert actions.branches.drafts == {"n1": "Write a poem"}
