@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from tests.benchmarks.bench import Row
 from tests.benchmarks.bench_loop import loop_alone
-from tests.benchmarks.bounds import floods
+from tests.benchmarks.bounds import floods, long_branch
 from tests.benchmarks.start import start
 from tests.benchmarks.steps import fifty_tasks, one_task
 from tests.benchmarks.stop import stop
@@ -25,6 +25,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("stored", stored),
     ("loop", loop_alone),
     ("floods", floods),
+    ("long_branch", long_branch),
     ("window_transcript", window_transcript),
     ("window_start", window_start),
     ("window_stored", window_stored),

@@ -5,12 +5,21 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
 
 from app.client.connection import Connection
+from app.engine.storage import agents, conversations, nodes
+from app.engine.storage.database import Database
+from app.engine.storage.engines import sqlite_url
+from app.paths import Paths
+from app.protocol.conversations import Role
 from app.protocol.tasks import TaskIdParams, TaskStartParams
 from app.protocol.wire import TASK_GET, TASK_START
 from tests.benchmarks.bench import Row, engine, home
 from tests.benchmarks.strain import Strain, strain
+from tests.support.records import agent, conversation, node
 
 _MOST_MB = 100.0
 _MOST_MS = 50.0
@@ -29,6 +38,38 @@ async def floods() -> list[Row]:
     return rows
 
 
+async def long_branch() -> list[Row]:
+    """A turn at the end of 100,000 entries."""
+    with home() as folder, _flood_server() as url:
+        await fill(folder, 100_000)
+        async with engine(folder) as client:
+            await _run(client, "nothing", url)
+            async with strain(client, folder) as found:
+                await _run(client, "nothing", url, "conv_long")
+    return rows_of("a turn after 100,000 entries", found)
+
+
+async def fill(folder: Path, count: int, conversation_id: str = "conv_long") -> None:
+    """A data directory with one conversation of so many entries in a row, and its agent at the end."""
+    paths = Paths(folder)
+    paths.prepare()
+    database = await Database.open(sqlite_url(paths.database), paths.copies)
+    database.journal.put(
+        conversations.save(msgspec.structs.replace(conversation(conversation_id), workspace=str(folder)))
+    )
+    for number in range(count):
+        parent = f"{conversation_id}_{number - 1}" if number else None
+        text = f"Entry {number}: what was said in the course of a long day of work with an agent. " * 3
+        role: Role = "assistant" if number % 2 else "user"
+        made = node(f"{conversation_id}_{number}", parent, conversation_id, text)
+        database.journal.put(nodes.save(msgspec.structs.replace(made, role=role)))
+        if number % 1_000 == 0:
+            await database.journal.flush()
+    one = agent(f"agent_{conversation_id}", 1, f"{conversation_id}_{count - 1}")
+    database.journal.put(agents.save(msgspec.structs.replace(one, conversation_id=conversation_id)))
+    await database.close()
+
+
 def rows_of(name: str, found: Strain) -> list[Row]:
     return [
         Row(f"{name}, memory", found.memory_mb, "MB", _MOST_MB),
@@ -37,8 +78,15 @@ def rows_of(name: str, found: Strain) -> list[Row]:
     ]
 
 
-async def _run(client: Connection, kind: str, url: str) -> None:
-    params = TaskStartParams(prompt="go", model=f"openai_compatible/{kind}", api_base=url, max_turns=2, mode="chat")
+async def _run(client: Connection, kind: str, url: str, conversation_id: str | None = None) -> None:
+    params = TaskStartParams(
+        prompt="go",
+        model=f"openai_compatible/{kind}",
+        api_base=url,
+        max_turns=2,
+        mode="chat",
+        conversation_id=conversation_id,
+    )
     task = (await client.call(TASK_START, params)).task
     while task.ended_at is None:
         await asyncio.sleep(0.05)

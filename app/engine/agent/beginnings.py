@@ -17,7 +17,7 @@ from app.engine.agent.open_turn import OpenTurn, last_reply, past_of
 from app.engine.agent.opening import new_task, publish_message, publish_task
 from app.engine.agent.place import Place, make_workspace, personality_of, with_personality
 from app.engine.agent.prompting import text as prompt_text
-from app.engine.agent.reach import read
+from app.engine.agent.reach import read_branch, recent_path
 from app.engine.agent.task import moved
 from app.engine.agent.task_run import TaskRun
 from app.engine.errors import IllegalMove, InvalidParams, NotFound
@@ -56,7 +56,7 @@ class Beginnings:
         attachments = await accept(params.attachments, self._assembly.paths.attachments)
         message = said(task.prompt, attachments)
         company = await company_of(place.agent, self._assembly.database)
-        history = read(await self._path(after), place.conversation.kept, company.heard)
+        history = await self._history(after, place, company)
         await make_workspace(place.conversation)
         branch = publish_task(task, place, self._assembly.log)
         branch.position = branch.position.advance(after)
@@ -99,7 +99,7 @@ class Beginnings:
 
     async def _begun(self, task: Task, place: Place, model: ChatModel, after: str) -> Beginning:
         company = await company_of(place.agent, self._assembly.database)
-        history = read(await self._path(after), place.conversation.kept, company.heard)
+        history = await self._history(after, place, company)
         await make_workspace(place.conversation)
         branch = publish_task(task, place, self._assembly.log)
         branch.set_head(after, branch.agent.version)
@@ -115,7 +115,8 @@ class Beginnings:
         conversation = await self._assembly.database.conversations.get(task.conversation_id)
         assert conversation is not None, "it holds the task"
         company = await company_of(agent, self._assembly.database)
-        path, kept = await self._path(agent.head_id), conversation.kept
+        kept = conversation.kept
+        path = await recent_path(self._assembly.database.nodes, agent.head_id, kept)
         personality = company.briefed(personality)
         await self._check_branch(task, path)
         turn = await self._open_turn(task, path, kept, company)
@@ -123,7 +124,8 @@ class Beginnings:
         branch = Branch(agent, self._assembly.log)
         if turn is None:
             self._assembly.desk.leave(task.id)
-        history, stored = (turn.history, turn.stored) if turn is not None else (read(path, kept, company.heard), 0)
+        history = turn.history if turn is not None else await read_branch(path, kept, company.heard)
+        stored = turn.stored if turn is not None else 0
         run = self._assembly.build(task, branch, personality, model, history, stored, company.heard, turn)
         # On record before the answer: who follows the task next must not find it interrupted.
         self._assembly.log.publish(TaskUpdate(task=task))
@@ -137,7 +139,7 @@ class Beginnings:
         at = last_reply(path, task.id)
         if at is None:
             return None
-        reply, history = message_of(path[at]), read(path[:at], kept, company.heard)
+        reply, history = message_of(path[at]), await read_branch(path[:at], kept, company.heard)
         if not isinstance(reply, AssistantMessage) or not history or history[-1].role == "assistant":
             return None
         database, results = self._assembly.database, [node for node in path[at:] if node.role == "tool_result"]
@@ -146,8 +148,10 @@ class Beginnings:
         self._assembly.desk.resume(task.id, (ask for ask in asks if ask.created_at >= path[at].created_at))
         return OpenTurn(reply, history, past, stored=1 + len(results))
 
-    async def _path(self, leaf_id: str | None) -> tuple[Node, ...]:
-        return await self._assembly.database.nodes.path(leaf_id) if leaf_id is not None else ()
+    async def _history(self, leaf_id: str | None, place: Place, company: Company) -> tuple[ModelMessage, ...]:
+        kept = place.conversation.kept
+        path = await recent_path(self._assembly.database.nodes, leaf_id, kept)
+        return await read_branch(path, kept, company.heard)
 
     async def _before_sibling(self, params: TaskStartParams) -> str | None:
         assert params.sibling_of is not None

@@ -1,7 +1,7 @@
 """A conversation of several agents as one of them reads it: what the others said is said to it, under their names."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, takewhile
+from itertools import takewhile
 
 import msgspec
 
@@ -61,7 +61,8 @@ async def company_of(agent: Agent, database: Database) -> Company:
 
 def _results(nodes: Sequence[Node], reply: int) -> dict[str, ToolResultBlock]:
     """What the calls of a reply gave, by their ids, which other replies may have used too."""
-    after = takewhile(lambda node: node.role not in ("assistant", "user"), islice(nodes, reply + 1, None))
+    later = (nodes[at] for at in range(reply + 1, len(nodes)))
+    after = takewhile(lambda node: node.role not in ("assistant", "user"), later)
     return {block.call_id: block for node in after for block in node.blocks if isinstance(block, ToolResultBlock)}
 
 

@@ -2,18 +2,24 @@
 for, and all that follows them. How an entry becomes a message is the converter's to say.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.engine.agent.context import messages_of
 from app.engine.agent.prompting import text
 from app.engine.messages import ModelMessage, Text, UserMessage, user_text
+from app.engine.storage.nodes import NodeStore
 from app.protocol.blocks import SummaryBlock
 from app.protocol.conversations import Node
 
 # Entries as the agent hears them that reads: `Company.heard`, or `tuple` where all is its own.
 Hearing: TypeAlias = Callable[[Sequence[Node]], tuple[Node, ...]]
+
+
+# Entries that are converted in a few milliseconds.
+_LONG = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +51,27 @@ class Reach:
         return (SummaryMessage((said,), kept=len(kept)), *kept, *rest)
 
 
+async def recent_path(nodes: NodeStore, leaf_id: str | None, kept: Collection[str]) -> tuple[Node, ...]:
+    """The end of a branch, as much as a model may read. Of what stands before that: what a person keeps in, and the
+    entry up to which the newest summary goes.
+    """
+    recent = await nodes.recent(leaf_id) if leaf_id is not None else ()
+    if not recent or recent[0].parent_id is None:
+        return recent
+    ids = {node.id for node in recent}
+    summary = next((found for node in reversed(recent) if (found := summary_of(node)) is not None), None)
+    wanted = {*kept, *((summary.until_id,) if summary is not None else ())} - ids
+    older = await nodes.on_path(recent[0].parent_id, wanted)
+    # A result without its call says nothing.
+    first = next((at for at, node in enumerate(recent) if node.role in ("user", "assistant")), 0)
+    return (*older, *recent[first:])
+
+
 def reach_of(path: Sequence[Node], kept: Collection[str] = ()) -> Reach:
-    """`kept` are the ids of entries that stay in. A summary of what is not on the path says nothing about it."""
+    """`kept` are the ids of entries that stay in. A summary of what is not on the path says nothing about it.
+
+    A path is cut where an entry follows one that is not there.
+    """
     places = {node.id: place for place, node in enumerate(path)}
     plain = [node for node in path if summary_of(node) is None]
     for node in reversed(path):
@@ -55,8 +80,19 @@ def reach_of(path: Sequence[Node], kept: Collection[str] = ()) -> Reach:
         if summary is not None and until is not None and until < places[node.id]:
             before = [node for node in plain if places[node.id] <= until]
             after = tuple(node for node in plain if places[node.id] > until)
-            return Reach(summary, _kept_steps(before, kept), after)
-    return Reach(None, (), tuple(plain))
+            return Reach(summary, _kept_steps(before, kept), after, _has_gap(after, places))
+    return Reach(None, (), tuple(plain), _has_gap(plain, places))
+
+
+def _has_gap(nodes: Iterable[Node], ids: Container[str]) -> bool:
+    return any(node.parent_id is not None and node.parent_id not in ids for node in nodes)
+
+
+async def read_branch(path: Sequence[Node], kept: Collection[str], heard: Hearing) -> tuple[ModelMessage, ...]:
+    """The same as `read`; of a long branch without a stop of the event loop."""
+    if len(path) <= _LONG:
+        return read(path, kept, heard)
+    return await asyncio.to_thread(read, path, kept, heard)
 
 
 def read(path: Sequence[Node], kept: Collection[str], heard: Hearing) -> tuple[ModelMessage, ...]:

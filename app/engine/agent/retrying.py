@@ -38,7 +38,7 @@ async def as_start(params: TaskRetryParams, database: Database) -> tuple[TaskSta
 
 async def _prompt_above(node_id: str, database: Database) -> str:
     """What a person said last before this point."""
-    for node in reversed(await database.nodes.path(node_id)):
+    for node in reversed(await database.nodes.recent(node_id)):
         if node.is_from_person:
             return "\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
     return ""

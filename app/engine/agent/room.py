@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from app.engine.agent.branch import Branch
 from app.engine.agent.measure import Measure
 from app.engine.agent.pictures import with_pictures
-from app.engine.agent.reach import Hearing, Reach, SummaryMessage, reach_of
+from app.engine.agent.reach import Hearing, Reach, SummaryMessage, reach_of, recent_path
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.remainder import Remainder, remainder_of
 from app.engine.agent.sent import sizes_of
@@ -192,8 +192,8 @@ class Room:
         await self._branch.save()
         at = self._branch.position
         assert at.node_id is not None, "a request follows something"
-        path = await self._database.nodes.path(at.node_id)
         self._kept = await self._kept_now()
+        path = await recent_path(self._database.nodes, at.node_id, self._kept)
         return await asyncio.to_thread(reach_of, path, self._kept)
 
     async def _is_kept_otherwise(self, whole: ModelRequest) -> bool:

@@ -4,7 +4,7 @@ import msgspec
 
 from app.engine.agent.branch import Branch
 from app.engine.agent.claims import Claims
-from app.engine.agent.reach import reach_of, steps_of, summary_of
+from app.engine.agent.reach import reach_of, recent_path, steps_of, summary_of
 from app.engine.broadcast import EventLog
 from app.engine.errors import IllegalMove, InvalidParams, NotFound
 from app.engine.storage.database import Database
@@ -30,7 +30,7 @@ async def as_start(params: ConversationSummariseParams, database: Database) -> T
     if agent.head_id is None:
         raise IllegalMove("There is nothing to summarise yet.")
     await _check_idle(agent, database)
-    if len(steps_of(reach_of(await database.nodes.path(agent.head_id)).rest)) < _LEAST:
+    if len(steps_of(reach_of(await recent_path(database.nodes, agent.head_id, ())).rest)) < _LEAST:
         raise IllegalMove("There is nothing to summarise yet.")
     last = await database.tasks.last_of(agent)
     return TaskStartParams(
@@ -72,8 +72,7 @@ async def edit(params: SummaryEditParams, log: EventLog, database: Database, cla
 async def _agent_on(summary: Node, database: Database) -> Agent:
     """The idle agent that reads by this summary."""
     for agent in await database.agents.list(summary.conversation_id):
-        path = await database.nodes.path(agent.head_id) if agent.head_id is not None else ()
-        if any(node.id == summary.id for node in path):
+        if agent.head_id is not None and await database.nodes.on_path(agent.head_id, (summary.id,)):
             await _check_idle(agent, database)
             return agent
     raise IllegalMove("No agent is on the branch of this summary. Go to that branch, then change it.")

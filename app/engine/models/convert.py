@@ -123,7 +123,8 @@ class _Conversation:
 def _answered(messages: tuple[ModelMessage, ...], index: int) -> set[str]:
     """The calls of the reply at `index` that have a result: those that follow it, up to the next reply."""
     answered: set[str] = set()
-    for message in messages[index + 1 :]:
+    for at in range(index + 1, len(messages)):
+        message = messages[at]
         if isinstance(message, AssistantMessage):
             break
         if isinstance(message, ToolResultMessage):

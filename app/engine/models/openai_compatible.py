@@ -1,5 +1,6 @@
 """The fast way to models: OpenAI's chat completions over aiohttp, for every provider and server that speaks them."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -31,6 +32,8 @@ from app.protocol.json import JsonObject, JsonValue
 
 _TIMEOUTS = Timeouts()
 _LARGE = 256 * 1024
+# Messages that are converted in a few milliseconds.
+_MANY = 500
 _RETRY = RetryPolicy()
 
 
@@ -110,7 +113,10 @@ class OpenAICompatible:
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
         if key := await self._endpoint.key_for(request.options.api_key):
             headers["Authorization"] = f"Bearer {key}"
-        body = encode(self._body(request))
+        if len(request.messages) > _MANY:
+            body = await asyncio.to_thread(lambda: encode(self._body(request)))
+        else:
+            body = encode(self._body(request))
         response = await self._send(body, headers)
         if response.status == 404 and not urlsplit(self._base).path:
             response.close()  # given without its usual path

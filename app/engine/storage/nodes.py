@@ -1,8 +1,8 @@
 """Nodes: the trees of all conversations, read branch by branch."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from sqlalchemy import bindparam, literal, select
+from sqlalchemy import bindparam, func, literal, select
 
 from app.engine.storage.encoding import to_json, to_text
 from app.engine.storage.reader import Reader
@@ -13,6 +13,13 @@ from app.protocol.conversations import Node
 
 # A whole path is read in pieces of this size: each holds up the event loop for a few milliseconds.
 _PIECE = 500
+
+# Of the end of a branch: few models read more.
+_MOST_RECENT = 5_000
+_MOST_SIZE = 10_000_000
+# Bodies decoded at once.
+_MOST_AT_ONCE = 256 * 1024
+_ENDLESS = 1_000_000_000
 
 # The tree never changes its shape: a node that is there only takes its finished content.
 _SAVE = Upsert(nodes, ["id"], ["status", "body"])
@@ -27,6 +34,11 @@ _walk = _walk.union_all(
     .where(_walk.c.depth < bindparam("limit"))
 )
 _BRANCH = select(nodes.c.body).join_from(_walk, nodes, nodes.c.id == _walk.c.id).order_by(_walk.c.depth.desc())
+_SIZES = (
+    select(nodes.c.id, func.length(nodes.c.body).label("size"))
+    .join_from(_walk, nodes, nodes.c.id == _walk.c.id)
+    .order_by(_walk.c.depth)
+)
 _LINKS = (
     select(nodes.c.id, nodes.c.parent_id)
     .where(nodes.c.conversation_id == bindparam("conversation_id"))
@@ -85,6 +97,30 @@ class NodeStore:
             piece, has_more = await self.branch(leaf_id, _PIECE, piece[0].id)
             pieces.append(piece)
         return tuple(node for piece in reversed(pieces) for node in piece)
+
+    async def recent(self, leaf_id: str) -> tuple[Node, ...]:
+        """The end of the branch to `leaf_id`: as much as a model may read, however long the branch is."""
+        rows = await self._reader.rows(_SIZES, {"leaf_id": leaf_id, "limit": _MOST_RECENT})
+        groups: list[list[str]] = []
+        size = whole = 0
+        for row in rows:
+            whole += row.size
+            if whole > _MOST_SIZE and groups:
+                break
+            if not groups or size + row.size > _MOST_AT_ONCE or len(groups[-1]) >= _PIECE:
+                groups.append([])
+                size = 0
+            groups[-1].append(row.id)
+            size += row.size
+        found = [await self.several(group) for group in groups]
+        return tuple(node for group in reversed(found) for node in reversed(group))
+
+    async def on_path(self, leaf_id: str, node_ids: Collection[str]) -> tuple[Node, ...]:
+        """Those of some nodes that are on the branch to `leaf_id`, in its order."""
+        if not node_ids:
+            return ()
+        chosen = _BRANCH.where(nodes.c.id.in_(tuple(node_ids)))
+        return await self._reader.structs(chosen, Node, {"leaf_id": leaf_id, "limit": _ENDLESS})
 
     async def links(self, conversation_id: str) -> tuple[tuple[str, str | None], ...]:
         """The id and the parent's id of all nodes of a conversation, in the order in which they were written."""

@@ -1,13 +1,20 @@
 """What of a branch a model still reads, and the record of it that a summary is made from."""
 
 from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
 
 from app.engine.agent.measure import Measure
-from app.engine.agent.reach import SummaryMessage, reach_of, read, steps_of
+from app.engine.agent.reach import SummaryMessage, reach_of, read, recent_path, steps_of
 from app.engine.agent.summary import older_of, record_of
 from app.engine.messages import AssistantMessage, ToolResultMessage, user_text
+from app.engine.storage import conversations, nodes
+from app.engine.storage.database import Database
+from app.engine.storage.engines import sqlite_url
 from app.protocol.blocks import Block, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node, Role
+from tests.support.records import conversation
 
 
 def a_node(key: str, role: Role, *blocks: Block) -> Node:
@@ -88,3 +95,35 @@ def test_tokens_are_told_by_what_was_counted_within_reason() -> None:
     assert Measure(4_000, 1).tokens_of(1_600) == 100
     assert Measure(10, 100_000).tokens_of(10) == 20
     assert Measure(4_000, 2_000).characters_of(1_000) == 2_000
+
+
+async def test_of_a_branch_beyond_all_windows_the_end_is_read_with_what_is_kept_and_summarised(tmp_path: Path) -> None:
+    large = "x" * 1_000_000
+    path = [
+        *(said(f"u{number}", f"{number} {large}") for number in range(4)),
+        a_node("t4", "tool_result", ToolResultBlock(call_id="c", tool="shell", text=large, is_error=False)),
+        *(said(f"u{number}", f"{number} {large}") for number in range(5, 13)),
+        said("u13", "the last"),
+    ]
+    chained = [
+        msgspec.structs.replace(node, parent_id=before.id if before else None)
+        for before, node in zip([None, *path], path, strict=False)
+    ]
+    database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
+    database.journal.put(conversations.save(conversation("c")))
+    for node in chained:
+        database.journal.put(nodes.save(node))
+    mark = msgspec.structs.replace(summary("s", "u3"), parent_id="u13")
+    database.journal.put(nodes.save(mark))
+    await database.journal.flush()
+    ids = [node.id for node in await recent_path(database.nodes, "u13", ("u1",))]
+    assert ids == ["u1", *(f"u{number}" for number in range(5, 14))]
+    told, kept, *_, last = read(await recent_path(database.nodes, "u13", ("u1",)), ("u1",), tuple)
+    assert "left out" in str(told) and str(kept).startswith("UserMessage(content=(Text(text='1 x")
+    assert last == user_text("the last")
+    whole = await recent_path(database.nodes, "s", ("u1",))
+    assert [node.id for node in whole][:2] == ["u1", "u3"]
+    reach = reach_of(whole, ("u1",))
+    assert reach.summary is not None and [node.id for node in reach.kept] == ["u1"]
+    assert reach.is_cut
+    await database.close()

@@ -64,3 +64,15 @@ async def test_a_streaming_node_is_replaced_by_its_finished_self_in_its_place(da
 async def test_ten_thousand_nodes_in_one_branch_come_back_in_order(database: Database) -> None:
     branch = await grow(database, 10_000)
     assert await database.nodes.path("n9999") == branch
+
+
+async def test_of_a_long_branch_the_end_is_read_and_what_is_asked_for_of_the_rest(database: Database) -> None:
+    large = "x" * 1_000_000
+    branch = [node(f"n{number}", f"n{number - 1}" if number else None, text=large) for number in range(14)]
+    for one in branch:
+        database.journal.put(nodes.save(one))
+    await grow(database, 2, "other", "n1")
+    assert await database.nodes.recent("n13") == tuple(branch[-9:])
+    assert await database.nodes.recent("n3") == tuple(branch[:4])
+    assert await database.nodes.recent("nowhere") == ()
+    assert await database.nodes.on_path("n13", ("n12", "other1", "n1", "nowhere")) == (branch[1], branch[12])

@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 import msgspec
 
 from app.engine.agent.largest import before_turn, largest_of
+from app.engine.agent.reach import recent_path
 from app.engine.agent.summarising import edit
 from app.engine.errors import InvalidParams, NotFound
 from app.engine.models.windows import window_of
@@ -93,7 +94,7 @@ async def _largest(services: Services, task: Task, sent: SentTurn, count: int) -
     conversation = await services.database.conversations.get(task.conversation_id)
     if agent is None or agent.head_id is None or conversation is None or not sent.parts:
         return ()
-    path = await services.database.nodes.path(agent.head_id)
+    path = await recent_path(services.database.nodes, agent.head_id, conversation.kept)
     whole = sum(part.characters for part in sent.parts)
     return await asyncio.to_thread(
         largest_of, before_turn(path, task.id, sent.turn), conversation.kept, count, (sent.input_tokens or 0) / whole
