@@ -13,7 +13,7 @@ import msgspec
 from app.engine.deltas import DeltaBuffer
 from app.engine.storage import events
 from app.engine.storage.apply import writes_for
-from app.engine.storage.journal import Journal
+from app.engine.storage.journal import Change, Journal
 from app.engine.storage.write import Write
 from app.protocol.events import Delta, Event, EventRecord, TaskMessage, TextDelta
 from app.protocol.wire import Notice
@@ -70,25 +70,32 @@ class EventLog:
         return len(self._listeners)
 
     def publish(
-        self, event: Event, *, also: tuple[Write, ...] = (), on_commit: Callable[[], None] | None = None
-    ) -> EventRecord:
+        self,
+        event: Event,
+        *,
+        also: tuple[Write, ...] = (),
+        on_commit: Callable[[], None] | None = None,
+        after: Change | None = None,
+    ) -> Change:
         """Number the event and queue its writes; clients get it once they are committed. Does not wait.
 
-        `also` is committed with it, or neither is. Then `on_commit` is called, before a later `flush` returns.
+        `also` is committed with it, or neither is. Then `on_commit` is called, before a later `flush` returns. An event
+        that cannot be stored, or whose `after` cannot, is never sent: its number is left out.
         """
         record = EventRecord(sequence=self.head + 1, epoch=self.epoch, event=event)
         *first, last = (*also, *writes_for(record))
-        self._journal.put(*first, replace(last, on_commit=lambda: self._on_commit(record, on_commit)))
+        last = replace(last, on_commit=lambda: self._on_commit(record, on_commit))
+        change = self._journal.put(*first, last, after=after)
         self.head = record.sequence
         if self.head % _PRUNED_EACH == 0:
             self._journal.put(events.prune(_KEPT))
         if isinstance(event, TaskMessage):
             self._deltas.finish(event.node)
-        return record
+        return change
 
-    async def flush(self) -> None:
-        """Return when all published so far is committed; `StorageError` when it could not be."""
-        await self._journal.flush()
+    async def flush(self, *, durable: bool = True) -> None:
+        """Return when all published so far is committed, see `Journal.flush`; `StorageError` when it could not be."""
+        await self._journal.flush(durable=durable)
 
     def stream(self, delta: Delta) -> None:
         """Send more text about 33 ms from now, joined with what else comes for the same block or call until then."""

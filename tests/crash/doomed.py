@@ -14,11 +14,11 @@ from app.engine.storage.writer import SqliteWriter
 class DoomedWriter(SqliteWriter):
     """Real commits, up to the last one."""
 
-    async def write(self, batch: Sequence[Write]) -> None:
+    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
         _Doom.left -= 1
         if _Doom.left == 0 and _Doom.side == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        await super().write(batch)
+        await super().write(batch, durable=durable)
         if _Doom.left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 

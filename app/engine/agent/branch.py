@@ -8,6 +8,7 @@ from app.engine.broadcast import EventLog
 from app.engine.errors import Conflict, StorageError
 from app.engine.ids import new_id
 from app.engine.storage import agents
+from app.engine.storage.journal import Change
 from app.engine.storage.write import Write
 from app.protocol.agents import Agent
 from app.protocol.blocks import Block
@@ -26,7 +27,9 @@ class Branch:
         self.agent: Agent = agent
         self.position = Position(conversation_id=agent.conversation_id, node_id=agent.head_id)
         self._log = log
-        self._unsaved: dict[str, tuple[Node, tuple[Write, ...]]] = {}
+        self._newest: Change | None = None
+        self._saved_head = agent.head_id
+        self._unsaved: dict[str, Node] = {}
         self._announced = agent.version
 
     def draft(
@@ -72,37 +75,41 @@ class Branch:
         """Put a node that still streams; nothing follows it before its finished self is appended."""
         self._publish(node, ())
 
-    async def save(self) -> None:
-        """Return when all nodes are committed; `StorageError` when one could not be."""
-        await self._log.flush()
-        # Many tasks write at once: the failure of this one's node may have been told to another's flush.
-        if self._unsaved:
+    async def save(self, *, durable: bool = True) -> None:
+        """Return when all nodes are committed, see `Journal.flush`; `StorageError` when one could not be."""
+        await self._log.flush(durable=durable)
+        if self._unsaved:  # a flush before this one has told why
             raise StorageError("Not saved: the last messages of this task. Everything saved before is kept.")
 
-    def publish_again(self) -> None:
-        """After `save` failed: give storage once more what it has not taken."""
-        for node, also in tuple(self._unsaved.values()):
-            self._publish(node, also)
-        self._log.publish(AgentUpdate(agent=self.agent))
+    def take_back(self) -> None:
+        """Go back to the newest node that is stored: those that could not be are given up."""
+        self._newest = None
+        self._unsaved.clear()
+        self.position = Position(conversation_id=self.agent.conversation_id, node_id=self._saved_head)
+        self.agent = msgspec.structs.replace(self.agent, head_id=self._saved_head, version=self.agent.version + 1)
 
     def _publish(self, node: Node, also: tuple[Write, ...]) -> None:
         agent = self.agent if self.agent.head_id == node.id else self._pointing_to(node.id)
-        self._log.publish(
-            TaskMessage(node=node), also=(agents.save(agent), *also), on_commit=lambda: self._on_saved(node)
+        self._newest = self._log.publish(
+            TaskMessage(node=node),
+            also=(agents.save(agent), *also),
+            on_commit=lambda: self._on_saved(node),
+            after=self._newest,
         )
         # Only what the log has taken: a node that it refused must not be the parent of the next one.
         self.agent = agent
-        self._unsaved[node.id] = (node, also)
+        self._unsaved[node.id] = node
 
     def _on_saved(self, node: Node) -> None:
-        if node.id in self._unsaved and self._unsaved[node.id][0] is node:
+        self._saved_head = node.id
+        if self._unsaved.get(node.id) is node:
             del self._unsaved[node.id]
 
     def announce_head(self) -> None:
         """Tell the clients where the agent's head is: once a turn, not with every node."""
         if self._announced != self.agent.version:
             self._announced = self.agent.version
-            self._log.publish(AgentUpdate(agent=self.agent))
+            self._newest = self._log.publish(AgentUpdate(agent=self.agent), after=self._newest)
 
     def set_head(self, node_id: str, version: int) -> None:
         """Put the head elsewhere, if `version` is still the agent's; the loser of a race gets `Conflict`."""
@@ -110,6 +117,7 @@ class Branch:
             raise Conflict(f"The agent has moved on: its version is {self.agent.version}, not {version}.")
         self.position = self.position.advance(node_id)
         self.agent = self._pointing_to(node_id)
+        self._saved_head = node_id
         self.announce_head()
 
     def _pointing_to(self, node_id: str) -> Agent:

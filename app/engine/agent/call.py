@@ -9,6 +9,7 @@ from app.engine.agent.events import ToolExecutionEnd, ToolExecutionStart
 from app.engine.agent.hooks import FinishedCall, PendingCall
 from app.engine.agent.run import Run
 from app.engine.agent.updates import CallUpdates, Updates
+from app.engine.errors import StorageError
 from app.engine.messages import UNREADABLE_CALL, AssistantMessage, Text, ToolCall, ToolResultMessage
 from app.engine.tools.base import ToolError, ToolResult
 from app.engine.tools.schema import check_arguments
@@ -30,7 +31,8 @@ class Caller:
     async def begin(self, call: ToolCall) -> PendingCall | ToolResult:
         """All that comes before execution; a result means that the call must not run, and has been told as its end."""
         await self._start(call)
-        pending = await _settle(self._prepare(call))
+        # What cannot be put on record is not the call's fault, and no further call could be either: the run ends.
+        pending = await _settle(self._prepare(call), StorageError)
         if isinstance(pending, ToolResult):
             await self._end(call, pending)
         return pending
@@ -114,10 +116,12 @@ class Caller:
         )
 
 
-async def _settle(step: Awaitable[T]) -> T | ToolResult:
+async def _settle(step: Awaitable[T], *passed_on: type[Exception]) -> T | ToolResult:
     """The one place where whatever a tool or a hook around it raises becomes a result that the model can read."""
     try:
         return await step
+    except passed_on:
+        raise
     except ToolError as error:
         return replace(_error(str(error)), summary=error.summary, details=error.details)
     except asyncio.CancelledError:

@@ -36,7 +36,8 @@ class ModelCalls:
 
     async def _call(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
         self._recorder.turn_started(request)
-        await self._branch.save()
+        # If a power cut takes it, the call is made again, as if it had not come this far.
+        await self._branch.save(durable=False)
         async with aclosing(self._model.stream(request, cancel)) as events:
             async for event in events:
                 yield event

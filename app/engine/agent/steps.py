@@ -122,5 +122,6 @@ class Steps:
         self._live.tool_started(call.id, call.name, acts=has_effects(access))
         if access.tier != "free":
             self._executions.started(call, access, self._live.task.step_count, self._branch.position.node_id or "")
-            await self._branch.save()
+            # What changes something waits for the disk: after a power cut it must be known that it may have run.
+            await self._branch.save(durable=access.tier != "read")
         return None

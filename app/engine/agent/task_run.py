@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +19,12 @@ from app.engine.agent.prompt.briefing import Briefing
 from app.engine.agent.prompt.parts import joined
 from app.engine.agent.recorder import Recorder
 from app.engine.agent.room import Room
-from app.engine.agent.saving import until_saved
 from app.engine.agent.summary import shortened
 from app.engine.agent.task import ended, is_working, moved, words
 from app.engine.agent.task_queue import Queue, TaskQueue
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
-from app.engine.errors import IllegalMove
+from app.engine.errors import CannotSave, IllegalMove, StorageError
 from app.engine.messages import AssistantMessage, UserMessage
 from app.engine.tools.processes import end_task, names
 from app.protocol.blocks import NoticeKind
@@ -270,12 +269,14 @@ class TaskRun:
         """Nothing of a task outlives it: processes first, then the record, then the news of the end."""
         self._remember(await end_task(self.task.id, self._show_left))
         self._recorder.close()
-        remarks = self._remarks(end)
-        if end.notice is not None or remarks:
-            kind, text = end.notice or ("info", "The task is over.")
-            self._recorder.notice(kind, " ".join((text, *remarks)))
-        self.branch.announce_head()
-        await until_saved(self.task.id, self.branch.save, self.branch.publish_again, self._engine_ends)
+        self._tell(end.notice, self._remarks(end))
+        lost = await self._saved(self.branch.save)
+        if lost:
+            self.branch.take_back()
+            notice: tuple[NoticeKind, str] = ("error", f"The end of the task could not be saved. {lost}")
+            self._tell(notice, [])
+            await self._saved(self.branch.save)
+            end = _End("error", "error", notice, lost)
         if end.reason is None:
             task = msgspec.structs.replace(
                 moved(self.task, end.status),
@@ -289,7 +290,23 @@ class TaskRun:
         answer = self._completion.answer if end.status == "completed" else None
         completion = self._came_to() if end.status == "completed" else None
         self._live.set(msgspec.structs.replace(task, summary=self._summary(), answer=answer, completion=completion))
-        await until_saved(self.task.id, self._log.flush, self._live.publish_again, self._engine_ends)
+        await self._saved(self._log.flush)
+
+    def _tell(self, notice: tuple[NoticeKind, str] | None, remarks: list[str]) -> None:
+        """Say in the conversation how the task ended, if there is anything to say."""
+        if notice is not None or remarks:
+            kind, text = notice or ("info", "The task is over.")
+            self._recorder.notice(kind, " ".join((text, *remarks)))
+        self.branch.announce_head()
+
+    async def _saved(self, save: Callable[[], Awaitable[None]]) -> str:
+        """Empty, or why the database does not take what was put; where it takes nothing, the engine ends just now."""
+        try:
+            await save()
+        except StorageError as error:
+            _logger.error("the end of task %s is not saved: %s", self.task.id, error)
+            return "" if isinstance(error, CannotSave) else str(error)
+        return ""
 
     def _came_to(self) -> Completion:
         """What the end rests on (docs/decisions/0003)."""

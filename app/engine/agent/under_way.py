@@ -10,6 +10,7 @@ from app.engine.agent.claims import Claims
 from app.engine.agent.task_run import TaskRun
 from app.engine.health import Health
 from app.engine.stall import StallMeter
+from app.engine.storage.journal import own_changes
 from app.protocol.tasks import Task
 
 _LOOK_AGAIN_S = 0.02
@@ -86,6 +87,7 @@ class TasksUnderWay:
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def _run_to_end(self, beginning: Beginning) -> None:
+        own_changes()
         run = beginning.run
         try:
             await run.run(beginning.opening)

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from app.engine.errors import Busy, CannotSave, Conflict
 from app.engine.storage import commands
 from app.engine.storage.database import Database
+from app.engine.storage.journal import own_changes
 from app.protocol.wire import ENGINE_SHUTDOWN, TASK_STOP
 
 _MOST_UNDER_WAY = 1_000
@@ -81,6 +82,7 @@ class Commands:
             task.exception()  # told to who waits; its client may be gone
 
     async def _run(self, command: Command, work: Callable[[], Awaitable[bytes]]) -> bytes:
+        own_changes()
         answered = await self._database.commands.answered(command.client_id, command.stored_id)
         if answered is not None:
             _check(command, answered.method)

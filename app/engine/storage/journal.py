@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, assert_never
 
@@ -31,9 +32,33 @@ _AGAIN_S = 1.0
 _PROBE = Write(Upsert(meta, ["name"], ["value"]), {"name": "probe", "value": ""})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Group:
-    writes: tuple[Write, ...]
+class _Owner:
+    """Who puts changes: only who put one that failed is told."""
+
+    __slots__ = ("failure",)
+
+    def __init__(self) -> None:
+        self.failure: StorageError | None = None
+
+
+_owner: ContextVar[_Owner | None] = ContextVar("owner of changes", default=None)
+
+
+def own_changes() -> None:
+    """From here on this asyncio task and those it starts put changes of their own: no other is told when one fails."""
+    _owner.set(_Owner())
+
+
+class Change:
+    """One group of writes on its way: all of them are committed or none. Another may depend on it."""
+
+    __slots__ = ("after", "failure", "owner", "writes")
+
+    def __init__(self, writes: tuple[Write, ...], owner: _Owner, after: "Change | None") -> None:
+        self.writes = writes
+        self.owner = owner
+        self.after = after
+        self.failure: StorageError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +66,8 @@ class _Mark:
     """A flush that waits for everything before it."""
 
     done: asyncio.Future[None]
+    owner: _Owner
+    durable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +85,7 @@ class _Probe:
     done: asyncio.Future[None]
 
 
-_Entry: TypeAlias = _Group | _Mark | _Turn | _Probe
+_Entry: TypeAlias = Change | _Mark | _Turn | _Probe
 
 
 class Journal:
@@ -66,6 +93,9 @@ class Journal:
 
     A patient journal keeps what it cannot save for reasons of the ground (a full disk, a lock) and tries again until
     it can: who flushes waits. Until `endure` and after `hurry` such a change is lost, and fails the flush.
+
+    A change that the database refuses for what it is fails alone, and those that were put to come `after` it. Its owner
+    is told (see `own_changes`); what others put is committed in its order.
     """
 
     def __init__(self, writer: Writer, engine: AsyncEngine, limit: int = 100_000) -> None:
@@ -75,28 +105,35 @@ class Journal:
         self._limit = limit
         self._entries: deque[_Entry] = deque()
         self._wake = asyncio.Event()
+        self._batch: list[_Entry] = []
         self._closing = False
-        self._failure: StorageError | None = None
+        self._is_behind = False
+        self._nobody = _Owner()
         self._hurried = asyncio.Event()
         self._hurried.set()
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(), name="storage journal")
+        self._task.add_done_callback(self._on_end)
 
-    def put(self, *writes: Write) -> None:
+    def put(self, *writes: Write, after: Change | None = None) -> Change:
         """Queue one group without waiting: all of it is committed or none. Busy when the queue is full.
 
-        Then each `on_commit` is called in order; a group that fails is logged, and fails the next flush.
+        Then each `on_commit` is called in order. A group that fails is logged, and fails its owner's next flush and all
+        groups put `after` it.
         """
         if len(self._entries) >= self._limit:
             raise Busy(f"{self._limit:,} changes wait to be saved: the disk does not keep up. Try again shortly.")
-        self._add(_Group(writes))
+        change = Change(writes, self._caller(), after)
+        self._add(change)
+        return change
 
-    async def flush(self) -> None:
-        """Return once everything put so far is committed.
+    async def flush(self, *, durable: bool = True) -> None:
+        """Return once everything put so far is committed and on the disk: a power cut does not take it back.
 
-        StorageError if a group failed that was put after the flush before this one and before this one.
+        Where it need not be `durable` it outlives the engine only, and is on the disk a moment later. StorageError, the
+        first one, if changes of the caller have failed since its flush before.
         """
-        mark = _Mark(self._loop.create_future())
+        mark = _Mark(self._loop.create_future(), self._caller(), durable)
         self._add(mark)
         await mark.done
 
@@ -151,6 +188,9 @@ class Journal:
         if first:
             await self._writer.close()
 
+    def _caller(self) -> _Owner:
+        return _owner.get() or self._nobody
+
     def _add(self, entry: _Entry) -> None:
         if self._closing:
             raise StorageError("The database is closed; the change was not saved.")
@@ -163,10 +203,27 @@ class Journal:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            batch = self._take()
-            failures = await self._commit([entry for entry in batch if isinstance(entry, _Group)])
-            for entry in batch:
-                await self._settle(entry, failures)
+            self._batch = self._take()
+            await self._commit(self._batch)
+            for entry in self._batch:
+                await self._settle(entry)
+            self._batch = []
+            if self._is_behind and not self._entries:
+                await self._catch_up()
+
+    def _on_end(self, task: "asyncio.Task[None]") -> None:
+        """Only a defect ends it early: who waits or comes later is told, instead of waiting for ever."""
+        error = None if task.cancelled() else task.exception()
+        if error is None:
+            return
+        _log.critical("the journal ended by an error", exc_info=error)
+        self._closing = True
+        for entry in (*self._batch, *self._entries):
+            match entry:
+                case _Mark(waiting) | _Probe(waiting) | _Turn(waiting) if not waiting.done():
+                    waiting.set_exception(StorageError(f"Nothing can be saved any more ({error!r}). Restart Errand."))
+                case _:
+                    pass
 
     def _take(self) -> list[_Entry]:
         """What goes into the next transaction; a turn or a probe is always the last of its batch."""
@@ -177,26 +234,43 @@ class Journal:
                 break
         return batch
 
-    async def _commit(self, groups: list[_Group]) -> dict[_Group, StorageError]:
-        """Commit all groups at once or, if that fails, each for itself; the failed ones with their errors."""
-        if not groups:
-            return {}
-        try:
-            await self._write([write for group in groups for write in group.writes])
-            return {}
-        except StorageError as error:
-            if len(groups) == 1:
-                return {groups[0]: error}
-        failures: dict[_Group, StorageError] = {}
-        for group in groups:
-            failures |= await self._commit([group])
-        return failures
+    async def _commit(self, batch: Sequence[_Entry]) -> None:
+        marks = [entry.durable for entry in batch if isinstance(entry, _Mark)]
+        durable = any(marks) or not marks
+        await self._save([entry for entry in batch if isinstance(entry, Change)], durable=durable)
+        if durable and marks and self._is_behind:
+            await self._catch_up()
 
-    async def _write(self, writes: Sequence[Write]) -> None:
+    async def _save(self, changes: Sequence[Change], *, durable: bool) -> None:
+        """Commit all at once or, where one of them is refused for what it is, in halves, down to that one."""
+        changes = [change for change in changes if not _falls(change)]
+        if not changes:
+            return
+        try:
+            await self._write([write for change in changes for write in change.writes], durable=durable)
+        except CannotSave as error:
+            for change in changes:
+                change.failure = error
+        except StorageError as error:
+            if len(changes) == 1:
+                changes[0].failure = error
+                return
+            half = len(changes) // 2
+            await self._save(changes[:half], durable=durable)
+            await self._save(changes[half:], durable=durable)
+
+    async def _catch_up(self) -> None:
+        """Have on the disk what is committed already."""
+        try:
+            await self._write((_PROBE,), durable=True)
+        except StorageError as error:
+            _log.error("what is committed may not outlive a power cut: %s", error)
+
+    async def _write(self, writes: Sequence[Write], *, durable: bool) -> None:
         """Write, again and again while it is the ground that fails."""
         while True:
             try:
-                await self._writer.write(writes)
+                await self._writer.write(writes, durable=durable)
             except CannotSave as error:
                 self._stand_still(error)
                 if self._hurried.is_set():
@@ -205,6 +279,7 @@ class Journal:
                     async with asyncio.timeout(_AGAIN_S):
                         await self._hurried.wait()
             else:
+                self._is_behind = not durable
                 self._go_on()
                 return
 
@@ -214,7 +289,7 @@ class Journal:
         if not any(known.kind == kind for known in self.health.conditions):
             _log.error("nothing can be saved: %s", error)
         self.health.report(condition(kind, self._engine.url.database or ""))
-        for entry in self._entries:
+        for entry in (*self._batch, *self._entries):
             match entry:
                 case _Probe(waiting) | _Turn(waiting) if not waiting.done():
                     waiting.set_exception(self._refusal())
@@ -235,13 +310,13 @@ class Journal:
     async def _probe(self, done: asyncio.Future[None]) -> None:
         """Answer who waits after the first try; then go on trying, so that the mending is noticed."""
         try:
-            await self._writer.write((_PROBE,))
+            await self._writer.write((_PROBE,), durable=False)
         except CannotSave as error:
             self._stand_still(error)
             if not done.done():
                 done.set_exception(self._refusal())
             with suppress(StorageError):
-                await self._write((_PROBE,))
+                await self._write((_PROBE,), durable=True)
         except StorageError as error:
             if not done.done():
                 done.set_exception(error)
@@ -249,19 +324,21 @@ class Journal:
             if not done.done():
                 done.set_result(None)
 
-    async def _settle(self, entry: _Entry, failures: dict[_Group, StorageError]) -> None:
+    async def _settle(self, entry: _Entry) -> None:
         match entry:
-            case _Group() if entry in failures:
-                self._failure = failures[entry]
+            case Change() if entry.failure is not None:
+                entry.owner.failure = entry.owner.failure or entry.failure
                 tables = ", ".join(str(write.statement.table) for write in entry.writes)
-                _log.error("a change of %s was lost: %s", tables, self._failure)
-            case _Group():
+                _log.error("a change of %s was lost: %s", tables, entry.failure)
+                entry.after = None
+            case Change():
                 for write in entry.writes:
                     if write.on_commit is not None:
                         # By way of the loop: what a callback raises goes to the loop's handler, not into the journal.
                         self._loop.call_soon(write.on_commit)
-            case _Mark(done):
-                self._answer(done)
+                entry.after = None  # who keeps this one does not keep all before it
+            case _Mark():
+                _answer(entry)
                 # Each waiter goes on in a turn of the loop of its own: what fifty do next would hold up all others.
                 await asyncio.sleep(0)
             case _Probe(done):
@@ -274,11 +351,19 @@ class Journal:
             case _:
                 assert_never(entry)
 
-    def _answer(self, done: asyncio.Future[None]) -> None:
-        if done.done():
-            return  # its flush was cancelled; a failure waits for the next one
-        failure, self._failure = self._failure, None
-        if failure is None:
-            done.set_result(None)
-        else:
-            done.set_exception(failure)
+
+def _falls(change: Change) -> bool:
+    """It depends on one that has failed."""
+    if change.after is not None and change.after.failure is not None:
+        change.failure = change.after.failure
+    return change.failure is not None
+
+
+def _answer(mark: _Mark) -> None:
+    if mark.done.done():
+        return  # its flush was cancelled; a failure waits for its owner's next one
+    failure, mark.owner.failure = mark.owner.failure, None
+    if failure is None:
+        mark.done.set_result(None)
+    else:
+        mark.done.set_exception(failure)

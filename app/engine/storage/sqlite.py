@@ -10,8 +10,8 @@ from app.engine.errors import ConfigurationError, StorageError
 SHARED_SETTINGS = (
     "PRAGMA busy_timeout = 5000",
     "PRAGMA foreign_keys = ON",
-    # A commit is safe from a crash of the process at once, from a power cut since the last checkpoint.
-    "PRAGMA synchronous = NORMAL",
+    # A commit is on the disk when it returns: a power cut does not take it back.
+    "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA recursive_triggers = ON",  # INSERT OR REPLACE must not get around the append-only triggers
 )

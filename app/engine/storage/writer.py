@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from itertools import groupby
 from typing import Protocol
@@ -20,8 +21,12 @@ _dialect = SQLiteDialect_pysqlite(paramstyle="named")
 
 
 class Writer(Protocol):
-    async def write(self, batch: Sequence[Write]) -> None:
-        """Execute the batch in order in one transaction; StorageError means that none of it was done."""
+    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
+        """Execute the batch in order in one transaction; StorageError means that none of it was done.
+
+        A durable one outlives a power cut, and so does all that was written before it. One that is not outlives the
+        engine, and may cost less.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -32,23 +37,31 @@ class SqliteWriter:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._is_durable: bool | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="storage-writer")
 
-    async def write(self, batch: Sequence[Write]) -> None:
+    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
         statements = [_prepared(write) for write in batch]
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, statements)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, statements, durable)
 
-    def _commit(self, statements: Sequence[tuple[str, Mapping[str, Value]]]) -> None:
+    def _commit(self, statements: Sequence[tuple[str, Mapping[str, Value]]], durable: bool) -> None:
         execute = self._connection.execute
         try:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")  # one that could not be taken back when it failed
+            if durable is not self._is_durable:
+                # FULL flushes the whole log with each commit, NORMAL only before the log is copied into the database.
+                execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
+                self._is_durable = durable
             execute("BEGIN IMMEDIATE")
             for sql, parameters in statements:
                 execute(sql, parameters)  # pyright: ignore[reportArgumentType] -- the stubs want a dict of Any
             execute("COMMIT")
-        except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
-            # The last three are parameters that sqlite3 cannot bind: lone surrogates, foreign types, huge integers.
-            if self._connection.in_transaction:
-                execute("ROLLBACK")
+        except (sqlite3.Error, ValueError, TypeError, OverflowError, MemoryError) as error:
+            # Besides its own errors: parameters that it cannot bind, as lone surrogates, foreign types, huge integers.
+            with suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    execute("ROLLBACK")
             raise not_saved(error) from error
 
     async def close(self) -> None:
@@ -74,7 +87,8 @@ class EngineWriter:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def write(self, batch: Sequence[Write]) -> None:
+    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
+        """What a commit outlives is the server's to say."""
         try:
             async with self._engine.begin() as connection:
                 for statement, writes in groupby(batch, key=lambda write: write.statement):

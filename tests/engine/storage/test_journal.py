@@ -2,19 +2,23 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.engine.errors import Busy, Conflict, StorageError
+from app.engine.errors import Busy, CannotSave, Conflict, StorageError
 from app.engine.storage import agents, conversations, nodes
 from app.engine.storage.database import Database
 from app.engine.storage.engines import open_engine, sqlite_url
-from app.engine.storage.journal import Journal
+from app.engine.storage.journal import Change, Journal, own_changes
+from app.engine.storage.sqlite import connect
 from app.engine.storage.tables import meta
 from app.engine.storage.write import Write
+from app.engine.storage.writer import SqliteWriter
+from tests.support.full_disk import full_disk
 from tests.support.records import agent, conversation, node
 
 ORPHAN = node("orphan", conversation_id="no such conversation")
@@ -40,12 +44,13 @@ async def test_callbacks_run_in_the_order_of_the_writes_before_the_flush_returns
     assert called == list(range(500))
 
 
-async def test_a_group_that_fails_is_left_out_whole_and_fails_only_its_own_flush(
+async def test_a_group_that_fails_is_left_out_whole_and_fails_only_its_owners_flush(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     called: list[str] = []
 
     async def save(name: str, *writes: Write) -> str:
+        own_changes()
         *others, last = writes
         database.journal.put(*others, Write(last.statement, last.parameters, lambda: called.append(name)))
         try:
@@ -68,6 +73,129 @@ async def test_a_group_that_fails_is_left_out_whole_and_fails_only_its_own_flush
     assert called == ["before", "after"]
     assert await database.conversations.get("half") is None
     assert await database.nodes.get("after") == node("after")
+
+
+async def test_who_flushes_next_is_not_told_of_anothers_failure_and_its_owner_is_told_later(database: Database) -> None:
+    put, told = asyncio.Event(), asyncio.Event()
+
+    async def guilty() -> str:
+        own_changes()
+        database.journal.put(nodes.save(ORPHAN))
+        put.set()
+        await told.wait()
+        with pytest.raises(StorageError) as caught:
+            await database.journal.flush()
+        return str(caught.value)
+
+    async def innocent() -> None:
+        own_changes()
+        await put.wait()
+        database.journal.put(nodes.save(node("fine")))
+        await database.journal.flush()
+        told.set()
+
+    failure, _ = await asyncio.gather(guilty(), innocent())
+    assert "FOREIGN KEY" in failure
+    assert await database.nodes.get("fine") == node("fine")
+
+
+async def test_what_a_task_starts_puts_in_its_name(database: Database) -> None:
+    async def helper() -> None:
+        database.journal.put(nodes.save(ORPHAN))
+
+    async def owner() -> None:
+        own_changes()
+        await asyncio.create_task(helper())
+        with pytest.raises(StorageError):
+            await database.journal.flush()
+
+    await asyncio.create_task(owner())
+    await database.journal.flush()
+
+
+async def test_of_a_thousand_changes_two_that_are_refused_fail_and_the_others_are_there_in_their_order(
+    database: Database,
+) -> None:
+    called: list[int] = []
+
+    def put(number: int) -> Change:
+        text = "half a pair \ud800" if number in (137, 138) else f"{number}"
+        write = Write(ADD_META, {"name": f"change {number}", "value": text}, lambda: called.append(number))
+        return database.journal.put(write)
+
+    changes = [put(number) for number in range(1000)]
+    with pytest.raises(StorageError, match="Not saved"):
+        await database.journal.flush()
+    good = [number for number in range(1000) if number not in (137, 138)]
+    assert called == good
+    assert [number for number, change in enumerate(changes) if change.failure is not None] == [137, 138]
+
+
+async def test_what_was_to_come_after_a_change_that_failed_is_not_saved_either(database: Database) -> None:
+    first = database.journal.put(nodes.save(ORPHAN))
+    second = database.journal.put(Write(ADD_META, {"name": "second", "value": ""}), after=first)
+    database.journal.put(Write(ADD_META, {"name": "third", "value": ""}), after=second)
+    database.journal.put(Write(ADD_META, {"name": "by itself", "value": ""}))
+    with pytest.raises(StorageError):
+        await database.journal.flush()
+    database.journal.put(Write(ADD_META, {"name": "later", "value": ""}), after=second)
+    with pytest.raises(StorageError):
+        await database.journal.flush()
+
+    async def names(connection: AsyncConnection) -> set[str]:
+        return set((await connection.execute(select(meta.c.name))).scalars())
+
+    assert await database.journal.transact(names) & {"second", "third", "by itself", "later"} == {"by itself"}
+
+
+async def test_a_probe_and_a_turn_behind_a_change_that_waits_for_the_disk_are_refused_at_once(
+    database: Database, tmp_path: Path
+) -> None:
+    async def nothing(connection: AsyncConnection) -> None:
+        raise AssertionError("its turn must not come")
+
+    database.journal.endure()
+    with full_disk(tmp_path / "errand.db"):
+        database.journal.put(agents.save(agent()))
+        # The probe is in the same batch as the change: nothing is known to be wrong yet.
+        knocks = asyncio.gather(database.journal.probe(), database.journal.transact(nothing), return_exceptions=True)
+        refusals = await asyncio.wait_for(knocks, 10)
+    assert [type(refusal) for refusal in refusals] == [CannotSave, CannotSave]
+    await database.journal.flush()
+    assert await database.agents.get("a1") == agent()
+
+
+async def test_a_commit_that_somebody_waits_for_is_on_the_disk_and_one_that_need_not_be_is_a_moment_later(
+    database: Database, tmp_path: Path
+) -> None:
+    """`synchronous` is the level of the newest commit: 2, FULL, flushes the log; 1, NORMAL, does not."""
+    path = tmp_path / "levels.db"
+    await (await Database.open(sqlite_url(path), tmp_path)).close()
+    engine, _ = await open_engine(sqlite_url(path), tmp_path)
+    connection = connect(path)
+    levels: list[int] = []
+
+    class Listening(SqliteWriter):
+        async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
+            await super().write(batch, durable=durable)
+            levels.append(*connection.execute("PRAGMA synchronous").fetchone())
+
+    journal = Journal(Listening(connection), engine)
+    journal.put(conversations.save(conversation("c1")))
+    await journal.flush()
+    assert levels == [2]
+    journal.put(conversations.save(conversation("c2")))
+    await journal.flush(durable=False)
+    assert levels == [2, 1]
+    await journal.flush()
+    assert levels == [2, 1, 2]
+    journal.put(conversations.save(conversation("c3")))
+    both = [asyncio.ensure_future(journal.flush(durable=durable)) for durable in (False, True)]
+    await asyncio.gather(*both)
+    journal.put(conversations.save(conversation("nobody waits")))
+    await journal.close()
+    await engine.dispose()
+    assert levels == [2, 1, 2, 2, 2]
 
 
 async def test_a_failed_group_is_logged_with_its_tables(database: Database, caplog: pytest.LogCaptureFixture) -> None:
