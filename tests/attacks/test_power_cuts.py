@@ -1,0 +1,147 @@
+"""The power is cut while tasks work: whatever a client was told is there afterwards, and nothing is done in secret."""
+
+import asyncio
+import random
+import sqlite3
+import sys
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import app
+from app.client.connection import Connection
+from app.client.launch import read_endpoint
+from app.client.messages import Message
+from app.engine.storage.encoding import from_json
+from app.engine.storage.executions import Started
+from app.paths import Paths
+from app.protocol.events import EventRecord, TaskUpdate
+from app.protocol.tasks import Task, TaskStartParams
+from app.protocol.wire import TASK_START
+from tests.attacks.campaign import Campaign
+from tests.support.errand import LONGEST_S, Errand
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.power_cut import PoweredDisk, powered_disk
+from tests.support.task_replies import DONE
+
+# People that start tasks side by side, each the next one when the last has been acknowledged.
+_PEOPLE = 4
+_STEPS = 2
+
+
+@dataclass(slots=True)
+class Told:
+    """What clients know of: tasks that were acknowledged, those that were told as complete."""
+
+    acknowledged: set[str] = field(default_factory=set[str])
+    completed: set[str] = field(default_factory=set[str])
+    asked: int = 0
+
+
+def answer(request: ReceivedRequest) -> Reply:
+    """Each step of a task writes down that it ran, on a disk that keeps its power."""
+    if request.turn == _STEPS:
+        return DONE
+    task_id = next(str(one["content"]) for one in request.messages if one.get("role") == "user").split()[0]
+    return Reply(calls=(Call("shell", {"command": f"echo {task_id} step{request.turn} >> effects.txt"}),))
+
+
+async def test_whatever_was_acknowledged_before_a_power_cut_is_there_after_it(
+    tmp_path: Path, workspace: Path, campaign: Campaign
+) -> None:
+    chance = campaign.random("power cuts")
+    told = Told()
+    with powered_disk(tmp_path) as disk:
+        async with ModelServer(answer=answer) as model:
+            for _ in range(campaign.rounds(1, 30)):
+                home = disk.folder / "home"
+                await work_until_cut(disk, home, workspace, model.url, told, chance)
+                missing = lost(Paths(home).database, told, workspace)
+                campaign.count("power cuts: cuts")
+                campaign.count("power cuts: acknowledged tasks lost", len(missing))
+                assert missing == []
+    campaign.count("power cuts: tasks acknowledged", len(told.acknowledged))
+    campaign.count("power cuts: tasks told as complete", len(told.completed))
+
+
+async def work_until_cut(
+    disk: PoweredDisk, home: Path, workspace: Path, model: str, told: Told, chance: random.Random
+) -> None:
+    """One engine from its start to the power cut, at the acknowledgement of a task chosen at random."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "app",
+        "engine",
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(app.__file__).parents[1],
+        env=Errand(home, workspace).environment,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            assert await process.stdout.readline(), "the engine does not start on what the power cut has left"
+            await people(home, workspace, model, told, len(told.acknowledged) + chance.randint(10, 40))
+        disk.cut()
+    finally:
+        process.kill()
+        await process.wait()
+    disk.restore()
+
+
+async def people(home: Path, workspace: Path, model: str, told: Told, enough: int) -> None:
+    """Start tasks until so many are acknowledged."""
+    connection = Connection(lambda: read_endpoint(Paths(home)), "people", patience_s=0.1)
+    await connection.open()
+
+    def listen(message: Message) -> None:
+        event = message.event if isinstance(message, EventRecord) else None
+        if isinstance(event, TaskUpdate) and event.task.status == "completed":
+            told.completed.add(event.task.id)
+
+    connection.subscribe(listen)
+    await connection.follow()
+
+    async def person() -> None:
+        while len(told.acknowledged) < enough:
+            told.asked += 1
+            task_id = f"task_{told.asked}"
+            params = TaskStartParams(
+                task_id=task_id,
+                prompt=f"{task_id} goes on",
+                model="openai_compatible/test-model",
+                api_base=model,
+                workspace=str(workspace),
+                approve="all",
+            )
+            await connection.call(TASK_START, params)
+            told.acknowledged.add(task_id)
+
+    try:
+        await asyncio.gather(*(person() for _ in range(_PEOPLE)))
+    finally:
+        await connection.close()
+
+
+def lost(database: Path, told: Told, workspace: Path) -> list[str]:
+    """What a client was told, or a tool has done, and the database does not know of."""
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        tasks = {task.id: task for task in (from_json(body, Task) for (body,) in rows(connection, "tasks"))}
+        started = [from_json(body, Started) for (body,) in rows(connection, "tool_executions")]
+        replies = {str(row[0]) for row in connection.execute("SELECT task_id FROM turns WHERE status = 'complete'")}
+    intents = {str(one.arguments["command"]).split(" >>")[0] for one in started if one.tool == "shell"}
+    effects = (workspace / "effects.txt").read_text().splitlines() if (workspace / "effects.txt").exists() else []
+    return [
+        *sorted(f"{task_id} is not there" for task_id in told.acknowledged - tasks.keys()),
+        *sorted(
+            f"{one} is not complete" for one in told.completed if one in tasks and tasks[one].status != "completed"
+        ),
+        *sorted(f"the reply of {one} is not there" for one in told.completed & tasks.keys() - replies),
+        *(f"nobody knows that {line!r} has run" for line in effects if f"echo {line}" not in intents),
+    ]
+
+
+def rows(connection: sqlite3.Connection, table: str) -> sqlite3.Cursor:
+    return connection.execute(f"SELECT body FROM {table}" + (" WHERE phase = 'started'" if "tool" in table else ""))
