@@ -4,12 +4,17 @@ import asyncio
 import os
 from pathlib import Path
 
+from app.engine.data.export import export_json
+from app.engine.data.importing import Importer
 from app.engine.errors import InvalidParams
+from app.protocol.data import DataExportParams
 from app.protocol.tasks import Task, TaskStartParams
 from tests.attacks.campaign import Campaign
+from tests.engine.agent.test_crash import crash
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.hanging_folder import hanging_folder
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.workplaces import until
 
 # In YAML each line is nine times the one before it.
 BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
@@ -78,3 +83,43 @@ async def test_drives_that_never_answer_cost_only_who_works_there(tmp_path: Path
         for ended in await asyncio.gather(*starts, return_exceptions=True):
             assert isinstance(ended, InvalidParams) and "is not a folder" in str(ended)
         assert (await engine.watcher.end(hanging.id)).status == "completed"
+
+
+async def test_tools_imports_and_exports_that_hang_cost_nobody_else(tmp_path: Path, campaign: Campaign) -> None:
+    reading = Reply(calls=(Call("code", {"action": "read", "path": "gone/file"}),))
+
+    def answer(request: ReceivedRequest) -> Reply:
+        return reading if "read it" in str(request.messages[-1]["content"]) else Reply(text="Hello.")
+
+    async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
+        services = engine.services
+        importer = Importer(services.log, services.database, services.paths)
+        with hanging_folder(engine.workspace / "gone") as gone:
+            waiting: list[asyncio.Task[object]] = []
+            for number in range(campaign.rounds(12, 100)):
+                params = DataExportParams(path=str(gone / f"{number}" / "all.jsonl"))
+                waiting.append(asyncio.create_task(importer.take(gone / f"{number}" / "all.jsonl")))
+                waiting.append(asyncio.create_task(export_json(services.database, services.paths, params)))
+            hanging = await engine.start("read it")
+            assert await completed(engine, tmp_path)
+            assert not any(one.done() for one in waiting)
+        assert all(isinstance(one, InvalidParams) for one in await asyncio.gather(*waiting, return_exceptions=True))
+        assert (await engine.watcher.end(hanging.id)).status == "completed"
+
+
+async def test_an_engine_starts_though_a_task_was_interrupted_where_nothing_answers(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    writing = Reply(calls=(Call("shell", {"command": "echo begun > begun; sleep 1000"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[writing])) as engine:
+        task = await engine.start()
+        await until(lambda: (engine.workspace / "begun").exists())
+        await engine.services.log.flush()
+        port = crash(engine, after)
+        await engine.services.runner.stop(task.id, "test")
+        await engine.watcher.end(task.id)
+    os.rename(engine.workspace, tmp_path / "moved")
+    with hanging_folder(engine.workspace):
+        async with engine_parts(after, ModelServer(answer=lambda _: Reply(text="Hello."), port=port)) as again:
+            assert await completed(again, tmp_path)
+            (left,) = [one for one in (await again.services.database.tasks.page(10)).tasks if one.id == task.id]
+            assert left.status == "interrupted"

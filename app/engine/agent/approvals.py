@@ -1,6 +1,5 @@
 """Permission as a hook of the loop: the policy decides, a person is asked where it says so, answers are remembered."""
 
-import asyncio
 import hashlib
 from datetime import UTC, datetime
 from functools import partial
@@ -12,11 +11,13 @@ from app.engine.agent.asks import AskDesk
 from app.engine.agent.live import LiveTask
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
+from app.engine.errors import FolderNotAnswering
 from app.engine.ids import new_id
 from app.engine.messages import ToolCall
 from app.engine.permissions.grants import Grants
 from app.engine.permissions.policy import Decision, decide, unchecked, words
 from app.engine.tools.base import Access, Look
+from app.engine.workspace_threads import in_workspace
 from app.protocol.asks import Approval, Ask
 from app.protocol.events import GrantUpdate
 from app.protocol.grants import Grant, GrantedCall
@@ -69,9 +70,8 @@ class Approvals:
         if len(access.command or "") <= _LONGEST_ON_LOOP:
             return check()
         try:
-            async with asyncio.timeout(_CHECK_S):
-                return await asyncio.to_thread(check)
-        except TimeoutError:
+            return await in_workspace(Path(task.workspace), check, _CHECK_S)
+        except FolderNotAnswering:
             return unchecked(task.approve, f"it could not be checked within {_CHECK_S:g} s")
 
     async def _ask(self, call: ToolCall, access: Access, decision: Decision, again: str, cancel: CancelSignal) -> Ask:

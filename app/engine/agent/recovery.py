@@ -1,8 +1,7 @@
 """After a crash: what was under way when the last engine ended is marked as such, before anybody can see it."""
 
-import asyncio
 from collections.abc import Set
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 
 import msgspec
@@ -13,11 +12,13 @@ from app.engine.agent.open_turn import last_reply
 from app.engine.agent.task import ended, is_working, moved
 from app.engine.agent.unknown import ask_about, has_effects
 from app.engine.broadcast import EventLog
+from app.engine.errors import FolderNotAnswering
 from app.engine.storage.database import Database
 from app.engine.tools.base import Access, Tool, ToolError, Workplace
 from app.engine.tools.processes import end_abandoned
 from app.engine.tools.registry import bind
 from app.engine.tools.schema import check_arguments
+from app.engine.workspace_threads import in_workspace
 from app.paths import Paths
 from app.protocol.blocks import ToolCallBlock
 from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate
@@ -26,6 +27,8 @@ from app.protocol.usage import Usage
 
 # The results of an open turn's calls, and its reply above them, stand among so many nodes.
 _NEWEST = 1_000
+# An engine that starts does not wait long for a folder that does not answer.
+_LOOK_S = 2.0
 
 
 async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> None:
@@ -96,7 +99,10 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
         started = begun.get(block.call_id) if isinstance(block, ToolCallBlock) else None
         if not isinstance(block, ToolCallBlock) or started is None or started.execution_id in asked:
             continue
-        access = await asyncio.to_thread(_access, tools.get(block.tool), block)
+        try:
+            access = await in_workspace(workplace.workspace, partial(_access, tools.get(block.tool), block), _LOOK_S)
+        except FolderNotAnswering:
+            return  # who resumes the task is asked then
         if access is not None and has_effects(access):
             log.publish(AskUpdate(ask=ask_about(started, access, task)))
 

@@ -13,6 +13,7 @@ from app.engine.errors import InvalidParams, NotFound
 from app.engine.storage.database import Database
 from app.engine.storage.encoding import to_json
 from app.engine.storage.holdings import names_pictures
+from app.engine.workspace_threads import in_workspace
 from app.paths import Paths
 from app.protocol.data import DataExportParams, DataExportResult
 
@@ -20,7 +21,7 @@ from app.protocol.data import DataExportParams, DataExportResult
 async def export_json(database: Database, paths: Paths, params: DataExportParams) -> DataExportResult:
     """`NotFound` for a conversation that is not there; nothing is written then."""
     path = Path(params.path)
-    await asyncio.to_thread(check_target, path, paths, overwrite=params.overwrite)
+    await in_workspace(path.parent, lambda: check_target(path, paths, overwrite=params.overwrite))
     await check_leaf(database, params)
     conversations = nodes = 0
     async with NewFile(path, overwrite=params.overwrite) as file:

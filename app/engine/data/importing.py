@@ -13,13 +13,17 @@ from app.engine.broadcast import EventLog
 from app.engine.data.arrival import check, moved_in, settled
 from app.engine.data.files import own_workspace
 from app.engine.data.sources import ERRAND, Found, Sources
-from app.engine.errors import InvalidParams
+from app.engine.errors import FolderNotAnswering, InvalidParams
 from app.engine.storage.database import Database
 from app.engine.storage.transfer import Bundle, insert
+from app.engine.workspace_threads import in_workspace
 from app.paths import Paths
 from app.protocol.blocks import ImageBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.data import DataImportResult, LeftOut
 from app.protocol.events import ConversationUpdate
+
+# One conversation of a very large file may take minutes to come.
+_PATIENCE_S = 600.0
 
 
 @dataclass(slots=True)
@@ -54,11 +58,13 @@ class Importer:
             raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
         taken, sources = _Taken(), Sources(self.paths)
         try:
-            await self._take_all(sources.of(path), taken, sources)
+            await self._take_all(path.parent, sources.of(path), taken, sources)
         except InvalidParams as error:
             raise InvalidParams(f"{path} cannot be imported: {error}. {_kept(taken)}") from error
         except OSError as error:
             raise InvalidParams(f"{path} cannot be read: {error.strerror}. {_kept(taken)}") from error
+        except FolderNotAnswering as error:
+            raise InvalidParams(f"{error} {_kept(taken)}") from error
         left = (LeftOut(kind=kind, count=count) for kind, count in sources.left.most_common() if count)
         return DataImportResult(
             source=", ".join(taken.programs),
@@ -70,15 +76,15 @@ class Importer:
             left=tuple(left),
         )
 
-    async def _take_all(self, arriving: Generator[Found], taken: _Taken, sources: Sources) -> None:
+    async def _take_all(self, folder: Path, arriving: Generator[Found], taken: _Taken, sources: Sources) -> None:
         try:
-            while (found := await asyncio.to_thread(next, arriving, None)) is not None:
+            while (found := await in_workspace(folder, lambda: next(arriving, None), _PATIENCE_S)) is not None:
                 taken.programs[found.program] = None
                 await self._take_one(found, taken, sources)
         finally:
             # Its files are closed now, not when it is forgotten; where a thread is still in it, by that one's end.
             with suppress(ValueError):
-                await asyncio.to_thread(arriving.close)
+                await in_workspace(folder, arriving.close, _PATIENCE_S)
 
     async def _take_one(self, found: Found, taken: _Taken, sources: Sources) -> None:
         bundle = found.arrival.bundle

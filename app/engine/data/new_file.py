@@ -1,15 +1,17 @@
 """A file that is there whole or not at all: written beside its place in pieces, off the loop, then moved into it."""
 
-import asyncio
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from app.engine.errors import Conflict, InvalidParams
+from app.engine.workspace_threads import in_workspace
 from app.paths import Paths
 from app.regular_file import NotRegularFile, check_place, written_whole
 
 _PIECE = 1_000_000
+# A slow disk takes its time to have all of a large file on it.
+_PATIENCE_S = 60.0
 
 
 def check_target(path: Path, paths: Paths, *, overwrite: bool) -> None:
@@ -39,7 +41,7 @@ class NewFile:
 
     async def __aenter__(self) -> Self:
         try:
-            self._file = await asyncio.to_thread(self._whole.__enter__)
+            self._file = await in_workspace(self._path.parent, self._whole.__enter__, _PATIENCE_S)
         except OSError as error:
             raise _refused(self._path, error) from error
         return self
@@ -48,7 +50,7 @@ class NewFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await asyncio.to_thread(self._end, error)
+            await in_workspace(self._path.parent, lambda: self._end(error), _PATIENCE_S)
         except OSError as failure:
             raise _refused(self._path, failure) from failure
 
@@ -57,7 +59,7 @@ class NewFile:
         self._waiting_size += len(self._waiting[-1])
         if self._waiting_size >= _PIECE:
             try:
-                await asyncio.to_thread(self._flush)
+                await in_workspace(self._path.parent, self._flush, _PATIENCE_S)
             except OSError as error:
                 raise _refused(self._path, error) from error
 

@@ -13,6 +13,7 @@ from app.engine.data.new_file import NewFile, check_target
 from app.engine.data.stored_picture import picture_of
 from app.engine.errors import Conflict, InvalidParams
 from app.engine.storage.database import Database
+from app.engine.workspace_threads import in_workspace
 from app.paths import Paths
 from app.protocol.agents import first_agent
 from app.protocol.conversations import Conversation, Node
@@ -28,9 +29,9 @@ async def export_pages(database: Database, paths: Paths, params: DataExportParam
     await check_leaf(database, params)
     is_single = params.conversation_ids is not None and len(set(params.conversation_ids)) == 1
     if is_single:
-        await asyncio.to_thread(check_target, path, paths, overwrite=params.overwrite)
+        await in_workspace(path.parent, lambda: check_target(path, paths, overwrite=params.overwrite))
     else:
-        await asyncio.to_thread(_make_folder, path, paths, overwrite=params.overwrite)
+        await in_workspace(path, lambda: _make_folder(path, paths, overwrite=params.overwrite))
     pages = _Pages(database, paths, params)
     conversations = size = 0
     async for conversation_id in chosen(database, params.conversation_ids):

@@ -5,6 +5,7 @@ What the system refuses (OSError) is left to the caller.
 
 import hashlib
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,12 +28,17 @@ class WorkspaceFiles:
     """Remembers what the task has read, so that it does not overwrite what somebody else changed since."""
 
     def __init__(self, workplace: Workplace) -> None:
-        self._workspace = Path(os.path.realpath(workplace.workspace))
+        self._workplace = workplace
         self._read: dict[Path, bytes] = {}
 
     def name(self, path: Path) -> str:
         """The path as people and models should see it: relative inside the workspace."""
         return str(path.relative_to(self._workspace)) if path.is_relative_to(self._workspace) else str(path)
+
+    @cached_property
+    def _workspace(self) -> Path:
+        """Looked up by whoever needs it first, in a thread: the folder may not answer."""
+        return Path(os.path.realpath(self._workplace.workspace))
 
     def window(self, path: Path, first: int, last: int) -> Window:
         with self._open(path) as file:
