@@ -40,7 +40,7 @@ class _Progress(PeopleScreen):
             case EventRecord(event=TaskUpdate(task=task)) if task.ended_at is not None:
                 self._ended.add(task.id)
             case EventRecord(event=AskUpdate(ask=ask)) if ask.status == "waiting":
-                self._output.write("\n".join(ask_lines(ask, self._output.style)) + "\n")
+                self._output.write("\n".join(ask_lines(ask, self._output.style, self._output.width)) + "\n")
             case _:
                 pass
         self.tick()

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.cli.diff import whole_diff_lines
-from app.cli.plain import exact, plain, short_path
-from app.cli.style import Style
+from app.cli.plain import exact, exact_line, plain, short_path
+from app.cli.style import PLAIN, Style
 from app.client.call_words import exactly
 from app.client.limits import limit_unit, limit_words, new_limit
 from app.protocol.asks import Approval, Ask, AskAnswerParams, ReachedLimit, Remember, Risk, UnknownCall
 
 _RISKS: dict[Risk, str] = {"low": "low risk", "medium": "medium risk", "high": "high risk, look closely"}
 _MOST_PATHS = 10
+_MOST_LINES, _LAST_LINES = 40, 8
+_INDENT = " " * 9
+_WHOLE_WIDTH = 100
 _RAISE = "3"  # below the two choices of a limit that can be raised
 _LONGEST_LABEL = 9
 _BEGINS_WITH_A_NUMBER = re.compile(r"\s*[-+$#]?\d")
@@ -33,12 +36,12 @@ class Problem:
 Reply: TypeAlias = AskAnswerParams | Problem
 
 
-def ask_lines(ask: Ask, style: Style) -> list[str]:
+def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
     """The ask as a person must see it before answering."""
     if ask.approval is not None:
-        return _approval_lines(ask.approval, style)
+        return _approval_lines(ask.approval, style, width)
     if ask.unknown is not None:
-        return _unknown_lines(ask, ask.unknown, style)
+        return _unknown_lines(ask, ask.unknown, style, width)
     head = f"{style.amber(style.sign('ask'))} {style.bold(plain(ask.text))}"
     choices = [f"  {label}  {plain(choice)}" for label, choice in _listed(ask).items()]
     return [head, *choices]
@@ -47,8 +50,8 @@ def ask_lines(ask: Ask, style: Style) -> list[str]:
 def hint(ask: Ask) -> str:
     """What may be typed."""
     if ask.approval is not None:
-        deny = "d deny · r REASON deny and say why"
-        if ask.approval.remembered is None:
+        deny = "d deny · r REASON deny and say why · v all of it"
+        if ask.approval.grantable is None:
             return f"a allow once · {deny}"
         return f"a allow once · c exactly this in this conversation · w in this workspace\n  {deny}"
     if ask.kind == "limit":
@@ -71,7 +74,7 @@ class Typing:
         """What stands before the place where one types, for when the hint has scrolled away."""
         ask = self.ask
         if ask.approval is not None:
-            return "allow? a c w d r > " if ask.approval.remembered else "allow? a d r > "
+            return "allow? a c w d r > " if ask.approval.grantable else "allow? a d r > "
         if ask.limit is not None and self._raises:
             return f"new limit in {limit_unit(ask.limit.kind)} > "
         return f"go on? {_range(ask)} > " if ask.kind == "limit" else "answer > "
@@ -101,6 +104,8 @@ def read_reply(ask: Ask, line: str) -> Reply:
     if ask.kind == "limit":
         return _limit_reply(ask, text)
     listed = _listed(ask)
+    if ask.unknown is not None and text == "v":
+        return Problem("\n".join(_labelled("ran", exactly(ask.unknown), PLAIN, _WHOLE_WIDTH)).lstrip())
     if ask.kind == "unknown":
         if text not in listed:
             return Problem(f"Nothing was decided. Type one of: {hint(ask)}")
@@ -126,45 +131,74 @@ def outcome(ask: Ask) -> str:
     return f"went on{by}" if ask.kind == "limit" else f"allowed {lasting[ask.remember]}{by}"
 
 
-def _approval_lines(approval: Approval, style: Style) -> list[str]:
+def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
     risk = _RISKS[approval.risk]
     painted = style.paint("1;31", risk) if approval.risk == "high" else style.amber(risk)
-    lines = [f"{style.amber(style.sign('warn'))} {style.bold('approval needed')}{style.sign('sep')}{painted}"]
-    if approval.command is not None:
-        lines.append(f"  run    {style.bold(_indented(exact(approval.command)))}")
-    else:
-        lines.append(f"  do     {style.bold(_indented(exact(approval.text)))}")
+    head = f"{style.amber(style.sign('warn'))} {style.bold('approval needed')}{style.sign('sep')}{painted}"
+    lines = [head, *_excerpt(_asked_lines(approval, style, width), style)]
     if approval.working_dir:
-        lines.append(f"  in     {exact(short_path(approval.working_dir))}")
+        lines.append(f"  in     {exact_line(short_path(approval.working_dir))}")
     reads = tuple(path for path in approval.reads if path != approval.working_dir)
     lines += _path_lines("reads", reads) + _path_lines("writes", approval.writes)
-    lines.append(f"  why    {style.dim(plain(approval.rule))}")
-    return lines + whole_diff_lines(approval.preview, style)
+    lines.append(f"  why    {style.dim(exact_line(approval.rule))}")
+    return lines + _excerpt(whole_diff_lines(approval.preview, style), style)
 
 
-def _unknown_lines(ask: Ask, call: UnknownCall, style: Style) -> list[str]:
+def _asked_lines(approval: Approval, style: Style, width: int) -> list[str]:
+    verb, text = ("run", approval.command) if approval.command is not None else ("do", approval.text)
+    return _labelled(verb, exact(text), style, width)
+
+
+def _whole(approval: Approval, style: Style, width: int) -> str:
+    """All of what was shown in excerpts."""
+    lines = [*_asked_lines(approval, style, width), *whole_diff_lines(approval.preview, style)]
+    paths = [*_all_path_lines("reads", approval.reads), *_all_path_lines("writes", approval.writes)]
+    return "\n".join([*lines, *paths]).lstrip()
+
+
+def _excerpt(lines: list[str], style: Style) -> list[str]:
+    """The beginning and the end, and how much stands between."""
+    left_out = len(lines) - _MOST_LINES
+    if left_out <= 1:
+        return lines
+    mark = style.amber(f"         … {left_out:,} more lines (v shows all)")
+    return [*lines[: _MOST_LINES - _LAST_LINES], mark, *lines[-_LAST_LINES:]]
+
+
+def _labelled(label: str, text: str, style: Style, width: int) -> list[str]:
+    """A text of any length behind its label: what goes on in the next line is indented, so that it is no label."""
+    room = max(20, width - len(_INDENT) - 1)
+    pieces = [piece for line in text.split("\n") for piece in _pieces(line, room)]
+    return [f"  {label:<6} {style.bold(pieces[0])}", *(_INDENT + style.bold(piece) for piece in pieces[1:])]
+
+
+def _pieces(line: str, room: int) -> list[str]:
+    return [line[at : at + room] for at in range(0, len(line), room)] or [""]
+
+
+def _unknown_lines(ask: Ask, call: UnknownCall, style: Style, width: int) -> list[str]:
     return [
         f"{style.amber(style.sign('warn'))} {style.bold('outcome unknown')}",
-        f"  ran    {style.bold(_indented(exactly(call)))}",
+        *_excerpt(_labelled("ran", exactly(call), style, width), style),
         f"  since  {call.started_at.astimezone():%H:%M:%S}",
         f"  why    {style.dim(plain(ask.text))}",
     ]
 
 
 def _path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
-    lines = [f"  {verb:<6} {exact(short_path(path))}" for path in paths[:_MOST_PATHS]]
+    lines = _all_path_lines(verb, paths[:_MOST_PATHS])
     more = len(paths) - _MOST_PATHS
-    return [*lines, f"         and {more} more"] if more > 0 else lines
+    return [*lines, f"         … {more} more (v shows all)"] if more > 0 else lines
 
 
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n         ")
+def _all_path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
+    return [f"  {verb:<6} {exact_line(short_path(path))}" for path in paths]
 
 
 def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
     letter, _, rest = text.partition(" ")
     allowed: dict[str, Remember] = {"a": "once"}
-    if approval.remembered is not None:
+    if approval.grantable is not None:
         allowed |= {"c": "conversation", "w": "workspace"}
     match letter.lower():
         case remember if remember in allowed and not rest:
@@ -173,6 +207,8 @@ def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
             return AskAnswerParams(ask_id=ask.id, allow=False)
         case "r" if rest.strip():
             return AskAnswerParams(ask_id=ask.id, allow=False, text=rest.strip())
+        case "v" if not rest:
+            return Problem(_whole(approval, PLAIN, _WHOLE_WIDTH))
         case "r":
             return Problem("Say why after the r, for example: r use the test folder instead")
         case _:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from app.cli.plain import cut, plain
+from app.cli.plain import cut, exact, plain
 from app.cli.style import Style
 
 MOST_LINES = 40
@@ -10,17 +10,21 @@ MOST_LINES = 40
 
 def diff_lines(diff: str, width: int, style: Style) -> list[str]:
     """The changed lines with their context, cut where they grow long; the tool line names the file."""
-    shown = whole_diff_lines(diff, style, max(12, width - 4))
+    shown = _lines(plain(diff), style, max(12, width - 4))
     if len(shown) > MOST_LINES:
         left_out = len(shown) - MOST_LINES
         return [*shown[:MOST_LINES], style.dim(f"    … {left_out:,} more lines")]
     return shown
 
 
-def whole_diff_lines(diff: str, style: Style, room: int | None = None) -> list[str]:
-    """All of it, as who is to allow it must see it; `room` cuts each line to so many columns."""
-    lines = _without_header(plain(diff).splitlines())
-    return [_painted(line, room, style) for line in _without_first_hunk_mark(lines)]
+def whole_diff_lines(diff: str, style: Style) -> list[str]:
+    """All of it, as who is to allow it must see it."""
+    return _lines(exact(diff), style, None)
+
+
+def _lines(diff: str, style: Style, room: int | None) -> list[str]:
+    lines = _without_header(diff.split("\n"))
+    return [_painted(line, room, style) for line in _without_first_hunk_mark(lines) if line]
 
 
 def _without_header(lines: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ import unicodedata
 from pathlib import Path
 
 from app.client.characters import exact as exact
+from app.client.characters import exact_line as exact_line
 from app.client.characters import plain as plain
 
 

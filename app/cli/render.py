@@ -219,7 +219,7 @@ class Transcript:
         if ask.status == "waiting":
             if ask.approval is not None and ask.approval.preview:
                 self._previewed.add(ask.approval.call_id)  # the diff was seen when it was allowed
-            return self._closed() + "\n".join(ask_lines(ask, self.style)) + "\n"
+            return self._closed() + "\n".join(ask_lines(ask, self.style, self.width)) + "\n"
         return self._closed() + self.style.dim(f"  {self.style.sign('arrow')} {outcome(ask)}") + "\n"
 
     def _badge(self, task: Task) -> str:

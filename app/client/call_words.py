@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.client.characters import exact
+from app.client.characters import exact, exact_line
 from app.protocol.asks import Approval, UnknownCall
 from app.protocol.json import JsonObject
 
@@ -38,12 +38,14 @@ class CallWords:
 def words_of(tool: str, arguments: JsonObject) -> CallWords:
     """The words for a call of `tool`; a tool that is not known here is named as it is."""
     if tool == "shell":
-        return CallWords(tool, "running", "ran", text_of(arguments, "command"))
+        return CallWords(tool, "running", "ran", exact_line(text_of(arguments, "command")))
     if tool == "code":
-        action = text_of(arguments, "action")
+        action = exact_line(text_of(arguments, "action"))
         doing, done = _ACTIONS.get(action, (f"code {action}", f"code {action}"))
-        return CallWords(action, doing, done, text_of(arguments, "pattern" if action == "search" else "path") or ".")
-    return CallWords(tool, *_CONTROL.get(tool, (f"using {tool}", f"used {tool}")))
+        about = exact_line(text_of(arguments, "pattern" if action == "search" else "path"))
+        return CallWords(action, doing, done, about or ".")
+    name = exact_line(tool)
+    return CallWords(name, *_CONTROL.get(tool, (f"using {name}", f"used {name}")))
 
 
 def exactly(asked: Approval | UnknownCall) -> str:

@@ -66,7 +66,7 @@ def test_choices_that_are_numbers_are_listed_under_something_else(
     choices: tuple[str, ...], listed: list[str], line: str, answer: str
 ) -> None:
     ask = question(*choices)
-    assert ask_lines(ask, Style(colour=False, unicode=True))[1:] == listed
+    assert ask_lines(ask, Style(colour=False, unicode=True), 100)[1:] == listed
     assert read_reply(ask, line) == AskAnswerParams(ask_id="ask_1", text=answer)
 
 
@@ -89,7 +89,7 @@ def reached(kind: LimitKind, used: float, adds: float) -> Ask:
 @pytest.mark.parametrize(("kind", "used"), [("turns", 1.0), ("money", 0.5), ("minutes", 1.0), ("day_money", 1.5)])
 def test_a_number_at_a_limit_means_what_is_listed_under_it(kind: LimitKind, used: float) -> None:
     ask = reached(kind, used, used)
-    lines = ask_lines(ask, Style(colour=False, unicode=True))
+    lines = ask_lines(ask, Style(colour=False, unicode=True), 100)
     assert lines[1:] == ["  1  Go on", "  2  Stop here", "  3  Raise the limit to …"]
     assert Typing(ask).read("1") == AskAnswerParams(ask_id="ask_1", allow=True)
     assert Typing(ask).read("2") == AskAnswerParams(ask_id="ask_1", allow=False)
@@ -142,5 +142,41 @@ def test_an_unknown_outcome_takes_one_of_its_numbers_and_nothing_else() -> None:
 
 
 def test_an_unknown_outcome_shows_the_exact_command() -> None:
-    lines = ask_lines(UNKNOWN, Style(colour=False, unicode=True))
+    lines = ask_lines(UNKNOWN, Style(colour=False, unicode=True), 100)
     assert lines[1] == "  ran    make deploy && ./announce.sh"
+
+
+def plain_lines(ask: Ask, width: int = 100) -> list[str]:
+    return ask_lines(ask, Style(colour=False, unicode=True), width)
+
+
+def test_a_tail_behind_two_hundred_newlines_is_told_and_v_shows_it() -> None:
+    ask = approval("true" + "\n" * 200 + "rm -r build")
+    lines = plain_lines(ask)
+    assert "         … 161 more lines (v shows all)" in lines
+    assert "         rm -r build" in lines, "the end stands there too"
+    whole = read_reply(ask, "v")
+    assert isinstance(whole, Problem)
+    assert whole.text.startswith("run    true\n") and whole.text.count("\n") > 200 and "rm -r build" in whole.text
+
+
+def test_a_long_line_of_a_command_never_reaches_the_place_of_a_label() -> None:
+    forged = "true" + " " * 87 + "  why    reads a file"
+    lines = plain_lines(approval(forged))
+    assert [line for line in lines if line.startswith("  why")] == ["  why    commands ask"]
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_a_path_cannot_pretend_to_be_another_line() -> None:
+    ask = approval()
+    assert ask.approval is not None
+    forged = msgspec.structs.replace(ask.approval, writes=("/work/a\n  why    harmless",))
+    lines = plain_lines(msgspec.structs.replace(ask, approval=forged))
+    assert "  writes /work/a ↵   why    harmless" in lines
+
+
+def test_hidden_characters_of_a_change_are_written_out() -> None:
+    ask = approval()
+    assert ask.approval is not None
+    changed = msgspec.structs.replace(ask.approval, preview="--- a\n+++ a\n@@ -1 +1 @@\n-x\n+x\u202e\U000e0041\n")
+    assert "    +x\\u202e\\U000e0041" in plain_lines(msgspec.structs.replace(ask, approval=changed))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Approval, Ask, Remember, UnknownCall
+from app.protocol.grants import GrantedCall
 from tests.support.rows import KeptBranches, KeptContext
 
 WHEN = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
@@ -34,7 +35,10 @@ APPROVAL = Ask(
         reads=("/home/anna/project", "/home/anna/other"),
         writes=("/home/anna/project/build",),
         preview="--- a/x.sql\n+++ b/x.sql\n@@ -1 +1 @@\n--- an old comment\n+select 1;\n",
-        remembered="python -m pytest -q && rm -rf build",
+        remembered="in /home/me/project: python -m pytest -q && rm -rf build",
+        grantable=GrantedCall(
+            operation="run", command="python -m pytest -q && rm -rf build", working_dir="/home/me/project"
+        ),
     ),
 )
 LIMIT = Ask(

@@ -6,6 +6,7 @@ from typing import Literal
 from app.protocol.asks import Approval, Ask
 from app.protocol.blocks import Block
 from app.protocol.conversations import Node, NodeStatus, Role
+from app.protocol.grants import GrantedCall
 from app.protocol.tasks import Task, TaskStatus, TaskStopReason
 from app.protocol.usage import Usage
 
@@ -76,6 +77,7 @@ def approval(command: str = "rm -r build", remembered: str | None = "rm -r build
         working_dir="/work",
         writes=("/work/build",),
         remembered=remembered,
+        grantable=None if remembered is None else GrantedCall(operation="run", command=command, working_dir="/tmp"),
     )
     return _ask("approval", "May it run this?", (), what)
 

@@ -196,7 +196,8 @@ class Code:
                 )
                 return f"Too large to be compared: {_counted(len(new), 'character')} for {part} ({size:,} bytes now).\n"
             before = self._files.form_of(path).text
-            change: Change = compare(before, self._new_text(wanted, before, path), self._files.name(path))
+            new_text = self._new_text(wanted, before, path)
+            change: Change = compare(before, new_text, self._files.name(path), longest=3 * _LARGEST_PREVIEWED)
         except (ToolError, OSError):
             return ""
         return change.diff

@@ -17,7 +17,7 @@ _MOST_LINES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`diff` is cut at 20,000 characters; the counts are of all lines."""
+    """`diff` is cut where it grows long; the counts are of all lines."""
 
     diff: str
     added: int
@@ -28,14 +28,14 @@ class Change:
         return f"+{self.added} −{self.removed}"
 
 
-def compare(before: str, after: str, name: str) -> Change:
+def compare(before: str, after: str, name: str, longest: int = _LONGEST) -> Change:
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     lines = list(_hunks(old, new))
     added = sum(line.startswith("+") for line in lines)
     removed = sum(line.startswith("-") for line in lines)
     text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    if len(text) > _LONGEST:
-        text = text[:_LONGEST].rpartition("\n")[0] + "\n… the rest of the diff is left out\n"
+    if len(text) > longest:
+        text = text[:longest].rpartition("\n")[0] + "\n… the rest of the diff is left out\n"
     return Change(f"--- {name}\n+++ {name}\n{text}" if lines else "", added, removed)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.client.call_words import exactly
-from app.client.characters import exact, plain
+from app.client.characters import exact, exact_line, plain
 from app.client.endings import is_unfinished
 from app.client.figures import count
 from app.log import redact
@@ -118,7 +118,7 @@ def _what_would_run(approval: Approval) -> str:
         ("Writes", ", ".join(approval.writes)),
     ):
         if text:
-            lines.append(f"{name}: {exact(text)}")
+            lines.append(f"{name}: {exact_line(text)}")
     return "\n".join(lines)
 
 
@@ -128,8 +128,13 @@ def _fits(body: str) -> bool:
 
 
 def _cut(body: str) -> str:
-    body = "\n".join(redact(body).split("\n")[:_MOST_LINES])
-    return body if len(body) <= _LONGEST_BODY else f"{body[:_LONGEST_BODY]}…"
+    """The beginning, and that there is more."""
+    lines = redact(body).split("\n")
+    shown = "\n".join(lines[: _MOST_LINES - 1] if len(lines) > _MOST_LINES else lines)
+    if len(shown) > _LONGEST_BODY:
+        return f"{shown[:_LONGEST_BODY]}…"
+    more = len(lines) - _MOST_LINES + 1
+    return f"{shown}\n… {more:,} more lines" if len(lines) > _MOST_LINES else shown
 
 
 def _short(title: str) -> str:

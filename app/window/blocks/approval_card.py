@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QPushButton, QWidget
 
-from app.client.characters import exact, plain
+from app.client.characters import exact, exact_line
 from app.protocol.asks import Approval, Ask, Remember, Risk
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.ask_card import AskCard
@@ -13,7 +13,7 @@ from app.window.blocks.remember_row import RememberRow
 from app.window.blocks.together_row import TogetherRow
 from app.window.theme.look import Tone, push_button
 from app.window.theme.theme import Theme
-from app.window.widgets.code_box import CodeBox
+from app.window.widgets.code_excerpt import CodeExcerpt
 from app.window.widgets.key_tip import KeyTip
 from app.window.widgets.text_label import TextLabel
 from app.window.widgets.wrap_layout import WrapLayout
@@ -34,18 +34,20 @@ class ApprovalCard(AskCard):
         super().__init__(theme, actions, "shield-alert", "Approval needed", "Approval")
         self._risk = TextLabel(theme, size=theme.tokens.size_small, bold=True)
         self.heading.addWidget(self._risk)
-        self._command = CodeBox(theme, "What will run", most_lines=_COMMAND_LINES)
+        self._command = CodeExcerpt(theme, "What will run", most_lines=_COMMAND_LINES)
         self._facts_place = QWidget()
         self._facts = QFormLayout(self._facts_place)
         self._facts.setContentsMargins(0, 0, 0, 0)
         self._facts.setHorizontalSpacing(theme.tokens.space_normal)
         self._facts.setVerticalSpacing(theme.tokens.space_tight)
         self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
-        self._preview = CodeBox(theme, "What will change", most_lines=_PREVIEW_LINES, diff=True)
+        self._preview = CodeExcerpt(theme, "What will change", most_lines=_PREVIEW_LINES, diff=True)
         self.details.addWidget(self._command)
         self.details.addWidget(self._facts_place)
         self.details.addWidget(self._preview)
         self._add_controls()
+        for excerpt in (self._command, self._preview, self._remember_row.text):
+            excerpt.resized.connect(self.resized)
 
     def set_ask(self, ask: Ask) -> None:
         approval = ask.approval
@@ -113,7 +115,7 @@ class ApprovalCard(AskCard):
         self._command.set_text(exact(approval.text if approval.command is None else approval.command))
         self._preview.set_text(exact(_without_file_names(approval.preview)))
         self._show_facts(approval)
-        self._always.setVisible(approval.remembered is not None)
+        self._always.setVisible(approval.grantable is not None)
         self._remember_row.set_text(exact(approval.remembered or ""))
         self._remember_row.hide()
         self._deny_row.clear()
@@ -124,10 +126,10 @@ class ApprovalCard(AskCard):
             self._facts.removeRow(0)
         reads = tuple(path for path in approval.reads if path != approval.working_dir)
         for name, text, mono in (
-            ("In", exact(approval.working_dir or ""), True),
-            ("Reads", exact("\n".join(reads)), True),
-            ("Writes", exact("\n".join(approval.writes)), True),
-            ("Why", plain(approval.rule), False),
+            ("In", exact_line(approval.working_dir or ""), True),
+            ("Reads", "\n".join(exact_line(path) for path in reads), True),
+            ("Writes", "\n".join(exact_line(path) for path in approval.writes), True),
+            ("Why", exact_line(approval.rule), False),
         ):
             if text:
                 value = TextLabel(self.theme, text, mono=mono, wrap=True)

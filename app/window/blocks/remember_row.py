@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
-from app.window.widgets.code_box import CodeBox
+from app.window.widgets.code_excerpt import CodeExcerpt
 from app.window.widgets.text_label import TextLabel
 from app.window.widgets.wrap_layout import WrapLayout
 
@@ -19,7 +19,7 @@ class RememberRow(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._text = CodeBox(theme, "What would be remembered", most_lines=_LINES)
+        self.text = CodeExcerpt(theme, "What would be remembered", most_lines=_LINES)
         self._conversation = push_button("In this conversation")
         workspace = push_button("In this workspace")
         column = QVBoxLayout(self)
@@ -27,13 +27,13 @@ class RememberRow(QWidget):
         column.setSpacing(theme.tokens.space_close)
         what = "From now on exactly this runs without asking. Settings, Permissions takes it back."
         column.addWidget(TextLabel(theme, what, tone="muted", wrap=True))
-        column.addWidget(self._text)
+        column.addWidget(self.text)
         column.addLayout(WrapLayout(theme.tokens.space_close, self._conversation, workspace))
         self._conversation.clicked.connect(self._on_conversation)
         workspace.clicked.connect(self._on_workspace)
 
     def set_text(self, remembered: str) -> None:
-        self._text.set_text(remembered)
+        self.text.set_text(remembered)
 
     def take_focus(self) -> None:
         self._conversation.setFocus()

@@ -12,7 +12,7 @@ from app.window.blocks.actions import BlockActions
 from app.window.blocks.ask_card import AskCard
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
-from app.window.widgets.code_box import CodeBox
+from app.window.widgets.code_excerpt import CodeExcerpt
 from app.window.widgets.text_label import TextLabel
 
 _COMMAND_LINES = 24
@@ -24,9 +24,10 @@ class UnknownCard(AskCard):
     def __init__(self, theme: Theme, actions: BlockActions) -> None:
         super().__init__(theme, actions, "triangle-alert", "Outcome unknown", "Outcome unknown")
         self._text = TextLabel(theme, wrap=True)
-        self._command = CodeBox(theme, "What was under way", most_lines=_COMMAND_LINES)
+        self._command = CodeExcerpt(theme, "What was under way", most_lines=_COMMAND_LINES)
         self._started = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self.details.addWidget(self._text)
+        self._command.resized.connect(self.resized)
         self.details.addWidget(self._command)
         self.details.addWidget(self._started)
         self._row = QHBoxLayout()

@@ -6,12 +6,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.client.call_words import exactly
-from app.client.characters import exact, plain
+from app.client.characters import exact, exact_line, plain
 from app.protocol.asks import Approval, Ask, Risk
 from app.window.theme.look import Tone, push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.choice_button import ChoiceButton
-from app.window.widgets.code_box import CodeBox
+from app.window.widgets.code_excerpt import CodeExcerpt
 from app.window.widgets.text_label import TextLabel
 
 _RISKS: dict[Risk, tuple[str, Tone]] = {
@@ -32,7 +32,7 @@ class AskDetail(QWidget):
     def __init__(self, ask: Ask, count: int, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._boxes: list[CodeBox] = []
+        self._boxes: list[CodeExcerpt] = []
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, theme.tokens.space_tight, theme.tokens.space_tight, theme.tokens.space_tight)
         self._column.setSpacing(theme.tokens.space_tight)
@@ -58,8 +58,7 @@ class AskDetail(QWidget):
 
     @property
     def _fits(self) -> bool:
-        bars = (box.verticalScrollBarPolicy() for box in self._boxes)
-        return Qt.ScrollBarPolicy.ScrollBarAlwaysOn not in bars
+        return all(box.fits for box in self._boxes)
 
     def _show_approval(self, approval: Approval) -> None:
         words, tone = _RISKS[approval.risk]
@@ -67,24 +66,24 @@ class AskDetail(QWidget):
         self._add_box("What will run", exact(approval.text if approval.command is None else approval.command))
         reads = tuple(path for path in approval.reads if path != approval.working_dir)
         for name, text in (
-            ("In", exact(approval.working_dir or "")),
-            ("Reads", exact("\n".join(reads))),
-            ("Writes", exact("\n".join(approval.writes))),
+            ("In", exact_line(approval.working_dir or "")),
+            ("Reads", "\n".join(exact_line(path) for path in reads)),
+            ("Writes", "\n".join(exact_line(path) for path in approval.writes)),
         ):
             if text:
                 self._add_label(f"{name} {text}")
         if approval.preview:
             self._add_box("What will change", exact(approval.preview), diff=True)
-        self._add_label(f"Why: {plain(approval.rule)}")
+        self._add_label(f"Why: {exact_line(approval.rule)}")
 
     def _add_label(self, text: str, tone: Tone = "muted") -> None:
         label = TextLabel(self._theme, text, size=self._theme.tokens.size_small, tone=tone, wrap=True)
         self._column.addWidget(label)
 
     def _add_box(self, name: str, text: str, *, diff: bool = False) -> None:
-        box = CodeBox(self._theme, name, most_lines=_MOST_LINES, diff=diff)
+        box = CodeExcerpt(self._theme, name, most_lines=_MOST_LINES, diff=diff)
         box.set_text(text)
-        box.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # Tab goes to the ways to answer
+        box.box.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # Tab goes to the ways to answer
         self._boxes.append(box)
         self._column.addWidget(box)
 

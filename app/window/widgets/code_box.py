@@ -2,7 +2,7 @@
 
 import math
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QResizeEvent,
@@ -21,18 +21,27 @@ _EDGE = 16
 _SIDES = 18
 """Border, padding and margin: above and below together, with the 2 px without which Qt scrolls; left and right."""
 
+_MEASURED = 300
+"""Lines beyond those that are shown whose number is exact."""
+
 _LONGEST_LINE = 1000
 """More characters than stand in one line on any screen: what is longer is not measured."""
 
 
 class CodeBox(QPlainTextEdit):
-    """As high as its text, at most `most_lines`. With `diff`, added and removed lines are coloured."""
+    """As high as its text, at most `most_lines`. With `diff`, added and removed lines are coloured.
+
+    `hidden_changed` says that other lines than before are out of sight without scrolling: `hidden_lines` is how many.
+    """
+
+    hidden_changed = Signal()
 
     def __init__(self, theme: Theme, name: str, *, most_lines: int, diff: bool = False) -> None:
         super().__init__()
         self._theme = theme
         self._most_lines = most_lines
         self._text = ""
+        self.hidden_lines = 0
         self._diff = DiffColours(theme, self.document()) if diff else None
         self.setReadOnly(True)
         self.setTabChangesFocus(True)
@@ -55,6 +64,11 @@ class CodeBox(QPlainTextEdit):
         self.updateGeometry()
         self._show_or_hide_bar()
 
+    def set_most_lines(self, most_lines: int) -> None:
+        self._most_lines = most_lines
+        self.updateGeometry()
+        self._show_or_hide_bar()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._show_or_hide_bar()
@@ -63,7 +77,7 @@ class CodeBox(QPlainTextEdit):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        return math.ceil(sum(self._line_heights(width)[: self._most_lines])) + _EDGE
+        return math.ceil(sum(self._line_heights(width, self._most_lines))) + _EDGE
 
     def sizeHint(self) -> QSize:
         width = max(super().sizeHint().width(), self.width())
@@ -72,30 +86,44 @@ class CodeBox(QPlainTextEdit):
     def minimumSizeHint(self) -> QSize:
         return QSize(0, self.fontMetrics().lineSpacing() + _EDGE)
 
-    def _line_heights(self, width: int) -> list[float]:
-        """Of the lines that the text takes at `width`, no further than one more than are shown."""
+    def _line_heights(self, width: int, most: int) -> list[float]:
+        """Of the lines that the text takes at `width`, so many at most."""
         heights: list[float] = []
-        most = self._most_lines + 1
+        for paragraph in self._text.split("\n", most)[:most]:
+            heights += self._heights(paragraph[: most * _LONGEST_LINE], width, most - len(heights))
+        return heights
+
+    def _heights(self, paragraph: str, width: int, most: int) -> list[float]:
+        heights: list[float] = []
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)
-        for paragraph in self._text.split("\n", most)[:most]:
-            layout = QTextLayout(paragraph[: most * _LONGEST_LINE], self.font())
-            layout.setTextOption(option)
-            layout.beginLayout()
-            while len(heights) < most:
-                line = layout.createLine()
-                if not line.isValid():
-                    break
-                line.setLeadingIncluded(True)
-                line.setLineWidth(max(1, width - _SIDES))
-                heights.append(line.height())
-            layout.endLayout()
+        layout = QTextLayout(paragraph, self.font())
+        layout.setTextOption(option)
+        layout.beginLayout()
+        while len(heights) < most:
+            line = layout.createLine()
+            if not line.isValid():
+                break
+            line.setLeadingIncluded(True)
+            line.setLineWidth(max(1, width - _SIDES))
+            heights.append(line.height())
+        layout.endLayout()
         return heights
 
     def _show_or_hide_bar(self) -> None:
         policy = Qt.ScrollBarPolicy
-        fits = len(self._line_heights(self.width())) <= self._most_lines
-        self.setVerticalScrollBarPolicy(policy.ScrollBarAlwaysOff if fits else policy.ScrollBarAlwaysOn)
+        hidden = self._count_hidden()
+        self.setVerticalScrollBarPolicy(policy.ScrollBarAlwaysOn if hidden else policy.ScrollBarAlwaysOff)
+        if hidden != self.hidden_lines:
+            self.hidden_lines = hidden
+            self.hidden_changed.emit()
+
+    def _count_hidden(self) -> int:
+        """How many lines do not fit; of a very long text those beyond what is measured count as they were written."""
+        measured = self._most_lines + _MEASURED
+        lines = len(self._line_heights(self.width(), measured))
+        beyond = self._text.count("\n") + 1 - measured if lines == measured else 0
+        return max(0, lines - self._most_lines + max(0, beyond))
 
     def _on_theme_changed(self) -> None:
         self.setFont(self._theme.font(self._theme.tokens.size_base, mono=True))

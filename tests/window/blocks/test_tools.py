@@ -30,7 +30,7 @@ def _line(block: Block) -> LineButton:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (tool("shell", {"command": "make\n  test"}), "running make test …"),
+        (tool("shell", {"command": "make\n  test"}), "running make ↵ test …"),
         (
             tool("shell", {"command": "make test"}, "12 passed", summary="exit 0", details={"duration_ms": 1210}),
             "ran make test · exit 0 · 1.2 s",

@@ -139,7 +139,7 @@ def test_control_enter_anywhere_in_an_approval_allows_once(shown: Shown) -> None
 
 def test_where_nothing_can_be_remembered_nothing_is_offered(shown: Shown) -> None:
     assert APPROVAL.approval is not None
-    approval = msgspec.structs.replace(APPROVAL.approval, remembered=None)
+    approval = msgspec.structs.replace(APPROVAL.approval, remembered=None, grantable=None)
     shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
     assert [button.accessibleName() for button in shown.controls()] == ["Allow once", "Deny", "Deny and say why …"]
 
@@ -236,3 +236,35 @@ def test_equal_approvals_are_counted_and_settled_together(shown: Shown) -> None:
     assert shown.answers.given == [(ask_id, "", False, "once") for ask_id in ("ask_a", "ask_2")]
     shown.show(APPROVAL)
     assert not any("these" in button.text() for button in shown.controls() if isinstance(button, QPushButton))
+
+
+HIDDEN = "true" + "\n" * 200 + "rm -r build"
+
+
+def with_command(command: str) -> Ask:
+    assert APPROVAL.approval is not None
+    return msgspec.structs.replace(APPROVAL, approval=msgspec.structs.replace(APPROVAL.approval, command=command))
+
+
+def test_a_tail_behind_two_hundred_newlines_is_told_and_can_be_shown(shown: Shown) -> None:
+    shown.show(with_command(HIDDEN))
+    more = shown.button("… 177 more lines · Show all: What will run")
+    before = shown.block.height_for(WIDTH)
+    more.click()
+    assert shown.block.height_for(WIDTH) > before + 2000
+    shown.button("Show less: What will run").click()
+    assert shown.block.height_for(WIDTH) == before
+
+
+def test_a_short_command_has_no_more_to_show(shown: Shown) -> None:
+    shown.show(APPROVAL)
+    assert not any("more line" in button.text() for button in shown.controls() if isinstance(button, QPushButton))
+
+
+def test_paths_and_reasons_of_an_approval_cannot_pretend_to_be_other_lines(shown: Shown) -> None:
+    assert APPROVAL.approval is not None
+    path = "/work/a\nWhy\u202e: harmless"
+    approval = msgspec.structs.replace(APPROVAL.approval, writes=(path,), rule=f"writes outside: {path}")
+    shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
+    assert "/work/a ↵ Why\\u202e: harmless" in shown.texts()
+    assert "writes outside: /work/a ↵ Why\\u202e: harmless" in shown.texts()

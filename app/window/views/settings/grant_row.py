@@ -5,11 +5,11 @@ from datetime import datetime
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.client.characters import exact
+from app.client.characters import exact, exact_line
 from app.protocol.grants import Grant
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
-from app.window.widgets.code_box import CodeBox
+from app.window.widgets.code_excerpt import CodeExcerpt
 from app.window.widgets.text_label import TextLabel
 
 _LINES = 6
@@ -22,7 +22,7 @@ class GrantRow(QWidget):
 
     def __init__(self, theme: Theme, grant: Grant) -> None:
         super().__init__()
-        text = CodeBox(theme, f"What {grant.tool} may do", most_lines=_LINES)
+        text = CodeExcerpt(theme, f"What {exact_line(grant.tool)} may do", most_lines=_LINES)
         text.set_text(exact(grant.exact))
         self._revoke = push_button("Revoke …")
         self._revoke.setAccessibleName(f"Revoke {exact(grant.exact)}")
@@ -70,10 +70,10 @@ class GrantRow(QWidget):
 
 def grant_words(grant: Grant) -> str:
     """Where it holds, since when, by whom, and when it was last used."""
-    where = f"In {exact(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
-    by = f" by {grant.created_by}" if grant.created_by else ""
+    where = f"In {exact_line(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
+    by = f" by {exact_line(grant.created_by)}" if grant.created_by else ""
     used = f"last used {_moment(grant.last_used_at)}" if grant.last_used_at else "not used yet"
-    return f"{where} · {grant.tool} · given {_moment(grant.created_at)}{by} · {used}"
+    return f"{where} · {exact_line(grant.tool)} · given {_moment(grant.created_at)}{by} · {used}"
 
 
 def _moment(moment: datetime) -> str:
