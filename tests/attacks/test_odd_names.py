@@ -1,5 +1,6 @@
 """Names of files that are no text, links that lead in circles, trees that are deep or wide: wherever they are met."""
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
@@ -15,6 +16,8 @@ from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.task_replies import DONE
 
 FILES = Path(__file__).parents[1] / "engine" / "data" / "foreign" / "files"
+# Letters, halves of characters, controls, line ends of all kinds, what looks like options and patterns.
+LETTERS = b"aZ \n\r\t\x1b\x7f\xc2\x85\xe2\x80\xa8\xff\xed\xa0\x80*?[]{}!$`'\"\\-#%&;|<>()~=:"
 NO_TEXT = os.fsdecode(b"caf\xe9")
 
 
@@ -60,6 +63,25 @@ async def test_names_that_are_no_text_end_no_task(tmp_path: Path) -> None:
     assert "There is no file cafe. There is caf\ufffd." in alike
     assert "'way there' leads to a name that is not UTF-8. Use the shell for it." in through
     assert "leads to a name that is not UTF-8" in written
+
+
+async def test_whatever_bytes_names_are_made_of_they_are_listed_and_searched(
+    tmp_path: Path, campaign: Campaign
+) -> None:
+    folder, chance = workspace_in(tmp_path), campaign.random("names")
+    for _ in range(campaign.rounds(60, 5_000)):
+        name = bytes(chance.choices(LETTERS, k=chance.choice((1, 2, 5, 255)))).replace(b"/", b"-")
+        place = os.path.join(os.fsencode(folder), b"d" + name[1:])
+        with contextlib.suppress(FileExistsError):
+            if chance.random() < 0.5:
+                os.mkdir(place)
+            else:
+                os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    listed, found, below = await told(
+        tmp_path, code(action="list"), code(action="search", pattern="^"), code(action="list", glob="d*")
+    )
+    for answer in (listed, found, below):
+        assert all(line.startswith(("d", "[", "(")) for line in answer.splitlines()), answer
 
 
 async def test_links_that_lead_in_circles_are_listed_as_what_they_are(tmp_path: Path) -> None:
