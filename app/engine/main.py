@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from app import log as logs
-from app.engine import arenas
+from app.engine import arenas, descriptors
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
 from app.engine.agent.chats import Chats
@@ -83,6 +83,7 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
     paths = default_paths()
     arenas.keep_one()
     forbid_dumps()
+    descriptors.raise_limit()
     try:
         paths.prepare()
         give_up_room(paths.room)

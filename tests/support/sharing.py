@@ -5,12 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from aiohttp import web
-
 from app.engine.models.catalog import Provider, find
 from app.engine.models.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
 from app.engine.secrets import KeyStore
+from app.engine.server.socket import bound
 from app.engine.sharing.offer import Offer
 from app.engine.sharing.server import Bounds, SharingServer
 from app.engine.sharing.tokens import Tokens
@@ -43,15 +42,15 @@ async def sharing(
     keys = KeyStore(folder / "keys-of-the-other", {"OLLAMA_HOST": upstream}, lambda: None)
     models = ModelRouter(keys, folder, retry)
     server = SharingServer(models, Tokens.open(file), offer or Offer(), bounds or Bounds())
-    runner = server.runner()
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    listener = bound(0)
+    port = listener.getsockname()[1]
+    await server.start([listener])
     row = find("proxy")
     assert row is not None
     try:
-        yield Shared(f"http://127.0.0.1:{runner.addresses[0][1]}", row, _token, file)
+        yield Shared(f"http://127.0.0.1:{port}", row, _token, file)
     finally:
-        await runner.cleanup()
+        await server.close()
         await models.close()
 
 

@@ -39,18 +39,29 @@ class _Stranger:
 
 
 class Acceptor:
-    """`protocol` makes what serves a connection. The listener listens at once; `run` goes on until it is cancelled."""
+    """Owns the listener from `start` to `close`."""
 
-    def __init__(
-        self, listener: socket.socket, protocol: Callable[[], asyncio.BaseProtocol], bounds: Bounds = _BOUNDS
-    ) -> None:
+    def __init__(self, listener: socket.socket, bounds: Bounds = _BOUNDS) -> None:
         self._listener = listener
-        self._protocol = protocol
         self._bounds = bounds
         self._strangers: dict[asyncio.BaseTransport, _Stranger] = {}
         self._has_room = asyncio.Event()
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
+        self._accepting: asyncio.Task[None] | None = None
+
+    def start(self, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+        """Listen; `protocol` makes what serves a connection."""
+        self._listener.listen(_BACKLOG)
+        self._listener.setblocking(False)
+        self._accepting = asyncio.get_running_loop().create_task(self._run(protocol), name="accept connections")
+
+    async def close(self) -> None:
+        """Accept nobody any more and send strangers away; who was admitted stays."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.wait([self._accepting])
+        self._listener.close()
+        for transport in (*self._strangers,):
+            self._close(transport)
 
     def asks(self, transport: asyncio.BaseTransport | None) -> None:
         """A stranger has sent a request: it is given more time than one that says nothing."""
@@ -65,23 +76,19 @@ class Acceptor:
             stranger.deadline.cancel()
             self._has_room.set()
 
-    async def run(self) -> None:
+    async def _run(self, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await self._make_room()
             try:
                 connection, _ = await loop.sock_accept(self._listener)
-                transport, _ = await loop.connect_accepted_socket(self._protocol, connection)
+                transport, _ = await loop.connect_accepted_socket(protocol, connection)
             except OSError as error:
                 # Most likely no descriptor is left. Who comes meanwhile waits in the system's queue.
                 loop.call_exception_handler({"message": "a connection could not be accepted", "exception": error})
                 await asyncio.sleep(_NO_DESCRIPTORS_S)
             else:
                 self._take(transport)
-
-    def close(self) -> None:
-        for transport in (*self._strangers,):
-            self._close(transport)
 
     def _take(self, transport: asyncio.BaseTransport) -> None:
         loop = asyncio.get_running_loop()

@@ -63,7 +63,7 @@ class Server:
         outbox: Callable[[], Outbox] = Outbox,
     ) -> None:
         self.port = int(listener.getsockname()[1])
-        self._listener = listener
+        self._acceptor = Acceptor(listener)
         self._services = services
         self._token = token
         self._outbox = outbox
@@ -71,8 +71,6 @@ class Server:
         self._dispatcher = Dispatcher(services, routes, self._commands)
         self._lines: set[Line] = set()
         self._runner: web.AppRunner | None = None
-        self._acceptor: Acceptor | None = None
-        self._accepting: asyncio.Task[None] | None = None
         self._stop_telling = services.database.health.subscribe(self._on_health)
 
     @property
@@ -85,22 +83,16 @@ class Server:
         self._runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=_CLOSE_S)
         await self._runner.setup()
         assert self._runner.server is not None
-        self._acceptor = Acceptor(self._listener, self._runner.server)
-        self._accepting = asyncio.create_task(self._acceptor.run(), name="accept connections")
+        self._acceptor.start(self._runner.server)
 
     async def close(self) -> None:
         """Let commands under way end, send what waits, then part from every client."""
         self._stop_telling()
-        if self._accepting is not None:
-            self._accepting.cancel()
-            await asyncio.wait([self._accepting])
+        await self._acceptor.close()
         await self._commands.settle(_SETTLE_S)
         await asyncio.gather(*(line.part(_CLOSE_S) for line in self._lines))
-        if self._acceptor is not None:
-            self._acceptor.close()
         if self._runner is not None:
             await self._runner.cleanup()
-        self._listener.close()
 
     def _on_health(self) -> None:
         """To every client, whatever it follows and however slow it is: it is short and rare."""
@@ -111,7 +103,6 @@ class Server:
             line.tell(data)
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
-        assert self._acceptor is not None
         self._acceptor.asks(request.transport)
         refusal = refuse(request.headers, self.port)
         if refusal is not None:

@@ -4,15 +4,15 @@ import argparse
 import asyncio
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from importlib.resources import files
 from pathlib import Path
 
-from aiohttp import web
-
 from app import log as logs
+from app.engine import descriptors
 from app.engine.errors import ConfigurationError, EngineError
 from app.engine.hardening import forbid_dumps
 from app.engine.models.addresses import is_loopback
@@ -32,6 +32,7 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
     options = _parser().parse_args(arguments)
     paths = default_paths()
     forbid_dumps()
+    descriptors.raise_limit()
     try:
         paths.prepare()
         logs.configure(paths, "sharing")
@@ -71,23 +72,28 @@ async def _serve(
         )
         stack.push_async_callback(router.close)
         offer = Offer(tuple(pattern.strip() for pattern in models.split(",") if pattern.strip()))
-        runner = SharingServer(router, tokens, offer).runner()
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        await _listen(runner, host, port)
-        _tell(runner, host, file)
+        listeners = await _bound(host, port)
+        server = SharingServer(router, tokens, offer)
+        stack.push_async_callback(server.close)
+        await server.start(listeners)
+        _tell(listeners[0].getsockname()[1], host, file)
         await end.wait()
 
 
-async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
+async def _bound(host: str, port: int) -> list[socket.socket]:
+    """A socket on each address of the host."""
+    loop = asyncio.get_running_loop()
     try:
-        await web.TCPSite(runner, host, port).start()
+        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        return [
+            socket.create_server((address[0], port, *address[2:]), family=family)
+            for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found)
+        ]
     except (OSError, OverflowError) as error:
         raise ConfigurationError(f"{host}, port {port}, cannot be used ({error}). Give another.") from error
 
 
-def _tell(runner: web.AppRunner, host: str, file: Path) -> None:
-    port = runner.addresses[0][1]
+def _tell(port: int, host: str, file: Path) -> None:
     lines = [
         f"Models are shared at http://{_in_url(host)}:{port} with the tokens in {file}.",
         "On the other machine: set the proxy's address in the settings (or ERRAND_PROXY_URL), store a token as the",

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from app.engine.models.base import ChatModel, ModelRequest, ReplyEnd
 from app.engine.models.proxy_wire import SharedModels, StreamRequest, request_from_wire
 from app.engine.models.router import ModelRouter
 from app.engine.models.shortened import Shortened
+from app.engine.server.acceptor import Acceptor
 from app.engine.server.rate import RateLimit
 from app.engine.sharing.offer import Offer
 from app.engine.sharing.tokens import Tokens
@@ -68,18 +70,35 @@ class SharingServer:
         self._offer = offer
         self._bounds = bounds
         self._accounts: dict[str, _Account] = {}
+        self._acceptors: list[Acceptor] = []
+        # It cancels an answer whose client has left: that closes the request to the provider.
+        self._runner = web.AppRunner(
+            self._application(), handler_cancellation=True, access_log=None, handle_signals=False, shutdown_timeout=1.0
+        )
 
-    def runner(self) -> web.AppRunner:
-        """A runner that cancels an answer whose client has left: that closes the request to the provider."""
+    async def start(self, listeners: Sequence[socket.socket]) -> None:
+        """Serve on bound sockets."""
+        await self._runner.setup()
+        assert self._runner.server is not None
+        self._acceptors = [Acceptor(listener) for listener in listeners]
+        for acceptor in self._acceptors:
+            acceptor.start(self._runner.server)
+
+    async def close(self) -> None:
+        for acceptor in self._acceptors:
+            await acceptor.close()
+        await self._runner.cleanup()
+
+    def _application(self) -> web.Application:
         application = web.Application(client_max_size=self._bounds.body_bytes)
         application.router.add_post("/api/stream", self._guarded(self._stream))
         application.router.add_get("/api/models", self._guarded(self._list))
-        return web.AppRunner(
-            application, handler_cancellation=True, access_log=None, handle_signals=False, shutdown_timeout=1.0
-        )
+        return application
 
     def _guarded(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def answer(request: web.Request) -> web.StreamResponse:
+            for acceptor in self._acceptors:
+                acceptor.asks(request.transport)
             try:
                 return await handler(request, self._admit(request))
             except _Refused as refused:
@@ -97,6 +116,8 @@ class SharingServer:
         account = self._accounts.setdefault(holder, _Account(RateLimit(self._bounds.per_second, self._bounds.burst)))
         if not account.rate.allows():
             raise _Refused(429, "Too many requests with this token.")
+        for acceptor in self._acceptors:
+            acceptor.admit(request.transport)
         return holder
 
     async def _list(self, request: web.Request, holder: str) -> web.StreamResponse:

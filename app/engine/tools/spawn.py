@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.engine import descriptors
 from app.engine.tools import watchdog
 from app.engine.tools.marks import Mark, stamped
 from app.engine.tools.pipe import Pipe
@@ -76,7 +77,7 @@ def start(
         os.close(out_write)
         raise
     try:
-        with stamped(mark):
+        with stamped(mark), descriptors.lowered(err_write):
             process = subprocess.Popen(
                 arguments,
                 cwd=working_dir,

@@ -1,0 +1,186 @@
+"""Whoever can reach a port of ours but knows no token opens sockets by the thousand and says nothing, or nonsense."""
+
+import asyncio
+import contextlib
+import logging
+import resource
+import socket
+import sys
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import pytest
+
+from app.engine.models.retry import RetryPolicy
+from app.engine.server.acceptor import Acceptor, Bounds
+from app.engine.server.socket import bound
+from app.log import RepeatLimit
+from app.paths import Paths
+from app.protocol.endpoint import Endpoint
+from tests.attacks.campaign import Campaign
+from tests.support.engine_server import EngineServer, engine_server
+from tests.support.errand import Errand
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import until
+from tests.support.raw_client import raw_client
+from tests.support.sharing import TOKEN, sharing
+
+_UPGRADE = (
+    "GET /rpc HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+_REQUESTS = {
+    "nothing": "",
+    "half a request": "GET /rpc HTTP/1.1\r\nHost: 127",
+    "a WebSocket and nothing more": _UPGRADE,
+    "a page": "GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n",
+}
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
+    async with engine_server(tmp_path / "home") as engine:
+        yield engine
+
+
+@contextlib.contextmanager
+def _sockets(port: int, number: int, says: str) -> Generator[list[socket.socket]]:
+    opened: list[socket.socket] = []
+    try:
+        for _ in range(number):
+            one = socket.socket()
+            one.setblocking(False)
+            opened.append(one)
+            with contextlib.suppress(BlockingIOError):
+                one.connect(("127.0.0.1", port))
+            with contextlib.suppress(OSError):
+                one.send(says.format(port=port).encode())
+        yield opened
+    finally:
+        for one in opened:
+            one.close()
+
+
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.parametrize("name", _REQUESTS)
+async def test_hundreds_of_strangers_take_few_descriptors_and_nobodys_place(
+    engine: EngineServer, name: str, campaign: Campaign
+) -> None:
+    async with raw_client(engine, client_id="old") as old:
+        before = _open_files()
+        number = campaign.rounds(short=250, long=2_000)
+        with _sockets(engine.server.port, number, _REQUESTS[name]):
+            async with asyncio.timeout(60), raw_client(engine, client_id="new") as new:
+                # Our own ends are open in this process too.
+                assert _open_files() - before - number <= Bounds().strangers + 10
+                assert "result" in await new.ask("unsubscribe", "n", scope="all")
+                assert "result" in await old.ask("unsubscribe", "o", scope="all")
+        campaign.count("strangers", number)
+
+
+async def test_strangers_of_the_shared_models_keep_nobody_out(tmp_path: Path) -> None:
+    async with (
+        ModelServer() as upstream,
+        sharing(upstream.url, tmp_path, RetryPolicy()) as shared,
+        aiohttp.ClientSession() as session,
+    ):
+        port = int(shared.url.rpartition(":")[2])
+        with _sockets(port, 250, ""):
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            async with session.get(f"{shared.url}/api/models", headers=headers) as answer:
+                assert answer.status == 200
+
+
+async def test_who_does_not_say_who_they_are_is_sent_away_after_a_while_and_who_did_stays() -> None:
+    made: list[asyncio.Transport] = []
+
+    class Protocol(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            made.append(transport)
+
+    listener = bound(0)
+    acceptor = Acceptor(listener, Bounds(admit_s=0.05))
+    acceptor.start(Protocol)
+    known, one = await asyncio.open_connection(*listener.getsockname())
+    await until(lambda: len(made) == 1)
+    acceptor.admit(made[0])
+    stranger, other = await asyncio.open_connection(*listener.getsockname())
+    assert await stranger.read() == b""
+    await acceptor.close()
+    assert [transport.is_closing() for transport in made] == [False, True]
+    made[0].close()
+    assert await known.read() == b""
+    for writer in (one, other):
+        writer.close()
+
+
+async def test_a_task_goes_on_and_the_log_keeps_its_lines_while_strangers_do_their_worst(
+    tmp_path: Path, workspace: Path, campaign: Campaign
+) -> None:
+    with_few_descriptors = ("sh", "-c", 'ulimit -n 400; exec "$@"', "sh")
+    errand = Errand(tmp_path / "home", workspace, with_few_descriptors)
+    await errand.run("tasks")
+    port = msgspec.json.decode(Paths(errand.home).endpoint.read_bytes(), type=Endpoint).port
+    calls = [Reply(calls=(Call("shell", {"command": f"echo {number}"}, f"c{number}"),)) for number in range(5)]
+    bad = campaign.rounds(short=200, long=18_000)
+    with _sockets(port, 600, ""):
+        for _ in range(bad):
+            await _send(port, b"GET /rpc HTTP/1.1\r\nContent-Length: abc\r\n\r\n")
+        async with ModelServer(replies=[*calls, Reply(text="Done.")]) as server:
+            model = ("--model", "openai_compatible/m", "--api-base", server.url)
+            done = await errand.run("run", "--json", "--approve", "all", *model, "count")
+    await errand.close()
+    log = Paths(errand.home).logs.joinpath("engine.log").read_text()
+    assert (done.code, done.lines[-1]["stopReason"]) == (0, "completed"), done.out + done.err
+    assert "listening on" in log
+    assert log.count("aiohttp.server Error handling request") == 20
+    assert f"… {bad - 20:,} more like this" in log
+    campaign.count("bad requests", bad)
+
+
+async def _send(port: int, request: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    with contextlib.suppress(ConnectionError):
+        await reader.read()
+    writer.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives the limit back to a child")
+async def test_the_engine_may_open_more_files_than_it_was_started_with_and_its_tools_may_not(
+    tmp_path: Path, workspace: Path
+) -> None:
+    errand = Errand(tmp_path / "home", workspace, ("sh", "-c", 'ulimit -S -n 300; exec "$@"', "sh"))
+    async with ModelServer(
+        replies=[Reply(calls=(Call("shell", {"command": "ulimit -n"}),)), Reply(text="Done.")]
+    ) as it:
+        model = ("--model", "openai_compatible/m", "--api-base", it.url)
+        done = await errand.run("run", "--json", "--approve", "all", *model, "count")
+    limits = resource.prlimit(errand.engine_pid(), resource.RLIMIT_NOFILE)
+    await errand.close()
+    assert (done.code, '"300\\n' in done.out) == (0, True), done.out + done.err
+    assert limits[0] == min(limits[1], 65_536)
+
+
+def test_warnings_of_one_kind_are_counted_from_the_third_on_until_their_minute_is_over() -> None:
+    now = [0.0]
+    limit = RepeatLimit(most=2, seconds=60, clock=lambda: now[0])
+
+    def record(line: int, level: int = logging.ERROR, error: Exception | None = None) -> logging.LogRecord:
+        info = (type(error), error, None) if error is not None else None
+        return logging.LogRecord("a", level, "a.py", line, "text", None, info)
+
+    assert [limit.allows(record(1)) for _ in range(5)] == [True, True, False, False, False]
+    assert [limit.allows(record(1, error=ValueError())), limit.allows(record(2))] == [True, True]
+    assert all(limit.allows(record(3, logging.INFO)) for _ in range(9))
+    assert limit.summaries() == []
+    now[0] = 60.0
+    assert [one.getMessage().strip() for one in limit.summaries()] == ["… 3 more like this"]
+    assert limit.summaries(at_end=True) == []
+    assert limit.allows(record(1))
