@@ -43,7 +43,7 @@ else:
         was free; where that is too near to the former limit, the children keep the higher one.
         """
         raised = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if raised == _former or newest + _NEEDED > _former[0]:
+        if raised[0] <= _former[0] or newest + _NEEDED > _former[0]:
             yield
             return
         resource.setrlimit(resource.RLIMIT_NOFILE, _former)
