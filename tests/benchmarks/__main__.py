@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from tests.benchmarks.bench import Row
 from tests.benchmarks.bench_loop import loop_alone
-from tests.benchmarks.bounds import floods, long_branch
+from tests.benchmarks.bounds import floods, long_branch, taken_in_and_away
 from tests.benchmarks.start import start
 from tests.benchmarks.steps import fifty_tasks, one_task
 from tests.benchmarks.stop import stop
@@ -26,6 +26,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("loop", loop_alone),
     ("floods", floods),
     ("long_branch", long_branch),
+    ("taken_in_and_away", taken_in_and_away),
     ("window_transcript", window_transcript),
     ("window_start", window_start),
     ("window_stored", window_stored),

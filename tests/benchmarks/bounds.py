@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,10 @@ from app.engine.storage import agents, conversations, nodes
 from app.engine.storage.database import Database
 from app.engine.storage.engines import sqlite_url
 from app.paths import Paths
-from app.protocol.conversations import Role
+from app.protocol.conversations import ConversationChangeParams, Role
+from app.protocol.data import ConversationDeleteParams, DataExportParams, DataImportParams
 from app.protocol.tasks import TaskIdParams, TaskStartParams
-from app.protocol.wire import TASK_GET, TASK_START
+from app.protocol.wire import CONVERSATION_CHANGE, CONVERSATION_DELETE, DATA_EXPORT, DATA_IMPORT, TASK_GET, TASK_START
 from tests.benchmarks.bench import Row, engine, home
 from tests.benchmarks.strain import Strain, strain
 from tests.support.records import agent, conversation, node
@@ -47,6 +49,25 @@ async def long_branch() -> list[Row]:
             async with strain(client, folder) as found:
                 await _run(client, "nothing", url, "conv_long")
     return rows_of("a turn after 100,000 entries", found)
+
+
+async def taken_in_and_away() -> list[Row]:
+    """An import and a delete of 50,000 entries."""
+    with tempfile.TemporaryDirectory() as kept:
+        file = Path(kept) / "all.jsonl"
+        with home() as folder:
+            await fill(folder, 50_000)
+            async with engine(folder) as client:
+                await client.call(DATA_EXPORT, DataExportParams(path=str(file)))
+        with home() as folder:
+            async with engine(folder) as client:
+                async with strain(client, folder) as taken:
+                    await client.call(DATA_IMPORT, DataImportParams(path=str(file)))
+                change = ConversationChangeParams(conversation_id="conv_long", archived=True)
+                await client.call(CONVERSATION_CHANGE, change)
+                async with strain(client, folder) as gone:
+                    await client.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id="conv_long"))
+    return [*rows_of("an import of 50,000 entries", taken), *rows_of("a delete of 50,000 entries", gone)]
 
 
 async def fill(folder: Path, count: int, conversation_id: str = "conv_long") -> None:

@@ -1,10 +1,11 @@
 """Takes conversations in, our own and those of other programs: each whole or not at all; those that are here stay."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -13,9 +14,11 @@ from app.engine.broadcast import EventLog
 from app.engine.data.arrival import check, moved_in, settled
 from app.engine.data.files import own_workspace
 from app.engine.data.sources import ERRAND, Found, Sources
-from app.engine.errors import FolderNotAnswering, InvalidParams
+from app.engine.errors import EngineError, FolderNotAnswering, InvalidParams, StorageError
+from app.engine.storage import removal
 from app.engine.storage.database import Database
-from app.engine.storage.transfer import Bundle, insert
+from app.engine.storage.slices import in_slices
+from app.engine.storage.transfer import Bundle, Insertion
 from app.engine.workspace_threads import in_workspace
 from app.paths import Paths
 from app.protocol.blocks import ImageBlock, ToolCallBlock, ToolResultBlock
@@ -24,6 +27,8 @@ from app.protocol.events import ConversationUpdate
 
 # One conversation of a very large file may take minutes to come.
 _PATIENCE_S = 600.0
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -93,7 +98,7 @@ class Importer:
             return
         try:
             fitting = await asyncio.to_thread(_fitted, found, self.paths)
-            await self.database.journal.transact(lambda connection: _insert(connection, fitting))
+            await self._insert(fitting)
         except InvalidParams as error:
             if found.program != ERRAND:
                 sources.left["conversations that do not hold together"] += 1
@@ -103,10 +108,25 @@ class Importer:
         await self._tell(fitting)
         taken.add(fitting)
 
+    async def _insert(self, bundle: Bundle) -> None:
+        """In slices, all or nothing: what fails is taken away again, what a crash cuts short by the next start."""
+        journal, insertion = self.database.journal, Insertion(bundle)
+        conversation_id = bundle.conversation.id
+        if await self.database.conversations.is_there(conversation_id):
+            raise InvalidParams("it is being taken in or deleted at this moment: try again in a while")
+        await journal.transact(_refusing(insertion.begin))
+        try:
+            await in_slices(journal, _refusing(insertion.step))
+        except EngineError:
+            with suppress(StorageError):  # it is marked: the next start takes it away
+                await removal.undo(journal, conversation_id)
+            raise
+
     async def _tell(self, bundle: Bundle) -> None:
         workspace = own_workspace(self.paths, bundle.conversation.id)
         await asyncio.to_thread(workspace.mkdir, 0o700, exist_ok=True)
-        self.log.publish(ConversationUpdate(conversation=bundle.conversation))
+        event = ConversationUpdate(conversation=bundle.conversation)
+        self.log.publish(event, also=(removal.done(bundle.conversation.id),))
         await self.log.flush()
 
 
@@ -116,11 +136,18 @@ def _fitted(found: Found, paths: Paths) -> Bundle:
     return moved_in(settled(arrival.bundle), arrival.pictures, found.home, paths)
 
 
-async def _insert(connection: AsyncConnection, bundle: Bundle) -> None:
-    try:
-        await insert(connection, bundle)
-    except IntegrityError as error:
-        raise InvalidParams(f"parts of it are here already, in another conversation ({error.orig})") from error
+def _refusing(step: Callable[[AsyncConnection], Awaitable[T]]) -> Callable[[AsyncConnection], Awaitable[T]]:
+    """What the database refuses because of the file itself, in words about that."""
+
+    async def refusing(connection: AsyncConnection) -> T:
+        try:
+            return await step(connection)
+        except IntegrityError as error:
+            raise InvalidParams(f"parts of it are here already, in another conversation ({error.orig})") from error
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise InvalidParams(f"it has values that cannot be stored ({error})") from error
+
+    return refusing
 
 
 def _kept(taken: _Taken) -> str:

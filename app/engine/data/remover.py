@@ -1,4 +1,4 @@
-"""Takes conversations away for good: the records in one commit, then the files that belong to them alone."""
+"""Takes conversations away for good: the records in slices, then the files that belong to them alone."""
 
 import asyncio
 import logging
@@ -64,6 +64,8 @@ class Remover:
     async def sweep(self) -> None:
         """At the start: what a crash left of removed conversations, and output of tasks that there are no more."""
         try:
+            for one in await self._database.removals.pending():
+                await self._finish(one.conversation_id)
             await self.delete_left_files()
             await self._delete_unknown_outputs()
         except (EngineError, OSError) as error:
@@ -71,16 +73,25 @@ class Remover:
 
     async def delete_left_files(self) -> None:
         """The files of conversations whose records are gone."""
-        pending = await self._database.removals.pending()
+        is_there = self._database.conversations.is_there
+        pending = [one for one in await self._database.removals.pending() if not await is_there(one.conversation_id)]
         if not pending:
             return
-        self._database.journal.put(removal.scrub())
-        await self._log.flush()
+        await removal.scrub(self._database.journal)
         left = [file for one in pending for file in one.files]
         await self._delete_files(left)
         for one in pending:
             self._database.journal.put(removal.done(one.conversation_id))
         await self._log.flush()
+
+    async def _finish(self, conversation_id: str) -> None:
+        """Go on with a removal, or take back an import, that was cut short when an engine ended."""
+        if not await self._database.conversations.is_there(conversation_id):
+            return
+        async with self._holder.held(conversation_id):
+            await removal.empty(self._database.journal, conversation_id)
+            self._log.publish(ConversationDeleted(conversation_id=conversation_id))
+            await self._log.flush()
 
     async def _remove_old(self, conversation_id: str) -> int | None:
         """The number of its nodes; None where it stays, since somebody took it up meanwhile."""
@@ -96,8 +107,11 @@ class Remover:
         async with self._holder.held(conversation_id):
             await self._check(conversation_id)
             gone = Removal(conversation_id, await self._files(conversation_id))
+            self._database.journal.put(removal.begin(gone))
+            await self._log.flush()
+            await removal.empty(self._database.journal, conversation_id)
             # Once more where somebody renamed it between: a change that was read before puts the row back.
-            while await self._database.conversations.get(conversation_id) is not None:
+            while await self._database.conversations.is_there(conversation_id):
                 self._log.publish(ConversationDeleted(conversation_id=conversation_id), also=(removal.begin(gone),))
                 await self._log.flush()
         self._grants.forget_conversation(conversation_id)

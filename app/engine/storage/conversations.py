@@ -5,15 +5,20 @@ from sqlalchemy import bindparam, select, tuple_
 from app.engine.storage.cursor import cursor_at, place_of
 from app.engine.storage.encoding import from_json, to_json, to_text
 from app.engine.storage.reader import Reader
-from app.engine.storage.tables import conversations
+from app.engine.storage.tables import conversations, removals
 from app.engine.storage.upsert import Upsert
 from app.engine.storage.write import Write
 from app.protocol.conversations import Conversation, ConversationListResult
 
 _SAVE = Upsert(conversations, ["id"], ["title", "updated_at", "archived", "pinned", "body"])
-_ONE = select(conversations.c.body).where(conversations.c.id == bindparam("id"))
-_NEWEST = select(conversations.c.body, conversations.c.updated_at, conversations.c.id).order_by(
-    conversations.c.updated_at.desc(), conversations.c.id.desc()
+# Not one that is being removed, or taken in and not whole yet.
+_IS_WHOLE = ~select(removals.c.conversation_id).where(removals.c.conversation_id == conversations.c.id).exists()
+_ANY = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
+_ONE = select(conversations.c.body).where(conversations.c.id == bindparam("id"), _IS_WHOLE)
+_NEWEST = (
+    select(conversations.c.body, conversations.c.updated_at, conversations.c.id)
+    .where(_IS_WHOLE)
+    .order_by(conversations.c.updated_at.desc(), conversations.c.id.desc())
 )
 
 
@@ -37,6 +42,10 @@ class ConversationStore:
 
     async def get(self, conversation_id: str) -> Conversation | None:
         return await self._reader.struct(_ONE, Conversation, {"id": conversation_id})
+
+    async def is_there(self, conversation_id: str) -> bool:
+        """True also of one that is being removed, or taken in."""
+        return bool(await self._reader.rows(_ANY, {"id": conversation_id}))
 
     async def page(
         self, limit: int = 50, cursor: str | None = None, archived: bool = False, pinned: bool | None = None

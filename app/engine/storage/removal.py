@@ -1,14 +1,19 @@
 """Takes a conversation away for good, with all that belongs to it.
 
-Its row in `removals` lets that through the guards of the audit, and stays until the files are gone too.
+Its row in `removals` lets that through the guards of the audit, and stays until the files are gone too. Most rows go in
+slices before the event that tells of it; while they go the conversation is not listed. One that is cut short by a
+crash goes on at the next start, as does an import that was cut short: until it is whole it counts as being removed.
 """
 
 from dataclasses import dataclass
 
-from sqlalchemy import Text, and_, bindparam, func, literal, or_, select
+from sqlalchemy import Column, ColumnElement, Delete, Text, and_, bindparam, delete, func, literal, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.engine.storage.encoding import from_json, to_json
+from app.engine.storage.journal import Journal
 from app.engine.storage.reader import Reader
+from app.engine.storage.slices import in_slices
 from app.engine.storage.tables import (
     agents,
     asks,
@@ -56,10 +61,28 @@ _DELETED = '"type":"conversationDeleted"'
 _QUOTED = literal('%"') + func.replace(removals.c.conversation_id, "_", "/_") + literal('"%')
 _NAMES_ONE = select(removals.c.conversation_id).where(events.c.body.like(_QUOTED, escape="/")).exists()
 _SCRUB = events.delete().where(
+    events.c.sequence > bindparam("after_sequence"),
+    events.c.sequence <= bindparam("to_sequence"),
     or_(
         and_(events.c.conversation_id.in_(select(removals.c.conversation_id)), ~events.c.body.like(f"%{_DELETED}%")),
         and_(events.c.conversation_id.is_(None), _NAMES_ONE),
-    )
+    ),
+)
+_ENDS_OF_LOG = select(func.min(events.c.sequence).label("first"), func.max(events.c.sequence).label("last"))
+
+# Rows and events that are looked at in one step, which takes about a millisecond.
+_PIECE = 20
+
+
+def _some(key: Column[str] | Column[int], of: ColumnElement[bool]) -> Delete:
+    """The newest rows of a conversation: those that nothing in its own table points at."""
+    return delete(key.table).where(key.in_(select(key).where(of).order_by(key.desc()).limit(_PIECE)))
+
+
+_IN_SLICES = (
+    _some(tool_executions.c.number, tool_executions.c.task_id.in_(_TASKS)),
+    _some(asks.c.id, asks.c.task_id.in_(_TASKS)),
+    _some(nodes.c.number, nodes.c.conversation_id == _ID),
 )
 
 
@@ -87,9 +110,40 @@ def writes(conversation_id: str) -> tuple[Write, ...]:
     )
 
 
-def scrub() -> Write:
-    """Take what tells of removed conversations out of the event log: of all in one reading of it, which is long."""
-    return Write(_SCRUB, {})
+async def empty(journal: Journal, conversation_id: str) -> None:
+    """Take away, in slices, what makes up most of a conversation for which `begin` is committed."""
+    left = list(_IN_SLICES)
+
+    async def step(connection: AsyncConnection) -> bool:
+        found = await connection.execute(left[0], {"of_conversation": conversation_id})
+        if found.rowcount < _PIECE:
+            left.pop(0)
+        return bool(left)
+
+    await in_slices(journal, step)
+
+
+async def undo(journal: Journal, conversation_id: str) -> None:
+    """Take away, in slices, all of a conversation that nobody was told of."""
+    await empty(journal, conversation_id)
+    journal.put(*writes(conversation_id), done(conversation_id))
+    await journal.flush()
+
+
+async def scrub(journal: Journal) -> None:
+    """Take what tells of removed conversations out of the event log: in slices, since all of it is read."""
+    ends: list[int] = []
+
+    async def step(connection: AsyncConnection) -> bool:
+        if not ends:
+            (row,) = (await connection.execute(_ENDS_OF_LOG)).all()
+            ends[:] = ((row.first or 1) - 1, row.last or 0)
+        after = ends[0]
+        ends[0] = after + _PIECE
+        await connection.execute(_SCRUB, {"after_sequence": after, "to_sequence": ends[0]})
+        return ends[0] < ends[1]
+
+    await in_slices(journal, step)
 
 
 def done(conversation_id: str) -> Write:

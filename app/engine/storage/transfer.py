@@ -1,7 +1,8 @@
 """All rows of one conversation: read out as the JSON they are stored as, and put in whole where they are not yet."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import Row, Table, Text, bindparam, select
@@ -23,6 +24,8 @@ Kind = Literal["conversation", "agent", "task", "turn", "started", "finished", "
 Record: TypeAlias = tuple[Kind, str]
 
 _PIECE = 500
+# Rows that go in at once.
+_ROWS = 10
 _ID = bindparam("conversation_id", type_=Text())
 _TASK_IDS = select(tables.tasks.c.id).where(tables.tasks.c.conversation_id == _ID)
 _IDS = (
@@ -122,27 +125,48 @@ class TransferStore:
             after = rows[-1].number
 
 
-async def insert(connection: AsyncConnection, bundle: Bundle) -> None:
-    """All of it, in a transaction that the caller holds; `IntegrityError` where an id is there already."""
-    await connection.execute(
-        tables.removals.delete().where(tables.removals.c.conversation_id == bundle.conversation.id)
-    )
-    for table, rows in _rows(bundle):
-        if rows:
-            await connection.execute(table.insert(), rows)
+class Insertion:
+    """A bundle on its way in: `begin` in a transaction of its own, then `step` until nothing is left.
 
+    Between the two the conversation counts as one that is being removed: it is not listed, and a crash takes it away.
+    The caller ends that with `removal.done`. `IntegrityError` where an id is there already.
+    """
 
-def _rows(bundle: Bundle) -> tuple[tuple[Table, Sequence[dict[str, Value]]], ...]:
-    """Rows after those that they point at."""
-    return (
-        (tables.conversations, _parameters([conversations.save(bundle.conversation)])),
-        (tables.nodes, _parameters([nodes.save(node) for node in bundle.nodes])),
-        (tables.agents, _parameters([agents.save(agent) for agent in bundle.agents])),
-        (tables.tasks, _parameters([tasks.save(task) for task in bundle.tasks])),
-        (tables.turns, [columns_of(turn) for turn in bundle.turns]),
-        (tables.tool_executions, _parameters([_execution(one) for one in bundle.executions])),
-        (tables.asks, _parameters([asks.save(ask) for ask in bundle.asks])),
-    )
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._pieces = self._all_pieces()
+
+    async def begin(self, connection: AsyncConnection) -> None:
+        conversation = self._bundle.conversation
+        own = tables.removals.c.conversation_id == conversation.id
+        await connection.execute(tables.removals.delete().where(own))
+        await connection.execute(tables.conversations.insert(), _parameters([conversations.save(conversation)]))
+        await connection.execute(tables.removals.insert(), {"conversation_id": conversation.id, "files": "[]"})
+
+    async def step(self, connection: AsyncConnection) -> bool:
+        """Some rows more; False when these were the last."""
+        piece = next(self._pieces, None)
+        if piece is None:
+            return False
+        table, rows = piece
+        await connection.execute(table.insert(), rows)
+        return True
+
+    def _all_pieces(self) -> Iterator[tuple[Table, list[dict[str, Value]]]]:
+        """Rows after those that they point at, few enough for a millisecond or two."""
+        bundle = self._bundle
+        rows: tuple[tuple[Table, Iterable[Mapping[str, Value]]], ...] = (
+            (tables.nodes, (nodes.save(node).parameters for node in bundle.nodes)),
+            (tables.agents, (agents.save(agent).parameters for agent in bundle.agents)),
+            (tables.tasks, (tasks.save(task).parameters for task in bundle.tasks)),
+            (tables.turns, (columns_of(turn) for turn in bundle.turns)),
+            (tables.tool_executions, (_execution(one).parameters for one in bundle.executions)),
+            (tables.asks, (asks.save(ask).parameters for ask in bundle.asks)),
+        )
+        for table, of_table in rows:
+            left = iter(of_table)
+            while piece := [dict(row) for row in islice(left, _ROWS)]:
+                yield table, piece
 
 
 def _parameters(writes: Sequence[Write]) -> list[dict[str, Value]]:

@@ -64,7 +64,7 @@ async def fill(database: Database) -> None:
 async def test_a_removed_conversation_leaves_no_row_and_no_text(database: Database, tmp_path: Path) -> None:
     await fill(database)
     database.journal.put(begin(Removal("c1", ("/home/p.png",))), *writes_for(gone(4)))
-    database.journal.put(scrub())
+    await scrub(database.journal)
     await database.journal.flush()
     assert await database.removals.pending() == (Removal("c1", ("/home/p.png",)),)
     assert await database.search.find("secret") == ()
