@@ -21,12 +21,17 @@ _AS_TEXT = "react/"
 NOTHING_FOUND = (
     "No model is set up. Set a key such as OPENAI_API_KEY, ANTHROPIC_API_KEY or\n"
     "GEMINI_API_KEY in your environment, or start a local server (Ollama,\n"
-    "LM Studio, llama.cpp, vLLM), or try: errand tour"
+    "LM Studio, llama.cpp, vLLM), or name a server of your own with\n"
+    "errand models --add-server URL, or try: errand tour"
 )
 
 
 async def models(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """List them, or try them."""
+    """List them, try them, or add and remove servers of one's own."""
+    if options.add_server is not None or options.remove_server is not None:
+        from app.cli.model_servers import add_server, remove_server
+
+        return await (add_server if options.add_server is not None else remove_server)(options, paths, terminal)
     work = list_models if options.test is None else test_models
     return await work(options, paths, terminal)
 
@@ -121,6 +126,9 @@ def model_lines(found: ModelListResult, style: Style) -> list[str]:
 def _source(provider: Provider) -> str:
     if provider.local:
         return f"answers at {plain(provider.api_base)}"
+    if provider.own:
+        key = {"keyring": ", key in the keyring", "file": ", key in Errand's encrypted file"}
+        return f"at {plain(provider.api_base)}{key.get(provider.key_source, '')}"
     where = {
         "environment": f"key in {provider.key_variable}",
         "keyring": "key in the keyring",

@@ -56,6 +56,8 @@ class Options(argparse.Namespace):
     limit: int = 20
     refresh: bool = False
     test: str | None = None
+    add_server: str | None = None
+    remove_server: str | None = None
     days: int | None = None
     by: str = "day"
     stop: bool = False
@@ -141,6 +143,14 @@ def _parser() -> argparse.ArgumentParser:
     models.add_argument(
         "--test", metavar="NAME", nargs="?", const="", help="try a provider or model, or all that are ready"
     )
+    models.add_argument(
+        "--add-server", metavar="URL", help="add a model server of your own, or change the one --name says"
+    )
+    models.add_argument("--name", metavar="NAME", help="what that server is called (default: its machine)")
+    models.add_argument(
+        "--api-key-env", metavar="VARIABLE", help="environment variable that holds its key, to be stored"
+    )
+    models.add_argument("--remove-server", metavar="NAME", help="forget a server of your own, with its key")
     usage = command("usage", "tokens and money that were used")
     usage.add_argument("--days", type=_whole, default=30, metavar="N", help="the last N days (default 30)")
     usage.add_argument("--by", choices=("day", "model", "conversation"), default="day", help="rows of (default: day)")

@@ -121,7 +121,7 @@ def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParam
         conversation_id=options.conversation,
         model=options.model,
         api_base=options.api_base,
-        api_key=_key(options.api_key_env),
+        api_key=key_of(options.api_key_env),
         workspace=None if options.conversation and not options.workspace else _workspace(options.workspace),
         mode=msgspec.convert(options.mode, TaskMode),
         approve=approve,
@@ -156,7 +156,8 @@ def _standard_input() -> str:
     return text.decode("utf-8", "replace")
 
 
-def _key(variable: str | None) -> str | None:
+def key_of(variable: str | None) -> str | None:
+    """What the variable holds; raises `UsageError` where it is not set."""
     if variable is None:
         return None
     key = os.environ.get(variable, "").strip()

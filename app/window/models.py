@@ -27,6 +27,12 @@ class ModelStore(QObject):
         return tuple(model.id for model in self.found.models if model.provider in providers)
 
     @property
+    def servers(self) -> tuple[tuple[str, str], ...]:
+        """The person's own: what the ids of their models begin with, and their names."""
+        own = self.found.providers if self.found is not None else ()
+        return tuple((provider.name, provider.title) for provider in own if provider.own)
+
+    @property
     def default(self) -> str:
         return (self.found.default or "") if self.found else ""
 

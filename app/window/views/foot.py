@@ -204,7 +204,7 @@ class FootView(QWidget):
 
     def _show_offer(self) -> None:
         known, agent = self._stores.personalities.all, self._store.agents.shown
-        self.choices.offer(Offer(self._models.ready, self._models.default, known, agent))
+        self.choices.offer(Offer(self._models.ready, self._models.default, known, agent, self._models.servers))
         self._use_choices()
 
     def _use_choices(self) -> None:

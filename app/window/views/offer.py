@@ -9,12 +9,16 @@ from app.window.stores.task_options import TaskOptions
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """`model` is the default one. `agent` is the one that is looked at, None before the conversation began."""
+    """`model` is the default one. `agent` is the one that is looked at, None before the conversation began.
+
+    `servers` are the person's own: what the ids of their models begin with, and their names.
+    """
 
     models: tuple[str, ...] = ()
     model: str = ""
     personalities: tuple[Personality, ...] = ()
     agent: Agent | None = None
+    servers: tuple[tuple[str, str], ...] = ()
 
     @property
     def personality_id(self) -> str:

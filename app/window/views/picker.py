@@ -17,11 +17,17 @@ _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`hint` stands at the right: a shortcut, or what kind of thing it is."""
+    """`hint` stands at the right: a shortcut, or what kind of thing it is. It is found by what it is `also` called."""
 
     key: str
     text: str
     hint: str = ""
+    also: str = ""
+
+    @property
+    def words(self) -> str:
+        """What is searched."""
+        return f"{self.text} {self.also}".lower()
 
 
 class PickerDialog(RoundDialog):
@@ -115,7 +121,7 @@ class PickerDialog(RoundDialog):
 
     def _show(self) -> None:
         words = self._field.text().lower().split()
-        found = [choice for choice in self._choices if all(word in choice.text.lower() for word in words)]
+        found = [choice for choice in self._choices if all(word in choice.words for word in words)]
         self._model.clear()
         for choice in found[:_MOST_SHOWN]:
             self._model.appendRow(_item(choice))

@@ -1,7 +1,9 @@
 """What the next task is started with: folder and model in a quiet row, the rest behind a button that tells it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QSize, Signal
 from PySide6.QtGui import QResizeEvent
@@ -13,6 +15,9 @@ from app.window.theme.look import push_button, set_look
 from app.window.theme.theme import Theme
 from app.window.views.choice_words import APPROVALS, MODES, THINKING
 from app.window.views.offer import Offer
+
+if TYPE_CHECKING:
+    from app.window.views.picker import Choice
 
 _SCRATCH = "New folder"
 _LONGEST = 22
@@ -114,9 +119,10 @@ class StartChoices(QWidget):
             self.providers_asked.emit()
             return
         default = self._offer.model
-        from app.window.views.picker import Choice, PickerDialog  # the start does not need it
+        from app.window.views.picker import PickerDialog  # the start does not need it
 
-        choices = tuple(Choice(name, name, "default" if name == default else "") for name in self._offer.models)
+        servers = dict(self._offer.servers)
+        choices = tuple(_choice(name, servers, is_default=name == default) for name in self._offer.models)
         picker = PickerDialog(self._theme, "Choose a model", choices, self)
         picker.chosen.connect(self._on_model_chosen)
         picker.open_above(self.model_button)
@@ -225,6 +231,15 @@ class StartChoices(QWidget):
     def _take(self, options: TaskOptions) -> None:
         self.choose(options)
         self.changed.emit()
+
+
+def _choice(model: str, servers: Mapping[str, str], *, is_default: bool) -> "Choice":
+    """A model of a server of one's own stands under the name of that."""
+    from app.window.views.picker import Choice
+
+    provider, _, name = model.partition("/")
+    hint = " · ".join(part for part in (servers.get(provider, ""), "default" if is_default else "") if part)
+    return Choice(model, name if provider in servers else model, hint, servers.get(provider, ""))
 
 
 def _short(name: str) -> str:

@@ -1,51 +1,31 @@
 """One provider: whether it is ready and why, and its key, which goes in and is never shown."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.protocol.models import Provider
 from app.window.theme.look import Tone, push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
 
+_OWN_KEYS = {"keyring": ", with a key in the system's keyring", "file": ", with a key in the encrypted file"}
 
-class ProviderRow(QWidget):
-    """`key_given` comes with the key to store, or with an empty one to remove it; `test_asked` to try the provider."""
 
-    key_given = Signal(str)
+class TriedRow(QWidget):
+    """The name of a provider, its state in words, and a test: what every row has. `test_asked` to try it."""
+
     test_asked = Signal()
 
     def __init__(self, theme: Theme, provider: Provider, models: int) -> None:
         super().__init__()
         words, tone = state_words(provider, models)
+        self._title = TextLabel(theme, provider.title, bold=True)
         self._state = TextLabel(theme, words, tone=tone, wrap=True)
-        self._key = QLineEdit()
-        self._key.setEchoMode(QLineEdit.EchoMode.Password)
-        self._key.setPlaceholderText("Paste the key")
-        self._key.setAccessibleName(f"Key of {provider.title}")
-        self._save = push_button("Save", "primary")
-        self._entry = QWidget()
-        self._entry.hide()
-        self._set = push_button("Replace key …" if provider.ready else "Add key …")
-        self._set.setAccessibleName(f"{self._set.text()} {provider.title}")
         self._test = push_button("Test")
         self._test.setAccessibleName(f"Test {provider.title}")
         self._test.setToolTip("Ask one of its models for a word, for real")
         self._test.setVisible(provider.ready and models > 0)
-        self._remove = push_button("Remove key", "danger")
-        self._remove.setAccessibleName(f"Remove the key of {provider.title}")
-        if provider.key_source == "not_needed":
-            self._set.hide()
-        if provider.key_source not in ("keyring", "file"):
-            self._remove.hide()
-        self._lay_out(theme, provider.title)
-        self._on_typed("")
         self._test.clicked.connect(self.test_asked)
-        self._set.clicked.connect(self._on_opened)
-        self._remove.clicked.connect(self._on_removed)
-        self._save.clicked.connect(self._on_saved)
-        self._key.returnPressed.connect(self._on_saved)
-        self._key.textChanged.connect(self._on_typed)
 
     def tell(self, text: str, tone: Tone) -> None:
         """What came of it, in place of the state."""
@@ -61,18 +41,52 @@ class ProviderRow(QWidget):
         self.tell(text, "done" if ok else "failed")
         self._test.setText("Test")
 
-    def _lay_out(self, theme: Theme, title: str) -> None:
-        tokens = theme.tokens
+    def head(self, theme: Theme, *buttons: QPushButton) -> QHBoxLayout:
+        """Name and state, and at the right the test and other buttons."""
         words = QVBoxLayout()
         words.setSpacing(2)
-        words.addWidget(TextLabel(theme, title, bold=True))
+        words.addWidget(self._title)
         words.addWidget(self._state)
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_close)
-        head.addLayout(words, 1)
-        head.addWidget(self._test)
-        head.addWidget(self._set)
-        head.addWidget(self._remove)
+        row = QHBoxLayout()
+        row.setSpacing(theme.tokens.space_close)
+        row.addLayout(words, 1)
+        for button in (self._test, *buttons):
+            row.addWidget(button)
+        return row
+
+
+class ProviderRow(TriedRow):
+    """`key_given` comes with the key to store, or with an empty one to remove it."""
+
+    key_given = Signal(str)
+
+    def __init__(self, theme: Theme, provider: Provider, models: int) -> None:
+        super().__init__(theme, provider, models)
+        self._key = QLineEdit()
+        self._key.setEchoMode(QLineEdit.EchoMode.Password)
+        self._key.setPlaceholderText("Paste the key")
+        self._key.setAccessibleName(f"Key of {provider.title}")
+        self._save = push_button("Save", "primary")
+        self._entry = QWidget()
+        self._entry.hide()
+        self._set = push_button("Replace key …" if provider.ready else "Add key …")
+        self._set.setAccessibleName(f"{self._set.text()} {provider.title}")
+        self._remove = push_button("Remove key", "danger")
+        self._remove.setAccessibleName(f"Remove the key of {provider.title}")
+        if provider.key_source == "not_needed":
+            self._set.hide()
+        if provider.key_source not in ("keyring", "file"):
+            self._remove.hide()
+        self._lay_out(theme)
+        self._on_typed("")
+        self._set.clicked.connect(self._on_opened)
+        self._remove.clicked.connect(self._on_removed)
+        self._save.clicked.connect(self._on_saved)
+        self._key.returnPressed.connect(self._on_saved)
+        self._key.textChanged.connect(self._on_typed)
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
         entry = QHBoxLayout(self._entry)
         entry.setContentsMargins(0, 0, 0, 0)
         entry.setSpacing(tokens.space_close)
@@ -81,7 +95,7 @@ class ProviderRow(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.space_close)
-        column.addLayout(head)
+        column.addLayout(self.head(theme, self._set, self._remove))
         column.addWidget(self._entry)
 
     def _on_opened(self) -> None:
@@ -108,6 +122,8 @@ def state_words(provider: Provider, models: int) -> tuple[str, Tone]:
         offers += f", listed on {provider.listed_at.astimezone():%d %B %Y}"
     if warning := _warning(provider):
         return warning, "waiting"
+    if provider.own:
+        return f"At {provider.api_base}{_OWN_KEYS.get(provider.key_source, '')}{offers}", "done" if models else "muted"
     if provider.local:
         return (f"Runs at {provider.api_base}{offers}", "done") if provider.ready else ("Not running here", "muted")
     match provider.key_source:

@@ -4,14 +4,31 @@ from functools import partial
 
 from PySide6.QtWidgets import QHBoxLayout, QPushButton
 
-from app.protocol.models import ModelListParams, ModelListResult, ModelTestParams, Provider
+from app.protocol.models import (
+    ModelListParams,
+    ModelListResult,
+    ModelServerRemoveParams,
+    ModelServerSaveParams,
+    ModelServerTestParams,
+    ModelTestParams,
+    Provider,
+)
 from app.protocol.settings import KeySetParams
-from app.protocol.wire import KEY_SET, MODEL_LIST, MODEL_TEST
+from app.protocol.wire import (
+    KEY_SET,
+    MODEL_LIST,
+    MODEL_SERVER_REMOVE,
+    MODEL_SERVER_SAVE,
+    MODEL_SERVER_TEST,
+    MODEL_TEST,
+)
 from app.window.theme.look import push_button
 from app.window.theme.theme import Theme
 from app.window.views.settings.calls import Calls
 from app.window.views.settings.page import SettingsPage, hairline
-from app.window.views.settings.provider_row import ProviderRow
+from app.window.views.settings.provider_row import ProviderRow, TriedRow
+from app.window.views.settings.server_form import ServerForm
+from app.window.views.settings.server_row import ServerRow
 
 _TEXT = (
     "Keys are found in the environment, the system's keyring, or an encrypted file. A key you add here goes to the "
@@ -19,6 +36,8 @@ _TEXT = (
 )
 
 
+# Its address comes with a task of the terminal; in the window such a server is added under a name.
+_GIVEN_WITH_A_TASK = "openai_compatible"
 _LOOK = "Look for local model servers"
 _FETCH = "Fetch lists of models"
 
@@ -27,16 +46,24 @@ class ProvidersPage(SettingsPage):
     def __init__(self, theme: Theme, calls: Calls) -> None:
         super().__init__(theme, "Models and keys", _TEXT)
         self._calls = calls
-        self._rows: dict[str, ProviderRow] = {}
+        self._rows: dict[str, TriedRow] = {}
         self._under_test: set[str] = set()
+        self._add = push_button("Add a server …")
+        self._add.setToolTip("A model server of your own, with an address and perhaps a key")
+        self._form = ServerForm(theme)
         self._look = push_button(_LOOK)
         self._fetch = push_button(_FETCH)
         self._fetch.setToolTip("Ask each provider that has a key which models it offers now; the lists are kept")
         buttons = QHBoxLayout()
-        buttons.addWidget(self._look)
-        buttons.addWidget(self._fetch)
+        for button in (self._add, self._look, self._fetch):
+            buttons.addWidget(button)
         buttons.addStretch(1)
         self.top.addLayout(buttons)
+        self.top.addWidget(self._form)
+        self._add.clicked.connect(self._on_add_clicked)
+        self._form.left.connect(self._on_form_left)
+        self._form.tested.connect(self._on_server_tested)
+        self._form.saved.connect(self._on_server_saved)
         self._look.clicked.connect(self._on_look)
         self._fetch.clicked.connect(self._on_fetch)
 
@@ -65,10 +92,9 @@ class ProvidersPage(SettingsPage):
     def _show(self, found: ModelListResult) -> None:
         self.clear_rows()
         self._rows = {}
-        for provider in sorted(found.providers, key=_order):
-            models = sum(model.provider == provider.name for model in found.models)
-            row = ProviderRow(self.theme, provider, models)
-            row.key_given.connect(partial(self._on_key_given, provider.name))
+        shown = (provider for provider in found.providers if provider.name != _GIVEN_WITH_A_TASK)
+        for provider in sorted(shown, key=_order):
+            row = self._made_row(provider, sum(model.provider == provider.name for model in found.models))
             row.test_asked.connect(partial(self._on_test_asked, provider.name))
             if provider.name in self._under_test:
                 row.show_testing()
@@ -76,6 +102,35 @@ class ProvidersPage(SettingsPage):
                 self.rows.addWidget(hairline())
             self._rows[provider.name] = row
             self.rows.addWidget(row)
+
+    def _made_row(self, provider: Provider, models: int) -> TriedRow:
+        if provider.own:
+            server = ServerRow(self.theme, provider, models)
+            server.edit_asked.connect(partial(self._form.begin, provider))
+            server.remove_asked.connect(partial(self._on_remove_asked, provider.name))
+            return server
+        row = ProviderRow(self.theme, provider, models)
+        row.key_given.connect(partial(self._on_key_given, provider.name))
+        return row
+
+    async def _test_server(self, params: ModelServerTestParams) -> None:
+        self._form.show_tested(params, await self._calls.call(MODEL_SERVER_TEST, params))
+
+    async def _save_server(self, params: ModelServerSaveParams) -> None:
+        result = await self._calls.call(MODEL_SERVER_SAVE, params)
+        self._form.hide()
+        await self._load(refresh=False)
+        row = self._rows.get(result.id)
+        if isinstance(row, ServerRow):
+            row.tell(result.text, "done" if result.ok else "waiting")
+            row.take_focus()
+            self.bring_into_view(row)
+
+    async def _remove_server(self, server_id: str) -> None:
+        result = await self._calls.call(MODEL_SERVER_REMOVE, ModelServerRemoveParams(id=server_id))
+        await self._load(refresh=False)
+        self.banner.tell(result.text, "done")
+        self._add.setFocus()
 
     async def _try(self, provider: str) -> None:
         result = await self._calls.call(MODEL_TEST, ModelTestParams(provider=provider))
@@ -98,6 +153,22 @@ class ProvidersPage(SettingsPage):
         tell = partial(self._rows[provider].tell, tone="failed")
         self._calls.spawn(self._set_key(provider, key), tell)
 
+    def _on_add_clicked(self) -> None:
+        self._form.begin(None)
+
+    def _on_form_left(self) -> None:
+        self._form.hide()
+        self._add.setFocus()
+
+    def _on_server_tested(self, params: ModelServerTestParams) -> None:
+        self._calls.spawn(self._test_server(params), self._form.tell_failure)
+
+    def _on_server_saved(self, params: ModelServerSaveParams) -> None:
+        self._calls.spawn(self._save_server(params), self._form.tell_failure)
+
+    def _on_remove_asked(self, server_id: str) -> None:
+        self._calls.spawn(self._remove_server(server_id), self.tell_failure)
+
     def _on_look(self) -> None:
         self._calls.spawn(self._refresh(self._look, fetch=False), self.tell_failure)
 
@@ -105,6 +176,7 @@ class ProvidersPage(SettingsPage):
         self._calls.spawn(self._refresh(self._fetch, fetch=True), self.tell_failure)
 
 
-def _order(provider: Provider) -> tuple[bool, bool]:
-    """Ready ones first, and last what has no key to set."""
-    return not provider.local and provider.key_source == "not_needed", not provider.ready
+def _order(provider: Provider) -> tuple[bool, bool, bool]:
+    """The person's own and ready ones first, and last what has no key to set."""
+    is_bare = not provider.local and provider.key_source == "not_needed"
+    return not provider.own, is_bare and not provider.own, not provider.ready
