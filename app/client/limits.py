@@ -26,14 +26,17 @@ def limit_name(kind: LimitKind) -> str:
 
 
 def new_limit(limit: ReachedLimit, text: str) -> float | None:
-    """The number that was typed, where it can be the new limit: more than what was used, and whole for what is counted.
-
-    A dollar sign and commas between thousands may be in it; `2,50` is no number, for it could be 2.5 or 250.
-    """
-    typed = text.strip().removeprefix("$").strip()
-    if not _NUMBER.fullmatch(typed):
-        return None
-    amount = float(typed.replace(",", ""))
-    if not limit.used < amount < _MOST:
+    """The number that was typed, if it can be the new limit: more than what was used, and whole for what is counted."""
+    amount = number_of(text)
+    if amount is None or not limit.used < amount < _MOST:
         return None
     return amount if limit.kind in ("minutes", *_MONEY) or amount.is_integer() else None
+
+
+def number_of(text: str) -> float | None:
+    """A number that can be read in one way only.
+
+    Commas stand between thousands, a dollar sign may be before it; `2,50` is none, for it could be 2.5 or 250.
+    """
+    typed = text.strip().removeprefix("$").strip()
+    return float(typed.replace(",", "")) if _NUMBER.fullmatch(typed) else None

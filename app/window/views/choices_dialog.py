@@ -6,6 +6,7 @@ from dataclasses import replace
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
+from app.client.limits import number_of
 from app.protocol.agents import ThinkingLevel
 from app.protocol.tasks import ApproveMode, TaskMode
 from app.window.stores.personalities import DEFAULT
@@ -254,8 +255,5 @@ def _box(name: str, rows: Sequence[tuple[str, str, str]], chosen: str) -> QCombo
 
 
 def _dollars(text: str) -> float | None:
-    try:
-        amount = float(text.strip().removeprefix("$").replace(",", "."))
-    except ValueError:
-        return None
-    return amount if 0 < amount < 1_000_000 else None
+    amount = number_of(text)
+    return amount if amount is not None and 0 < amount < 1_000_000 else None

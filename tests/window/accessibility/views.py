@@ -118,6 +118,12 @@ async def _settings(office: Office, page: PageName) -> QWidget:
     return top(SettingsDialog)
 
 
+async def _server_form(office: Office) -> QWidget:
+    dialog = await _settings(office, "providers")
+    press(dialog, "Add a server …")
+    return dialog
+
+
 async def _quick(office: Office) -> QWidget:
     dialog = QuickDialog(office.theme)
     office.keep(dialog)
@@ -195,6 +201,7 @@ VIEWS = (
     View("usage", partial(_action, name="usage", kind=UsageDialog)),
     View("the sheet of shortcuts", partial(_action, name="shortcuts", kind=ShortcutDialog)),
     *(View(f"settings: {page}", partial(_settings, page=page)) for page in _PAGES),
+    View("settings: a model server's form", _server_form),
     View("a quick task", _quick),
     View("quit", _quit),
     View("leave", _leave),

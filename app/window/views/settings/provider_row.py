@@ -3,6 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
+from app.client.figures import count
 from app.protocol.models import Provider
 from app.window.theme.look import Tone, push_button
 from app.window.theme.theme import Theme
@@ -117,8 +118,8 @@ class ProviderRow(TriedRow):
 
 def state_words(provider: Provider, models: int) -> tuple[str, Tone]:
     """Whether the provider can be used, from where, and with how many models."""
-    offers = f" · {models:,} models" if models else ""
-    if provider.listed_at is not None:
+    offers = f" · {count(models, 'model')}" if models else ""
+    if provider.listed_at is not None and not provider.own:  # one's own is asked again and again
         offers += f", listed on {provider.listed_at.astimezone():%d %B %Y}"
     if warning := _warning(provider):
         return warning, "waiting"
