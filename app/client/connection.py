@@ -14,6 +14,7 @@ from app.client.dial import DIAL_ERRORS, call_error, dial
 from app.client.errors import CallError, ConnectionLost, EngineDied, NoEngine, SocketFailed
 from app.client.follows import Detail, Follows
 from app.client.messages import Listener, Lost, Message, Restored
+from app.listeners import Listeners
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import (
     InitializeParams,
@@ -70,7 +71,7 @@ _health = msgspec.json.Decoder(HealthUpdate)
 
 
 class Connection:
-    """Made by `open`. Listeners are called in the order of the events, must not wait and must not raise."""
+    """Made by `open`. Listeners are called in the order of the events and must not wait."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class Connection:
         self._patience_s = patience_s
         self._ids = itertools.count(1)
         self._unanswered: dict[int, _Call] = {}
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners[Listener]()
         self._follows = Follows()
         self._socket: Socket | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -128,13 +129,7 @@ class Connection:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with each message from now on; returns what ends that."""
-        self._listeners.append(listener)
-
-        def unsubscribe() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return unsubscribe
+        return self._listeners.add(listener)
 
     async def follow(
         self,
@@ -294,5 +289,4 @@ class Connection:
         self._tell(update)
 
     def _tell(self, message: Message) -> None:
-        for listener in tuple(self._listeners):
-            listener(message)
+        self._listeners.tell(lambda listener: listener(message))

@@ -15,6 +15,7 @@ from app.engine.storage import events
 from app.engine.storage.apply import writes_for
 from app.engine.storage.journal import Change, Journal
 from app.engine.storage.write import Write
+from app.listeners import Listeners
 from app.protocol.events import Delta, Event, EventRecord, TaskMessage, TextDelta
 from app.protocol.wire import Notice
 
@@ -45,7 +46,7 @@ class Frame:
 
 
 class Listener(Protocol):
-    """A client's end. Called in order; must neither wait nor raise."""
+    """A client's end. Called in order; must not wait."""
 
     def on_event(self, record: EventRecord, frame: Frame) -> None: ...
 
@@ -60,7 +61,7 @@ class EventLog:
         self.head = head
         self.committed = head
         self._journal = journal
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners[Listener]()
         self._deltas = DeltaBuffer()
         self._timer: asyncio.TimerHandle | None = None
         self._due = False
@@ -109,13 +110,7 @@ class EventLog:
 
     def attach(self, listener: Listener) -> Callable[[], None]:
         """Hand every event and delta from now on to `listener`; returns what detaches it."""
-        self._listeners.append(listener)
-
-        def detach() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return detach
+        return self._listeners.add(listener)
 
     def close(self) -> None:
         """Stop the timer. Deltas not sent yet are dropped: they are not part of the record."""
@@ -125,13 +120,14 @@ class EventLog:
 
     def _on_commit(self, record: EventRecord, then: Callable[[], None] | None) -> None:
         self.committed = record.sequence
-        if then is not None:
-            then()
-        frame = Frame(Notice("event", record))
-        for listener in tuple(self._listeners):
-            listener.on_event(record, frame)
-        if self._due:
-            self._send_deltas()
+        try:
+            if then is not None:
+                then()
+        finally:
+            frame = Frame(Notice("event", record))
+            self._listeners.tell(lambda listener: listener.on_event(record, frame))
+            if self._due:
+                self._send_deltas()
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -140,7 +136,8 @@ class EventLog:
     def _send_deltas(self) -> None:
         # A delta never overtakes the event that announced its node: what waits for a commit goes right after it.
         for delta in self._deltas.take(self.committed):
-            frame = Frame(Notice("delta", delta))
-            for listener in tuple(self._listeners):
-                listener.on_delta(delta, frame)
+            self._send(delta, Frame(Notice("delta", delta)))
         self._due = not self._deltas.is_empty
+
+    def _send(self, delta: Delta, frame: Frame) -> None:
+        self._listeners.tell(lambda listener: listener.on_delta(delta, frame))

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Callable
 
+from app.listeners import Listeners
+
 
 class CancelSignal:
     """Set once and never cleared. `reason` is a text for people."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
-        self._callbacks: list[Callable[[], None]] = []
+        self._callbacks = Listeners[Callable[[], None]]()
         self.reason = ""
 
     @property
@@ -17,14 +19,15 @@ class CancelSignal:
         return self._event.is_set()
 
     def set(self, reason: str = "") -> None:
-        """Set the signal and run the callbacks at once, in order of subscription. A second call does nothing."""
+        """Set the signal and run the callbacks at once, in order of subscription, whatever one of them raises.
+
+        A second call does nothing.
+        """
         if self.is_set:
             return
         self.reason = reason
         self._event.set()
-        callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback()
+        self._callbacks.tell(lambda callback: callback())
 
     async def wait(self) -> None:
         await self._event.wait()
@@ -34,10 +37,4 @@ class CancelSignal:
         if self.is_set:
             callback()
             return lambda: None
-        self._callbacks.append(callback)
-
-        def unsubscribe() -> None:
-            if callback in self._callbacks:
-                self._callbacks.remove(callback)
-
-        return unsubscribe
+        return self._callbacks.add(callback)

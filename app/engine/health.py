@@ -2,17 +2,18 @@
 
 from collections.abc import Callable
 
+from app.listeners import Listeners
 from app.protocol.health import Condition, ConditionKind
 
 Listener = Callable[[], None]
 
 
 class Health:
-    """One condition of a kind at a time. Listeners must not raise."""
+    """One condition of a kind at a time."""
 
     def __init__(self) -> None:
         self._conditions: dict[ConditionKind, Condition] = {}
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners[Listener]()
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -36,14 +37,7 @@ class Health:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` after each change; returns what ends that, once or more often."""
-        self._listeners.append(listener)
-
-        def end() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return end
+        return self._listeners.add(listener)
 
     def _tell(self) -> None:
-        for listener in tuple(self._listeners):
-            listener()
+        self._listeners.tell(lambda listener: listener())

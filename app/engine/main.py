@@ -30,6 +30,7 @@ from app.engine.agent.personalities import SHIPPED
 from app.engine.agent.recovery import keep_asks, mark_interrupted
 from app.engine.agent.roster import Roster
 from app.engine.agent.runner import AgentTaskRunner
+from app.engine.background import Background
 from app.engine.broadcast import EventLog
 from app.engine.data.remover import Remover
 from app.engine.descriptors import Descriptors
@@ -66,6 +67,9 @@ _RETRY = RetryPolicy()
 
 # A client that comes back after this long and sends a command again has it done again.
 _REMEMBERED = timedelta(days=7)
+
+# What runs beside the tasks and has failed begins anew after so long.
+_AGAIN_S = 3600.0
 
 # An end in order: the steps in hand may take so long, all of it so long.
 _STEP_S = 2.0
@@ -165,27 +169,25 @@ async def open_services(
     desk = AskDesk(log, database.asks)
     database.journal.endure()
     await mark_interrupted(database, log, paths)
-    recovery = await _recovered(database, log, desk)
-    stack.push_async_callback(_ended, recovery)
+    background = Background()
+    stack.push_async_callback(background.close)
+    await _recovered(database, log, desk, background)
     keys = KeyStore(paths.keys, keys_at_start)
     models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values, paths.models)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
     stalls = StallMeter()
-    group = await stack.enter_async_context(asyncio.TaskGroup())
     day = Day(log, database.usage, settings)
     windows = partial(window_of, models=models, settings=settings)
     assembly = Assembly(log, database, settings, desk, grants, paths, day, models.has_price, windows)
     claims = Claims(database, desk)
-    runner = AgentTaskRunner(assembly, claims, models, stalls, group)
+    runner = AgentTaskRunner(assembly, claims, models, stalls, background)
     stack.push_async_callback(runner.close)
     roster = Roster(log, database, claims, paths)
-    group.create_task(Remover(log, database, claims, grants, paths).sweep(), name="sweep left files")
+    background.start(Remover(log, database, claims, grants, paths).sweep(), name="sweep of left files")
     if not settings.values.database_url:
-        copies = group.create_task(
-            DailyCopies(paths.database, paths.copies, database.health).run(), name="daily copies"
-        )
-        stack.callback(copies.cancel)
+        copies = DailyCopies(paths.database, paths.copies, database.health)
+        background.keep(copies.run, "daily copies", _AGAIN_S)
     return Services(
         log=log,
         database=database,
@@ -208,9 +210,9 @@ async def open_services(
     )
 
 
-async def _recovered(database: Database, log: EventLog, desk: AskDesk) -> "asyncio.Task[None]":
+async def _recovered(database: Database, log: EventLog, desk: AskDesk, background: Background) -> None:
     """Wait until what a crash left is on record, unless nothing can be saved: what is stored is read meanwhile."""
-    keeping = asyncio.create_task(keep_asks(database, log, desk), name="keep asks")
+    keeping = background.start(keep_asks(database, log, desk), name="asks of an earlier engine")
     ill = asyncio.Event()
     unsubscribe = database.health.subscribe(ill.set)
     waiting = asyncio.create_task(ill.wait())
@@ -220,13 +222,6 @@ async def _recovered(database: Database, log: EventLog, desk: AskDesk) -> "async
     finally:
         unsubscribe()
         waiting.cancel()
-    return keeping
-
-
-async def _ended(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError, EngineError):
-        await task
 
 
 async def _listen(services: Services, listener: socket.socket, stack: AsyncExitStack) -> None:

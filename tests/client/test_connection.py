@@ -10,7 +10,7 @@ import pytest
 
 from app.client.connection import Connection
 from app.client.errors import CallError, ConnectionLost, NoEngine
-from app.client.messages import Lost, Restored
+from app.client.messages import Lost, Message, Restored
 from app.protocol.engine import EmptyParams, EngineShutdownParams
 from app.protocol.events import ConversationUpdate, Resync, TaskUpdate
 from app.protocol.tasks import TaskIdParams, TaskListParams, TaskMessageParams, TaskStartParams
@@ -49,6 +49,22 @@ async def test_a_call_gives_the_typed_result_or_the_engines_error(engine: Engine
         with pytest.raises(CallError, match="at most 1,048,576") as too_large:
             await connection.call(TASK_STEER, TaskMessageParams(task_id="t1", text="x" * 2_000_000))
         assert too_large.value.code == "too_large"
+
+
+async def test_a_listener_that_raises_ends_neither_the_line_nor_what_others_are_told(
+    engine: EngineServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    def bad(message: Message) -> None:
+        raise ZeroDivisionError
+
+    async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
+        connection.subscribe(bad)
+        watcher = Watcher(connection)
+        await connection.follow()
+        await publish_steps(engine, 3)
+        await watcher.until_sequence(3)
+        await connection.call(ENGINE_STATUS, EmptyParams())
+    assert {record.getMessage() for record in caplog.records} == {"a listener failed"}
 
 
 async def test_many_calls_under_way_are_each_given_their_own_answer(engine: EngineServer) -> None:

@@ -1,11 +1,13 @@
 """After a restart: what an earlier engine handed over or left waiting goes on, or says why it cannot."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from app.engine.agent.claims import Claims
+from app.engine.background import Background
 from app.engine.broadcast import EventLog
 from app.engine.errors import EngineError, StorageError
 from app.engine.storage.database import Database
@@ -19,22 +21,31 @@ _KEY_IS_GONE = "it ran with a key that was given for it alone: resume it to go o
 
 class Handover:
     def __init__(
-        self, log: EventLog, database: Database, claims: Claims, resume: Callable[[str], Awaitable[Task]]
+        self,
+        log: EventLog,
+        database: Database,
+        claims: Claims,
+        resume: Callable[[str], Awaitable[Task]],
+        background: Background,
     ) -> None:
         self._log = log
         self._database = database
         self._claims = claims
         self._resume = resume
+        self._background = background
 
     async def take(self) -> None:
-        """Resume them one after the other; nothing is where what the earlier engine left cannot be saved."""
+        """Resume them one after the other, whatever becomes of each.
+
+        Nothing is resumed where what the earlier engine left cannot be saved.
+        """
         try:
             await self._log.flush()
         except StorageError:
             return
         for task in await self._database.tasks.active():
             if task.status == "interrupted" and (task.resumes or task.retry_at):
-                await self._go_on(task)
+                await asyncio.wait([self._background.start(self._go_on(task), f"resume {task.id}")])
 
     async def _go_on(self, task: Task) -> None:
         if task.own_key:

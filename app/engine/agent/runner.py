@@ -1,6 +1,5 @@
 """Does what people ask of tasks: starts them, hands them what is said, and ends them with the engine."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from app.engine.agent.task_queue import Queue, changed, node_of, without
 from app.engine.agent.task_run import TaskRun
 from app.engine.agent.turnstile import Turnstile
 from app.engine.agent.under_way import TasksUnderWay
+from app.engine.background import Background
 from app.engine.errors import EngineError, IllegalMove, InvalidParams, NotFound, StorageError
 from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
@@ -43,19 +43,19 @@ _LATEST = 20
 
 
 class AgentTaskRunner:
-    """One asyncio task each, in `group`; one task at a time for each agent."""
+    """One asyncio task each, in the `background`; one task at a time for each agent."""
 
     def __init__(
-        self, assembly: Assembly, claims: Claims, models: ModelRouter, stalls: StallMeter, group: asyncio.TaskGroup
+        self, assembly: Assembly, claims: Claims, models: ModelRouter, stalls: StallMeter, background: Background
     ) -> None:
         self._assembly = assembly
         self._claims = claims
-        self._group = group
+        self._background = background
         self._starts = Starts(assembly, models)
         self._rounds = Rounds(assembly.log, assembly.database, claims)
         health = assembly.database.health
-        self._runs = TasksUnderWay(claims, assembly.desk, stalls, health, group, self._next_reply)
-        self._handover = Handover(assembly.log, assembly.database, claims, self.resume)
+        self._runs = TasksUnderWay(claims, assembly.desk, stalls, health, background, self._next_reply)
+        self._handover = Handover(assembly.log, assembly.database, claims, self.resume, background)
         self._has_taken_over = False
         self._one_of_a_task = Turnstile()
         self._began = datetime.now(UTC)
@@ -202,7 +202,7 @@ class AgentTaskRunner:
         """Resume what an earlier engine handed over or left waiting; called once there is a client with its keys."""
         if not self._has_taken_over:
             self._has_taken_over = True
-            self._group.create_task(self._handover.take(), name="resume after a restart")
+            self._background.start(self._handover.take(), name="resume after a restart")
 
     async def _once(self, task_id: str | None, find: Callable[[], Awaitable[Start]]) -> Task:
         """Begin what is found; the same `task_id` again gives the task that is there."""

@@ -112,6 +112,10 @@ class TaskRun:
             _logger.exception("task %s failed", self.task.id)
             end = _End("error", "error", ("error", f"The task failed: {error}"), str(error) or type(error).__name__)
         try:
+            self._remember(await end_task(self.task.id, self._show_left))
+        except Exception:  # the end of a task: what could not be looked for must not keep the end off the record
+            _logger.exception("the processes of task %s were not ended", self.task.id)
+        try:
             await self._conclude(end)
         except Exception:  # the end of a task: the other tasks go on; the next start shows this one as interrupted
             _logger.exception("the end of task %s is not on record", self.task.id)
@@ -201,6 +205,8 @@ class TaskRun:
             if not self._cancel.is_set:
                 stop.cancel()
             await asyncio.wait([stop])
+            if not stop.cancelled() and (error := stop.exception()) is not None:
+                _logger.error("task %s was stopped without its processes", self.task.id, exc_info=error)
 
     async def _prompt(self, opening: UserMessage | OpenTurn | None) -> None:
         try:
@@ -234,9 +240,11 @@ class TaskRun:
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
         """When the signal is set: end the processes, showing how many are left, then wait for the work to end."""
         await self._cancel.wait()
-        self._remember(await end_task(self.task.id, self._show_left))
-        await asyncio.wait([work], timeout=_PATIENCE_S)
-        work.cancel()
+        try:
+            self._remember(await end_task(self.task.id, self._show_left))
+        finally:
+            await asyncio.wait([work], timeout=_PATIENCE_S)
+            work.cancel()
 
     def _remember(self, ended: tuple[str, ...]) -> None:
         """For the notice at the end; each once, though stop and tools see the same processes."""
@@ -266,8 +274,7 @@ class TaskRun:
         return _End("completed", "completed")
 
     async def _conclude(self, end: _End) -> None:
-        """Nothing of a task outlives it: processes first, then the record, then the news of the end."""
-        self._remember(await end_task(self.task.id, self._show_left))
+        """The record, then the news of the end; the processes are gone, nothing of a task outlives it."""
         self._recorder.close()
         self._tell(end.notice, self._remarks(end))
         lost = await self._saved(self.branch.save)

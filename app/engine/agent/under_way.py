@@ -8,16 +8,16 @@ from app.engine.agent.asks import AskDesk
 from app.engine.agent.beginnings import Beginning
 from app.engine.agent.claims import Claims
 from app.engine.agent.task_run import TaskRun
+from app.engine.background import Background
 from app.engine.health import Health
 from app.engine.stall import StallMeter
-from app.engine.storage.journal import own_changes
 from app.protocol.tasks import Task
 
 _LOOK_AGAIN_S = 0.02
 
 
 class TasksUnderWay:
-    """Their asyncio tasks are in `group`; `after` follows the end of each, when its agent is free again."""
+    """Their asyncio tasks are in the `background`; `after` follows the end of each, when its agent is free again."""
 
     def __init__(
         self,
@@ -25,14 +25,14 @@ class TasksUnderWay:
         desk: AskDesk,
         stalls: StallMeter,
         health: Health,
-        group: asyncio.TaskGroup,
+        background: Background,
         after: Callable[[Task], Awaitable[None]],
     ) -> None:
         self._claims = claims
         self._desk = desk
         self._stalls = stalls
         self._health = health
-        self._group = group
+        self._background = background
         self._after = after
         self._runs: dict[str, TaskRun] = {}
         self._settled: dict[str, asyncio.Event] = {}
@@ -56,7 +56,7 @@ class TasksUnderWay:
         self._at_work += 1
         self._quiet.clear()
         self._stalls.start()
-        self._group.create_task(self._run_to_end(beginning), name=f"task {run.task.id}")
+        self._background.start(self._run_to_end(beginning), name=f"task {run.task.id}")
         if self._claims.is_closed:
             run.interrupt(resumes=self._resumes)
 
@@ -87,7 +87,6 @@ class TasksUnderWay:
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def _run_to_end(self, beginning: Beginning) -> None:
-        own_changes()
         run = beginning.run
         try:
             await run.run(beginning.opening)

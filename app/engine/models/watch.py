@@ -76,5 +76,5 @@ class Watch:
         return ReplyTooLong(f"takes longer than {self._whole_s / 60:g} minutes")
 
     def _ring(self) -> None:
-        if self._clock is not None:
+        if self._clock is not None and not self._clock.expired():  # one that has just expired cannot be moved
             self._clock.reschedule(asyncio.get_running_loop().time())

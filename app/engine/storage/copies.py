@@ -51,7 +51,7 @@ def copy_of_today(source: Path, folder: Path, step: Callable[[], None]) -> str:
 
 
 def newest_daily(source: Path, folder: Path) -> Path | None:
-    return max(folder.glob(f"{source.stem}-{_DAILY}-*.db"), key=_age, default=None)
+    return max(_copies(folder, f"{source.stem}-{_DAILY}-*.db"), key=_age, default=None)
 
 
 def _copy(source: Path, folder: Path, label: str, done: Callable[[int, int], None]) -> Path:
@@ -79,14 +79,21 @@ def _fault(file: Path, step: Callable[[], None]) -> str:
 def _bring_back(source: Path, folder: Path) -> None:
     """Give copies that a clock ahead has dated the time of now, in their order: what comes next is newer."""
     now = time.time_ns()
-    ahead = sorted((file for file in folder.glob(f"{source.stem}-*.db") if _age(file) > now), key=_age, reverse=True)
+    ahead = sorted(
+        (file for file in _copies(folder, f"{source.stem}-*.db") if _age(file) > now), key=_age, reverse=True
+    )
     for place, file in enumerate(ahead, start=1):
         os.utime(file, ns=(now, now - place * _SECOND_NS))
 
 
 def _drop_old(folder: Path, pattern: str) -> None:
-    for old in sorted(folder.glob(pattern), key=_age)[:-_KEPT]:
+    for old in sorted(_copies(folder, pattern), key=_age)[:-_KEPT]:
         old.unlink()
+
+
+def _copies(folder: Path, pattern: str) -> list[Path]:
+    """Files alone: people put links there, and take away what they lead to."""
+    return [file for file in folder.glob(pattern) if file.is_file() and not file.is_symlink()]
 
 
 def _age(file: Path) -> int:

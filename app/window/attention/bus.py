@@ -12,6 +12,8 @@ from dbus_fast import DBusFastError, Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
 from dbus_fast.unpack import unpack_variants
 
+from app.listeners import Listeners
+
 R = TypeVar("R", bound=tuple[object, ...])
 
 _LONGEST_S = 10.0
@@ -64,7 +66,7 @@ class SessionBus:
     def __init__(self, bus: MessageBus) -> None:
         self._bus = bus
         self._loop = asyncio.get_running_loop()
-        self._listeners: list[Callable[[BusSignal], None]] = []
+        self._listeners = Listeners[Callable[[BusSignal], None]]()
         bus.add_message_handler(self._on_message)
 
     @classmethod
@@ -136,8 +138,7 @@ class SessionBus:
 
     def subscribe(self, listener: Callable[[BusSignal], None]) -> Callable[[], None]:
         """Call `listener` with each signal from now on; returns what ends that."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        return self._listeners.add(listener)
 
     def close(self) -> None:
         self._bus.disconnect()
@@ -155,8 +156,7 @@ class SessionBus:
             self._loop.call_soon(self._tell, signal)
 
     def _tell(self, signal: BusSignal) -> None:
-        for listener in tuple(self._listeners):
-            listener(signal)
+        self._listeners.tell(lambda listener: listener(signal))
 
 
 def owner_change(signal: BusSignal, name: str) -> str | None:

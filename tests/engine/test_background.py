@@ -1,0 +1,153 @@
+"""What goes on beside the tasks may fail: it is logged, begun anew where it is to go on, and the engine works on."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from app.engine.background import Background
+from app.engine.cancel import CancelSignal
+from app.engine.errors import StorageError
+from app.engine.health import Health
+from app.engine.models.watch import Aborted, Watch
+from app.engine.storage import nodes
+from app.engine.storage.database import Database
+from app.engine.storage.engines import sqlite_url
+from app.engine.storage.trouble import condition
+from tests.support.engine_parts import engine_parts
+from tests.support.model_server import ModelServer
+from tests.support.records import node
+from tests.support.task_replies import DONE
+
+
+async def fail() -> None:
+    raise ZeroDivisionError("a defect")
+
+
+async def test_a_task_that_raises_ends_no_other_and_is_logged_by_its_name(caplog: pytest.LogCaptureFixture) -> None:
+    background, go_on, told = Background(), asyncio.Event(), asyncio.Event()
+
+    async def other() -> None:
+        await go_on.wait()
+
+    beside = background.start(other(), "the other")
+    background.start(fail(), "the one that fails", told.set)
+    await told.wait()
+    go_on.set()
+    await beside
+    await background.close()
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("ERROR", "the one that fails failed")
+    ]
+
+
+async def test_what_is_kept_begins_anew_after_it_failed_until_all_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    background, third = Background(), asyncio.Event()
+    begun: list[int] = []
+
+    async def work() -> None:
+        begun.append(len(begun))
+        if len(begun) == 3:
+            third.set()
+        raise ZeroDivisionError
+
+    with caplog.at_level(logging.CRITICAL):
+        background.keep(work, "work", 0.001)
+        await third.wait()
+        await background.close()
+        count = len(begun)
+        await asyncio.sleep(0.01)
+    assert len(begun) == count
+
+
+async def test_closing_cancels_what_runs_and_waits_for_it() -> None:
+    background, begun = Background(), asyncio.Event()
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.append("in order")
+
+    background.start(work(), "work")
+    await begun.wait()
+    await background.close()
+    assert ended == ["in order"]
+
+
+async def test_a_task_of_the_background_has_changes_of_its_own(tmp_path: Path) -> None:
+    database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
+    background = Background()
+    told: list[str] = []
+
+    async def work() -> None:
+        database.journal.put(nodes.save(node("orphan", conversation_id="none")))
+        try:
+            await database.journal.flush()
+        except StorageError as error:
+            told.append(str(error))
+
+    await background.start(work(), "work")
+    await database.journal.flush()
+    assert len(told) == 1
+    await background.close()
+    await database.close()
+
+
+async def test_an_engine_works_where_a_copy_of_a_day_is_a_link_that_leads_nowhere(tmp_path: Path) -> None:
+    copies = tmp_path / "data" / "copies"
+    copies.mkdir(parents=True)
+    (copies / "errand-daily-20260101T000000000000.db").symlink_to(tmp_path / "unplugged" / "copy.db")
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE])) as engine:
+        task = await engine.start()
+        assert (await engine.watcher.end(task.id)).status == "completed"
+
+
+def test_every_subscriber_of_a_stop_is_told_though_one_raises(caplog: pytest.LogCaptureFixture) -> None:
+    async def play() -> list[str]:
+        stop, told = CancelSignal(), list[str]()
+
+        def bad() -> None:
+            told.append("bad")
+            raise ZeroDivisionError
+
+        for callback in (lambda: told.append("first"), bad, lambda: told.append("last")):
+            stop.subscribe(callback)
+        stop.set("by hand")
+        assert stop.is_set
+        return told
+
+    assert asyncio.run(play()) == ["first", "bad", "last"]
+    assert [record.getMessage() for record in caplog.records] == ["a listener failed"]
+
+
+async def test_a_stop_in_the_moment_in_which_a_limit_expires_reaches_every_subscriber() -> None:
+    stop, told = CancelSignal(), list[str]()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stop.set("by hand")  # the limit has cancelled us, and is not over yet
+
+    with Watch(stop) as watch:
+        stop.subscribe(lambda: told.append("later"))
+        with pytest.raises(Aborted):
+            await watch.of(work(), 0.001)
+    assert told == ["later"]
+
+
+def test_a_listener_of_the_health_that_fails_keeps_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    health, told = Health(), list[str]()
+
+    def bad() -> None:
+        raise ZeroDivisionError
+
+    health.subscribe(bad)
+    health.subscribe(lambda: told.append("told"))
+    health.report(condition("disk_full", "errand.db"))
+    assert told == ["told"]
+    assert len(caplog.records) == 1
