@@ -6,10 +6,13 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.engine.background import Background
+
 _logger = logging.getLogger(__name__)
 
 _BACKLOG = 512
 _NO_DESCRIPTORS_S = 1.0
+_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +49,17 @@ class Acceptor:
         self._bounds = bounds
         self._strangers: dict[asyncio.BaseTransport, _Stranger] = {}
         self._has_room = asyncio.Event()
-        self._accepting: asyncio.Task[None] | None = None
+        self._background = Background()
 
     def start(self, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
         """Listen; `protocol` makes what serves a connection."""
         self._listener.listen(_BACKLOG)
         self._listener.setblocking(False)
-        self._accepting = asyncio.get_running_loop().create_task(self._run(protocol), name="accept connections")
+        self._background.keep(lambda: self._run(protocol), "the acceptance of connections", _AGAIN_S)
 
     async def close(self) -> None:
         """Accept nobody any more and send strangers away; who was admitted stays."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-            await asyncio.wait([self._accepting])
+        await self._background.close()
         self._listener.close()
         for transport in (*self._strangers,):
             self._close(transport)
