@@ -1,7 +1,6 @@
 """Logging: one rotating file in the data directory, keys taken out of every line, and repeated warnings counted."""
 
 import logging
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,21 +8,16 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from app.paths import Paths
-
-# Shapes of the keys of the providers we know, and bearer headers. Written from their documentation.
-_SECRET = re.compile(
-    r"(sk-[A-Za-z0-9_\-]{8,}|AIza[A-Za-z0-9_\-]{20,}|gsk_[A-Za-z0-9]{8,}|xai-[A-Za-z0-9]{8,}|(?i:bearer)\s+[^\s\"']{8,})"
-)
-
-
-def redact(text: str) -> str:
-    """The text with everything that looks like a key replaced."""
-    return _SECRET.sub("[key removed]", text)
+from app.redaction import Redactor
 
 
 class _Redacting(logging.Formatter):
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
+        self._redactor = redactor
+
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
+        return self._redactor(super().format(record))
 
 
 @dataclass(slots=True)
@@ -89,10 +83,10 @@ class _LogFile(RotatingFileHandler):
         super().close()
 
 
-def configure(paths: Paths, name: str, level: int = logging.INFO) -> None:
+def configure(paths: Paths, name: str, redactor: Redactor, level: int = logging.INFO) -> None:
     """Send the log of this process to `logs/<name>.log` (5 files of 2 MB)."""
     handler = _LogFile(paths.logs / f"{name}.log")
-    handler.setFormatter(_Redacting("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(_Redacting(redactor))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

@@ -88,11 +88,12 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
     arenas.keep_one()
     forbid_dumps()
     descriptors.raise_limit()
+    store = KeyStore(paths.keys, keys)
     try:
         paths.prepare()
         give_up_room(paths.room)
-        logs.configure(paths, "engine")
-        asyncio.run(_serve(paths, port, keys))
+        logs.configure(paths, "engine", store.redactor)
+        asyncio.run(_serve(paths, port, store))
     except (EngineError, OSError) as error:
         _logger.error("the engine did not start: %s", error)
         sys.stderr.write(f"errand engine: {error}\n")
@@ -106,7 +107,7 @@ def _port(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a port: give a number from 1 to 65535, or 0 for any free one")
 
 
-async def _serve(paths: Paths, port: int, keys: Mapping[str, str]) -> None:
+async def _serve(paths: Paths, port: int, keys: KeyStore) -> None:
     """From the lock to the last commit; each part is ended in the reverse order of its start."""
     async with AsyncExitStack() as stack:
         lock = EngineLock.take(paths)
@@ -151,7 +152,7 @@ def _leave(paths: Paths) -> None:
 
 async def open_services(
     paths: Paths,
-    keys_at_start: Mapping[str, str],
+    keys: KeyStore,
     shutdown: Callable[[], None],
     stack: AsyncExitStack,
     retry: RetryPolicy = _RETRY,
@@ -172,7 +173,6 @@ async def open_services(
     background = Background()
     stack.push_async_callback(background.close)
     await _recovered(database, log, desk, background)
-    keys = KeyStore(paths.keys, keys_at_start)
     models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values, paths.models)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
@@ -227,6 +227,7 @@ async def _recovered(database: Database, log: EventLog, desk: AskDesk, backgroun
 async def _listen(services: Services, listener: socket.socket, stack: AsyncExitStack) -> None:
     """Open the socket and say where: in the endpoint file, and as one JSON line on stdout."""
     token = new_token()
+    services.keys.redactor.add(token)
     server = Server(services, token, listener)
     await server.start()
     stack.push_async_callback(server.close)

@@ -17,7 +17,9 @@ from app.engine.environments import Environments, Variable
 from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.key_file import KeyFile
 from app.engine.keyring_vault import Vault, system_vault
+from app.protocol.engine import is_key
 from app.protocol.models import KeySource
+from app.redaction import Redactor
 from app.regular_file import read_regular
 
 T = TypeVar("T")
@@ -46,11 +48,13 @@ class KeyStore:
     """Keys by provider. What is stored where is kept in `stored.json` (names only).
 
     So the keyring is touched only for a provider whose key was put there, and the start of the engine costs nothing.
+    `redactor` knows all keys that were seen: those of environments, and stored ones once they are used.
     """
 
     def __init__(
         self, folder: Path, environment: Mapping[str, str], open_vault: Callable[[], Vault | None] = system_vault
     ) -> None:
+        self.redactor = Redactor(*_keys_in(environment))
         self.environments = Environments(environment)
         self._folder = folder
         self._index = folder / "stored.json"
@@ -62,6 +66,11 @@ class KeyStore:
         self._vault_opened = False
         self._read: dict[str, Key] = {}
         self._lock = asyncio.Lock()
+
+    def offer(self, variables: Mapping[str, str]) -> None:
+        """Take the keys and addresses that a client has set."""
+        self.redactor.add(*_keys_in(variables))
+        self.environments.offer(variables)
 
     async def get(self, provider: str, variables: tuple[str, ...], beside: Variable | None = None) -> Key | None:
         """The provider's key: from one of the `variables` of an environment first, then as it was stored.
@@ -75,6 +84,7 @@ class KeyStore:
         async with self._lock:
             key = await self._within_time(lambda: self._load(provider))
             if key is not None:
+                self.redactor.add(key.value)
                 self._read[provider] = key
             return key
 
@@ -84,6 +94,7 @@ class KeyStore:
         if not value:
             return await self.remove(provider)
         check_key(value)
+        self.redactor.add(value)
         async with self._lock:
             self._read.pop(provider, None)
             return await self._within_time(lambda: self._store(provider, value))
@@ -175,6 +186,10 @@ class KeyStore:
         if place is not None:
             places[provider] = place
         self._file.write_private(self._index, msgspec.json.encode(places))
+
+
+def _keys_in(environment: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(value.strip() for name, value in environment.items() if is_key(name))
 
 
 def _origin(address: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from app.engine import own_models
+from app.engine.addresses import check_plain
 from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.messages import ThinkingLevel
 from app.protocol.json import JsonObject, JsonValue
@@ -16,6 +17,7 @@ from app.regular_file import read_regular
 _LARGEST = 1_000_000
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
 _SERVERS = "model_servers"
+_ADDRESSES = ("default_api_base", "proxy_url")
 _KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -146,6 +148,8 @@ class Settings:
             reason = str(error).partition(" - at ")[0].replace("`", "")
             raise InvalidParams(f"Setting {name}: {reason}.") from error
         own_models.parse(values.own_models)
+        if name in _ADDRESSES:
+            check_plain(str(value))
         self._keep(values)
 
     def set_model_servers(self, servers: tuple[ModelServer, ...]) -> None:

@@ -16,9 +16,14 @@ _KEY_ENDING = "_API_KEY"
 _ADDRESSES = frozenset({"OLLAMA_HOST", "OPENAI_BASE_URL", "ERRAND_PROXY_URL"})
 
 
+def is_key(variable: str) -> bool:
+    """True for a variable that holds the key of a provider."""
+    return variable.endswith(_KEY_ENDING)
+
+
 def is_offered(variable: str) -> bool:
     """True for the variables of a client's environment that the engine wants: keys, and addresses of model servers."""
-    return variable.endswith(_KEY_ENDING) or variable in _ADDRESSES
+    return is_key(variable) or variable in _ADDRESSES
 
 
 class ChallengeParams(Wire, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from pathlib import Path
 from app.engine.broadcast import Frame
 from app.engine.main import open_services
 from app.engine.models.retry import RetryPolicy
+from app.engine.secrets import KeyStore
 from app.engine.server.services import Services
 from app.paths import Paths
 from app.protocol.asks import Ask
@@ -123,7 +124,7 @@ async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RET
     workspace = home / "workspace"
     workspace.mkdir(exist_ok=True)
     async with model, AsyncExitStack() as stack:
-        services = await open_services(paths, {}, lambda: None, stack, retry)
+        services = await open_services(paths, KeyStore(paths.keys, {}), lambda: None, stack, retry)
         watcher = Watcher()
         stack.callback(services.log.attach(watcher))
         yield EngineParts(services, watcher, model, workspace)

@@ -13,6 +13,7 @@ from app.engine.server.socket import bound
 from app.engine.sharing.offer import Offer
 from app.engine.sharing.server import Bounds, SharingServer
 from app.engine.sharing.tokens import Tokens
+from app.redaction import Redactor
 
 TOKEN = "a-token-of-the-test-0123456789"
 
@@ -41,7 +42,7 @@ async def sharing(
     file.write_text(f"ann {TOKEN}\n")
     keys = KeyStore(folder / "keys-of-the-other", {"OLLAMA_HOST": upstream}, lambda: None)
     models = ModelRouter(keys, folder, retry)
-    server = SharingServer(models, Tokens.open(file), offer or Offer(), bounds or Bounds())
+    server = SharingServer(models, Tokens.open(file, Redactor()), offer or Offer(), bounds or Bounds())
     listener = bound(0)
     port = listener.getsockname()[1]
     await server.start([listener])

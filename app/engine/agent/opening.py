@@ -2,8 +2,8 @@
 
 import re
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
+from app.engine.addresses import check_plain
 from app.engine.agent.answer import check_answer_schema
 from app.engine.agent.branch import Branch
 from app.engine.agent.place import Place, publish_place
@@ -45,20 +45,11 @@ def check(params: TaskStartParams) -> None:
     if params.sibling_of is not None and params.conversation_id is None:
         raise InvalidParams("siblingOf goes with the conversationId of its conversation.")
     if params.api_base is not None:
-        _check_address(params.api_base)
+        check_plain(params.api_base)
     if params.answer_schema is not None:
         if params.mode == "chat":
             raise InvalidParams("answerSchema goes with the mode task: in chat there is nothing to complete.")
         check_answer_schema(params.answer_schema)
-
-
-def _check_address(api_base: str) -> None:
-    try:
-        password = urlsplit(api_base).password
-    except ValueError as error:
-        raise InvalidParams(f"apiBase {api_base!r} is not a web address: {error}.") from error
-    if password is not None:
-        raise InvalidParams("apiBase holds a password, and it is stored and shown. Give a key as apiKey instead.")
 
 
 async def new_task(params: TaskStartParams, place: Place, settings: SettingValues, models: ModelRouter) -> Task:

@@ -16,6 +16,7 @@ from app.engine.models.failure import ABORTED
 from app.engine.models.reply_content import REPLY_LIMITS, GrowingText, ReplyContent, ReplyLimits, ReplyTooLong
 from app.engine.models.think_tags import ThinkTags
 from app.protocol.json import JsonObject, JsonValue
+from app.redaction import RedactedStream, Redactor
 
 Kind = Literal["text", "thinking", "tool_call"]
 
@@ -27,9 +28,10 @@ _MOST_LOOKS = 64
 class _CallDraft:
     """A tool call under way: where it stands in the content, and its raw arguments in pieces."""
 
-    __slots__ = ("arguments", "content_index", "given_id", "id", "index", "looks", "name")
+    __slots__ = ("arguments", "content_index", "given_id", "id", "index", "looks", "name", "redacted")
 
-    def __init__(self, index: int | None, given_id: str, name: str) -> None:
+    def __init__(self, index: int | None, given_id: str, name: str, redactor: Redactor) -> None:
+        self.redacted = RedactedStream(redactor)
         self.content_index = 0
         self.index = index
         self.given_id = given_id
@@ -69,14 +71,18 @@ class Assembly:
     """One reply under way. Every method returns the events to pass on, in order.
 
     Beyond its limits, which `over` names then, it does not grow any more: `check` once the events are passed on.
+    A key that the server quotes does not enter it: what may be the beginning of one is held back.
     """
 
-    def __init__(self, model: str, limits: ReplyLimits = REPLY_LIMITS) -> None:
+    def __init__(self, model: str, limits: ReplyLimits = REPLY_LIMITS, redactor: Redactor | None = None) -> None:
+        self.redactor = redactor or Redactor()
         self.model = model
         self.usage = Usage()
         self._content = ReplyContent(limits)
         self._calls: list[_CallDraft] = []
         self._tags = ThinkTags()
+        self._text = RedactedStream(self.redactor)
+        self._thinking = RedactedStream(self.redactor)
         self.over = ""
 
     def check(self) -> None:
@@ -92,7 +98,8 @@ class Assembly:
     @property
     def is_nothing(self) -> bool:
         """No text, no thinking, no call so far."""
-        return not len(self._content) and not self._tags.holds_text
+        holds = self._tags.holds_text or self._text.holds or self._thinking.holds
+        return not len(self._content) and not holds
 
     @property
     def has_calls(self) -> bool:
@@ -103,15 +110,16 @@ class Assembly:
 
     def text(self, delta: str) -> list[ModelEvent]:
         """More text, in which `<think>` tags may stand."""
-        return self._within(event for kind, piece in self._tags.feed(delta) for event in self._grow(kind, piece))
+        return self._within(self._text_piece(delta))
 
     def thinking(self, delta: str, signature: str = "") -> list[ModelEvent]:
         """More reasoning that came in a field of its own."""
-        return self._within(self._grow("thinking", delta, signature))
+        return self._within(self._thinking_piece(delta, self.redactor.hide(signature)))
 
     def tool_call(self, index: int | None, call_id: str, name: str, arguments: str) -> list[ModelEvent]:
         """A piece of a tool call; `call_id` and `name` may be empty in all pieces but the first."""
-        return self._within(self._call_piece(index, call_id, name, arguments))
+        hide = self.redactor.hide
+        return self._within(self._call_piece(index, hide(call_id), hide(name), arguments))
 
     def end(self, stop_reason: StopReason) -> list[ModelEvent]:
         """The reply is whole."""
@@ -133,7 +141,9 @@ class Assembly:
 
     def close_blocks(self) -> list[ModelEvent]:
         """End every open block; tool calls get their arguments now."""
-        events = [*self._within(self._flush_tags()), *self._close_block()]
+        events = [*self._within(self._flush()), *self._close_block()]
+        for draft in self._calls:
+            events += self._within(self._grow_call(draft, draft.redacted.finish()))
         for draft in self._calls:
             self._content.replace(draft.content_index, draft.call())
         partial = self._content.partial
@@ -150,23 +160,47 @@ class Assembly:
             self.over = str(error)
         return passed
 
+    def _text_piece(self, delta: str) -> Iterator[ModelEvent]:
+        yield from self._flush_thinking()
+        for kind, piece in self._tags.feed(self._text.feed(delta)):
+            yield from self._grow(kind, piece)
+
+    def _thinking_piece(self, delta: str, signature: str) -> Iterator[ModelEvent]:
+        yield from self._flush_text()
+        yield from self._grow("thinking", self._thinking.feed(delta), signature)
+
     def _call_piece(self, index: int | None, call_id: str, name: str, arguments: str) -> Iterator[ModelEvent]:
         draft = self._find(index, call_id, name)
         if draft is None:
-            yield from self._flush_tags()
+            yield from self._flush()
             yield from self._close_block()
             draft = self._new_call(index, call_id, name)
             yield BlockStart("tool_call", draft.content_index, self._content.partial)
         elif name and not draft.name:
             draft.name = name
             self._content.replace(draft.content_index, ToolCall(draft.id, name, {}))
+        yield from self._grow_call(draft, draft.redacted.feed(arguments))
+
+    def _grow_call(self, draft: _CallDraft, arguments: str) -> Iterator[ModelEvent]:
         if arguments:
             self._content.grow_call(draft.content_index, arguments)
             yield BlockDelta("tool_call", draft.content_index, arguments, self._content.partial)
 
-    def _flush_tags(self) -> Iterator[ModelEvent]:
+    def _flush(self) -> Iterator[ModelEvent]:
+        """What was held back of text and thinking, which ends here."""
+        yield from self._flush_thinking()
+        yield from self._flush_text()
         for kind, piece in self._tags.finish():
             yield from self._grow(kind, piece)
+
+    def _flush_text(self) -> Iterator[ModelEvent]:
+        if self._text.holds:
+            for kind, piece in self._tags.feed(self._text.finish()):
+                yield from self._grow(kind, piece)
+
+    def _flush_thinking(self) -> Iterator[ModelEvent]:
+        if self._thinking.holds:
+            yield from self._grow("thinking", self._thinking.finish())
 
     def _grow(self, kind: Literal["text", "thinking"], delta: str, signature: str = "") -> Iterator[ModelEvent]:
         if not delta and not signature:
@@ -186,7 +220,7 @@ class Assembly:
             yield BlockEnd(kind, index, self._content.partial)
 
     def _new_call(self, index: int | None, call_id: str, name: str) -> _CallDraft:
-        draft = _CallDraft(index, call_id, name)
+        draft = _CallDraft(index, call_id, name, self.redactor)
         if any(known.id == call_id for known in self._calls):
             # Two calls under one id could not be told apart by their results.
             draft.id = f"call_{uuid.uuid4().hex[:24]}"

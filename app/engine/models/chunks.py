@@ -144,13 +144,15 @@ class ChunkReader:
         try:  # one broken character must not cost the reply
             return _decoder.decode(data.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
-            text = f"{self._title} sent something that is not a model reply: {told(data)}"
+            said = told(self._assembly.redactor.hide_bytes(data))
+            text = f"{self._title} sent something that is not a model reply: {said}"
             raise Refused(Failure(text, "unreadable reply", may_pass=True)) from error
 
     def _error(self, error: JsonValue) -> Failure:
         code = error.get("code") if isinstance(error, dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        return refusal(self._title, status, {}, msgspec.json.encode({"error": error}))
+        body = self._assembly.redactor.hide_bytes(msgspec.json.encode({"error": error}))
+        return refusal(self._title, status, {}, body)
 
     def _delta(self, delta: _Delta) -> list[ModelEvent]:
         events: list[ModelEvent] = []

@@ -1,10 +1,11 @@
 """Where requests of one model go, with which key, and how long they may be silent."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from app.engine.models.catalog import Provider
 from app.engine.models.failure import Failure, Refused
+from app.redaction import Redactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +18,15 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`key` is asked for each call. `base_url` may be empty where a library knows the address."""
+    """`key` is asked for each call. `base_url` may be empty where a library knows the address.
+
+    Whatever the server says passes the `redactor`, which knows each key that was sent: some servers quote it.
+    """
 
     provider: Provider
     base_url: str
     key: Callable[[], Awaitable[str | None]]
+    redactor: Redactor = field(default_factory=Redactor)
 
     @property
     def key_help(self) -> str:
@@ -43,4 +48,10 @@ class Endpoint:
         if key is not None and (not key.isascii() or not key.isprintable()):
             text = f"The key holds characters that no key has (a line break, perhaps). {self.key_help}"
             raise Refused(Failure(text, "bad key", may_pass=False))
+        if key is not None:
+            self.redactor.add(key)
         return key
+
+    def redacted(self, failure: Failure) -> Failure:
+        """A failure as it may be stored and shown."""
+        return replace(failure, text=self.redactor.hide(failure.text), short=self.redactor.hide(failure.short))

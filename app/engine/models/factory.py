@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.engine.addresses import check_plain
 from app.engine.environments import Variable
 from app.engine.errors import ConfigurationError
 from app.engine.models.base import ChatModel
@@ -54,11 +55,12 @@ class ModelFactory:
                 f"{provider.title}: the address of the machine that shares them is missing. "
                 f"Set it in the settings (proxy_url), or {provider.base_variable}."
             )
+        check_plain(base)
         if base and not base.startswith(("http://", "https://")):
             raise ConfigurationError(f"{base!r} is not an address: it begins with http:// or https://.")
         # An address that was given takes the newest key; one of an environment only the key beside it.
         beside = None if api_base or self._set_by_hand(provider) else self._moved_by(provider)
-        endpoint = Endpoint(provider, base, _KeySource(self._keys, provider, api_key, beside))
+        endpoint = Endpoint(provider, base, _KeySource(self._keys, provider, api_key, beside), self._keys.redactor)
         match provider.kind:
             case "litellm":
                 return self._open_library(endpoint, policy)

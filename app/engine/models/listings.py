@@ -19,6 +19,7 @@ from app.engine.models.refusals import told
 from app.engine.numbers import price, window_size
 from app.protocol.json import JsonObject, JsonValue
 from app.protocol.models import Model
+from app.redaction import Redactor
 from app.regular_file import read_regular
 
 if TYPE_CHECKING:
@@ -139,9 +140,9 @@ async def _ask(session: "aiohttp.ClientSession", source: Source) -> Listing | st
             asyncio.timeout(_LIMIT_S),
             session.get(url, headers=_headers(source), proxy=proxy_for(url), allow_redirects=False) as response,
         ):
-            body = await read_whole(response, _MOST_BYTES)
+            body = Redactor(source.key).hide_bytes(await read_whole(response, _MOST_BYTES))
             if response.status != 200:
-                said = told(body.replace(source.key.encode(), b"[key removed]"))
+                said = told(body)
                 return f"{source.provider.title} gave no list ({response.status}): {said}"
             models = chatting(models_of(msgspec.json.decode(body)))
     except (TimeoutError, aiohttp.ClientError, OSError):

@@ -52,7 +52,7 @@ class LiteLLM:
         self._streams.close()
 
     async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
-        assembly = Assembly(request.model, self._limits)
+        assembly = Assembly(request.model, self._limits, self._endpoint.redactor)
         try:
             with Watch(stop, self._limits.seconds) as watch:
                 async with aclosing(self._exchange(request, assembly, watch)) as events:
@@ -65,7 +65,7 @@ class LiteLLM:
                 yield event
         except (Refused, ConfigurationError, Stalled, LibraryFailure) as error:
             assembly.close_blocks()
-            yield Failed(self._failure(error), replace(assembly.message, usage=assembly.usage))
+            yield Failed(self._endpoint.redacted(self._failure(error)), replace(assembly.message, usage=assembly.usage))
 
     async def _exchange(
         self, request: ModelRequest, assembly: Assembly, watch: Watch
@@ -126,14 +126,14 @@ class LiteLLM:
             case LibraryFailure(kind="Timeout"):
                 return stalled(provider.title, self._timeouts.between_s)
             case LibraryFailure(status=0) | LibraryFailure(kind="APIConnectionError"):
-                text = f"{provider.title} could not be asked: {error.text[:300]}"
+                text = f"{provider.title} could not be asked: {self._endpoint.redactor(error.text)[:300]}"
                 return Failure(text, "cannot connect", may_pass=error.kind == "APIConnectionError")
             case LibraryFailure() if "onnection error" in error.text:
                 where = self._endpoint.base_url or "its address"
                 text = f"Cannot reach {provider.title} at {where}: check the network and the API base."
                 return Failure(text, "cannot connect", may_pass=True)
             case LibraryFailure():
-                body = error.text.encode("utf-8", "replace")
+                body = self._endpoint.redactor.hide(error.text).encode("utf-8", "replace")
                 return refusal(provider.title, error.status, error.headers, body, self._endpoint.key_help)
 
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from app.engine.models.watch import Watch
-from app.protocol.json import JsonObject, JsonValue
+from app.protocol.json import JsonObject
 
 _PREFIXES = re.compile(r"^(litellm\.)?\w*(Error|Exception)( \w+Error)?(: | - )")
 # Some of its errors quote a body as the bytes that Python would write.
@@ -74,7 +74,7 @@ class LibraryThread:
                 inbox.task_done()
             error = item.exception()
             if error is not None:
-                raise _failure(error, arguments.get("api_key")) from error
+                raise _failure(error) from error
         finally:
             call.cancel()
 
@@ -212,15 +212,13 @@ async def _close_library() -> None:
         await shared.close()
 
 
-def _failure(error: BaseException, key: JsonValue) -> LibraryFailure:
+def _failure(error: BaseException) -> LibraryFailure:
     if (own := _own_failure(error)) is not None:
         return own
     raw = cast(Any, error)
     status = getattr(raw, "status_code", None)
     headers = cast("Mapping[str, str] | None", getattr(raw, "litellm_response_headers", None))
     text = str(error)
-    if isinstance(key, str) and key:
-        text = text.replace(key, "[key removed]")  # some providers quote the key that they refuse
     while (shorter := _PREFIXES.sub("", text)) != text:
         text = shorter
     if body := _BODY.fullmatch(text.strip()):

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from app.engine.addresses import is_in_the_clear, shown
 from app.engine.errors import ConfigurationError
 from app.engine.models import prices
-from app.engine.models.addresses import is_in_the_clear
 from app.engine.models.catalog import PROVIDERS, REACT, Provider
 from app.engine.models.factory import ModelFactory, as_text
 from app.engine.models.known import KnownModels
@@ -182,7 +182,7 @@ class ModelOffer:
             title=provider.title,
             key_source=source,
             key_variable=provider.key_variables[0] if provider.key_variables else "",
-            api_base=base,
+            api_base=shown(base),
             local=provider.is_local,
             ready=self._is_ready(provider, key),
             listed_at=listing.at if (listing := self._known.listings.of(provider.name)) else None,

@@ -65,7 +65,7 @@ class OpenAICompatible:
         self._streams.close()
 
     async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
-        assembly = Assembly(request.model, self._limits)
+        assembly = Assembly(request.model, self._limits, self._endpoint.redactor)
         try:
             with Watch(stop, self._limits.seconds) as watch:
                 async with aclosing(self._exchange(request, assembly, watch, stop)) as events:
@@ -81,10 +81,8 @@ class OpenAICompatible:
                 yield assembly.abort()
             else:
                 assembly.close_blocks()
-                yield Failed(
-                    failure_of(error, self._endpoint.provider, self._base),
-                    replace(assembly.message, usage=assembly.usage),
-                )
+                failure = self._endpoint.redacted(failure_of(error, self._endpoint.provider, self._base))
+                yield Failed(failure, replace(assembly.message, usage=assembly.usage))
 
     async def _exchange(
         self, request: ModelRequest, assembly: Assembly, watch: Watch, stop: CancelSignal
@@ -152,9 +150,5 @@ class OpenAICompatible:
         return body | effort_fields(request, provider)
 
     def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> Failure:
-        title = self._endpoint.provider.title
-        # Some servers quote the key that they refuse.
-        sent = response.request_info.headers.get("Authorization", "").removeprefix("Bearer ")
-        if sent:
-            body = body.replace(sent.encode(), b"[key removed]")
+        title, body = self._endpoint.provider.title, self._endpoint.redactor.hide_bytes(body)
         return refusal(title, response.status, response.headers, body, self._endpoint.key_help)

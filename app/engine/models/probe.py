@@ -8,9 +8,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from app.engine.addresses import check_plain, is_loopback
 from app.engine.errors import InvalidParams
-from app.engine.models.addresses import is_loopback
 from app.engine.models.listings import Listed, models_of
+from app.redaction import Redactor
 
 if TYPE_CHECKING:
     import aiohttp
@@ -55,8 +56,7 @@ def address_of(typed: str) -> str:
         raise InvalidParams(f"{typed.strip()!r} is no address: {error}.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
         raise InvalidParams(f"{typed.strip()!r} is no address. Write one such as http://127.0.0.1:8000/v1.")
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise InvalidParams("The address holds more than a place. Leave out what follows ? or #, and names before @.")
+    check_plain(text)
     path = parts.path.rstrip("/")
     for end in _ENDS:
         path = path.removesuffix(end).rstrip("/")
@@ -93,6 +93,8 @@ async def ask(session: "aiohttp.ClientSession", address: str, key: str | None, l
             while len(body) <= _MOST_BYTES and (piece := await response.content.readany()):
                 body += piece
             target = response.headers.get("Location", "")
+            redactor = Redactor(key or "")
+            target, body = redactor.hide(target), redactor.hide_bytes(body)
             return _read(address, response.status, target, body, has_key=bool(key))
     except TimeoutError:
         return Answer(address, f"{_host(address)} does not answer within {limit_s:g} s.")

@@ -1,6 +1,6 @@
 """Models of another machine, which holds the keys: `POST /api/stream` there, and the reply built again here."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from io import BytesIO
@@ -17,7 +17,7 @@ from app.engine.models.convert import encode
 from app.engine.models.endpoint import Endpoint, Timeouts
 from app.engine.models.failure import ABORTED, Failed, Failure, Refused, cut
 from app.engine.models.open_streams import OpenStreams
-from app.engine.models.proxy_wire import SharedEvent, request_to_wire
+from app.engine.models.proxy_wire import BlockEnded, BlockGrew, SharedEvent, request_to_wire
 from app.engine.models.rebuilt import BadOrder, Rebuilt
 from app.engine.models.refusals import refusal
 from app.engine.models.reply_content import REPLY_LIMITS, ReplyLimits, ReplyTooLong
@@ -26,6 +26,7 @@ from app.engine.models.sse import EventStream, LineTooLong
 from app.engine.models.streamed_reply import read_start
 from app.engine.models.transport import failure_of
 from app.engine.models.watch import Aborted, Stalled, Watch
+from app.redaction import RedactedStream, Redactor
 
 # The other side sends a sign of life four times as often while the model thinks.
 _TIMEOUTS = Timeouts(first_byte_s=60.0, between_s=60.0)
@@ -75,7 +76,7 @@ class Proxy:
             if stop.is_set:
                 yield _aborted(reply)
             else:
-                yield Failed(self._failure(error), reply.message)
+                yield Failed(self._endpoint.redacted(self._failure(error)), reply.message)
 
     async def _exchange(
         self, request: ModelRequest, reply: Rebuilt, watch: Watch, stop: CancelSignal
@@ -89,13 +90,15 @@ class Proxy:
             if response.content_type != _STREAM:
                 text = f"{self._base} answers, but shares no models. Check the address."
                 raise Refused(Failure(text, "no shared models", may_pass=False))
+            hidden = _Hidden(self._endpoint.redactor)
             async with aclosing(self._payloads(response, watch)) as payloads:
                 async for data in payloads:
-                    event = reply.take(_decoder.decode(data))
-                    if isinstance(event, ReplyEnd):
-                        yield _named(event)
-                        return
-                    yield event
+                    for sent in hidden.of(data):
+                        event = reply.take(sent)
+                        if isinstance(event, ReplyEnd):
+                            yield _named(event)
+                            return
+                        yield event
             raise Refused(cut(self._endpoint.provider.title))
         finally:
             unsubscribe()
@@ -123,14 +126,36 @@ class Proxy:
         )
 
     def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> Failure:
-        provider = self._endpoint.provider
-        return refusal(provider.title, response.status, response.headers, body, self._endpoint.key_help)
+        title, body = self._endpoint.provider.title, self._endpoint.redactor.hide_bytes(body)
+        return refusal(title, response.status, response.headers, body, self._endpoint.key_help)
 
     def _failure(self, error: Exception) -> Failure:
         if isinstance(error, BadOrder | msgspec.DecodeError):
             text = f"{self._endpoint.provider.title} at {self._base} sent something else than a reply: {error}. "
             return Failure(f"{text}Both sides may need the same version.", "unreadable reply", may_pass=False)
         return failure_of(error, self._endpoint.provider, self._base)
+
+
+class _Hidden:
+    """The events of one reply without the token, also where it comes in pieces: those of a block join."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._blocks: dict[int, RedactedStream] = {}
+
+    def of(self, data: bytes) -> Iterator[SharedEvent]:
+        event = _decoder.decode(self._redactor.hide_bytes(data))
+        match event:
+            case BlockGrew():
+                block = self._blocks.setdefault(event.index, RedactedStream(self._redactor))
+                if delta := block.feed(event.delta):
+                    yield msgspec.structs.replace(event, delta=delta)
+            case BlockEnded():
+                if event.index in self._blocks and (rest := self._blocks.pop(event.index).finish()):
+                    yield BlockGrew(index=event.index, delta=rest)
+                yield event
+            case _:
+                yield event
 
 
 def _named(event: ReplyEnd) -> ReplyEnd:

@@ -7,8 +7,8 @@ import msgspec
 
 from app.engine.models.failure import Failure
 from app.engine.models.reset import retry_after, seconds_to_reset
-from app.log import redact
 from app.protocol.json import JsonValue
+from app.redaction import redact
 
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _TOO_LONG = re.compile(

@@ -27,7 +27,7 @@ from app.engine.models.proxy_wire import (
     content_to_wire,
 )
 from app.engine.models.rebuilt import Rebuilt
-from app.log import redact
+from app.redaction import redact
 
 
 class Shortened:

@@ -85,7 +85,8 @@ class StreamedReply:
 
     def _no_model_server(self) -> Failure:
         url = self._response.url
-        text = f"There is no model server at {url}; it answered: {told(self._stream.stray)} Check the API base."
+        said = told(self._assembly.redactor.hide_bytes(self._stream.stray))
+        text = f"There is no model server at {url}; it answered: {said} Check the API base."
         return Failure(text, "no model server", may_pass=False)
 
     async def _drain(self) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from app import log as logs
 from app.engine import descriptors
+from app.engine.addresses import is_loopback
 from app.engine.errors import ConfigurationError, EngineError
 from app.engine.hardening import forbid_dumps
-from app.engine.models.addresses import is_loopback
 from app.engine.models.router import ModelRouter
 from app.engine.secrets import KeyStore
 from app.engine.settings import Settings
@@ -33,10 +33,11 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
     paths = default_paths()
     forbid_dumps()
     descriptors.raise_limit()
+    store = KeyStore(paths.keys, keys)
     try:
         paths.prepare()
-        logs.configure(paths, "sharing")
-        asyncio.run(_serve(paths, options.host, options.port, options.token_file, options.models, keys))
+        logs.configure(paths, "sharing", store.redactor)
+        asyncio.run(_serve(paths, options.host, options.port, options.token_file, options.models, store))
     except (EngineError, OSError) as error:
         sys.stderr.write(f"errand share-models: {error}\n")
         return 1
@@ -54,18 +55,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _serve(
-    paths: Paths, host: str, port: int, token_file: Path | None, models: str, keys: Mapping[str, str]
-) -> None:
+async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, models: str, keys: KeyStore) -> None:
     file = token_file or paths.keys / "share-tokens.txt"
-    tokens = Tokens.open(file)
+    tokens = Tokens.open(file, keys.redactor)
     end = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(name, end.set)
     async with AsyncExitStack() as stack:
         settings = Settings(paths.settings)
         router = ModelRouter(
-            KeyStore(paths.keys, keys),
+            keys,
             Path(str(files("resources") / "tour")),
             settings=lambda: settings.values,
             lists=paths.models,

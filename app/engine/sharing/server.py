@@ -21,7 +21,7 @@ from app.engine.server.acceptor import Acceptor
 from app.engine.server.rate import RateLimit
 from app.engine.sharing.offer import Offer
 from app.engine.sharing.tokens import Tokens
-from app.log import redact
+from app.redaction import redact
 
 _logger = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.errors import ConfigurationError
+from app.redaction import Redactor
 from app.regular_file import read_regular
 
 _SHORTEST = 16
@@ -26,20 +27,24 @@ class Holder:
 class Tokens:
     """Whose token it is. A line is `token` or `name token`; `#` begins a remark. One taken out is refused at once."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, redactor: Redactor) -> None:
         self._file = file
+        self._redactor = redactor
         self._seen: tuple[int, int] | None = None
         self._holders: tuple[Holder, ...] = ()
 
     @classmethod
-    def open(cls, file: Path) -> "Tokens":
-        """Read the file, or make one with a new token. Raises `ConfigurationError` for one that cannot be used."""
+    def open(cls, file: Path, redactor: Redactor) -> "Tokens":
+        """Read the file, or make one with a new token. Raises `ConfigurationError` for one that cannot be used.
+
+        The `redactor` learns the tokens.
+        """
         try:
             if not file.exists():
                 file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
                     stream.write(f"team {secrets.token_urlsafe(32)}\n")
-            tokens = cls(file)
+            tokens = cls(file, redactor)
             tokens.read()
             if os.name == "posix" and file.stat().st_mode & _TO_OTHERS:
                 raise ConfigurationError(
@@ -65,6 +70,7 @@ class Tokens:
         seen = (found.st_mtime_ns, found.st_size)
         if seen != self._seen:
             self._holders = _holders(self._file)
+            self._redactor.add(*(holder.token.decode() for holder in self._holders))
             self._seen = seen
 
 

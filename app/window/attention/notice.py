@@ -6,9 +6,9 @@ from app.client.call_words import exactly
 from app.client.characters import exact, exact_line, plain
 from app.client.endings import is_unfinished
 from app.client.figures import count
-from app.log import redact
 from app.protocol.asks import Approval, Ask
 from app.protocol.tasks import Task
+from app.redaction import redact
 from app.window.views.activity import activity_of
 
 OPEN = "open"

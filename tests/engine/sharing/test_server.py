@@ -22,6 +22,7 @@ from app.engine.sharing.offer import Offer
 from app.engine.sharing.server import Bounds
 from app.engine.sharing.tokens import Tokens
 from app.protocol.json import JsonObject
+from app.redaction import Redactor
 from tests.support.model_server import ModelServer, Reply
 from tests.support.replies import collect, final, request_for
 from tests.support.sharing import TOKEN, Shared, sharing
@@ -213,12 +214,12 @@ def test_a_file_of_tokens_that_lets_nobody_or_anybody_in_is_refused(tmp_path: Pa
     file = tmp_path / "tokens"
     file.write_text(text)
     with pytest.raises(ConfigurationError):
-        Tokens.open(file)
+        Tokens.open(file, Redactor())
 
 
 def test_a_missing_file_is_made_with_a_token_that_only_its_owner_can_read(tmp_path: Path) -> None:
     file = tmp_path / "keys" / "tokens"
-    tokens = Tokens.open(file)
+    tokens = Tokens.open(file, Redactor())
     name, token = file.read_text().split()
     assert file.stat().st_mode & 0o777 == 0o600
     assert tokens.holder(f"Bearer {token}") == name

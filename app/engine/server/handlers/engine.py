@@ -57,7 +57,7 @@ async def initialize(services: Services, session: Session, params: InitializePar
     if unwanted:
         raise InvalidParams(f"keys: {unwanted[0][:100]!r} is neither a key nor the address of a model server.")
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
-    services.keys.environments.offer(params.keys)
+    services.keys.offer(params.keys)
     services.runner.take_over()
     return InitializeResult(
         protocol_version=PROTOCOL_VERSION,

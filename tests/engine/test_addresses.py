@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.engine.models.addresses import is_in_the_clear
+from app.engine.addresses import is_in_the_clear
 
 
 @pytest.mark.parametrize(

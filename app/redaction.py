@@ -1,0 +1,156 @@
+"""Takes keys out of texts: by the shape of known kinds of keys, and by the values of those that are in use.
+
+A value is found as it is, and as JSON, addresses and web pages write characters (`\\/`, `\\u0073`, `%73`, `&#115;`).
+"""
+
+import re
+
+REMOVED = "[key removed]"
+
+# Shapes of the keys of the providers we know, and bearer headers. Written from their documentation.
+_SHAPES = re.compile(
+    r"(sk-[A-Za-z0-9_\-]{8,}|AIza[A-Za-z0-9_\-]{20,}|gsk_[A-Za-z0-9]{8,}|xai-[A-Za-z0-9]{8,}|(?i:bearer)\s+[^\s\"']{8,})"
+)
+# What is shorter is a stand-in such as `none`, which would be taken out of every text.
+_SHORTEST = 8
+# The oldest is forgotten.
+_MOST = 500
+# Of a secret that a text ends within so much must be there to be taken for its beginning.
+_SHARE = 0.5
+
+_ESCAPE = re.compile(
+    r"\\{1,8}(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([^ux\\]))"
+    r"|%(?:25){0,4}([0-9a-fA-F]{2})|&#(?:[xX]0{0,6}([0-9a-fA-F]{1,4})|0{0,6}([0-9]{1,5}));"
+)
+_BEGUN_ESCAPE = (
+    r"(?:\\{1,8}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%(?:25){0,4}[0-9a-fA-F]?|&(?:#[xX]?[0-9a-fA-F]{0,11})?)\Z"
+)
+_UNFINISHED = re.compile(_BEGUN_ESCAPE)
+
+
+def redact(text: str) -> str:
+    """The text with everything that looks like a key replaced."""
+    return _SHAPES.sub(REMOVED, text)
+
+
+class Redactor:
+    """The secrets in use. Called with a text it takes them out of it, and whatever else looks like a key."""
+
+    def __init__(self, *secrets: str) -> None:
+        self._secrets: tuple[str, ...] = ()
+        self._beginnings: re.Pattern[str] | None = None
+        self.add(*secrets)
+
+    def add(self, *secrets: str) -> None:
+        """Know these from now on. What is too short for a key is left out."""
+        new = {secret for secret in secrets if len(secret) >= _SHORTEST} - set(self._secrets)
+        if new:
+            self._secrets = (*self._secrets, *sorted(new))[-_MOST:]
+            patterns = dict.fromkeys(pattern for secret in self._secrets for pattern in _beginnings(secret))
+            self._beginnings = re.compile("|".join((*patterns, _BEGUN_ESCAPE)))
+
+    def __call__(self, text: str) -> str:
+        return redact(self.hide(text))
+
+    def hide(self, text: str) -> str:
+        """The text without the secrets, and without the beginning of one that it was cut off within."""
+        hidden, _ = self.split(text, is_end=True)
+        return hidden
+
+    def hide_bytes(self, data: bytes) -> bytes:
+        """The same of UTF-8; other bytes stay what they are."""
+        text = data.decode("utf-8", "surrogateescape")
+        hidden = self.hide(text)
+        return data if hidden == text else hidden.encode("utf-8", "surrogateescape")
+
+    def split(self, text: str, *, is_end: bool) -> tuple[str, str]:
+        """The text without the secrets, up to where it may go on as one; and the rest, which is empty at its end."""
+        if self._beginnings is None or (found := self._beginnings.search(text)) is None:
+            return text, ""
+        parts: list[str] = []
+        kept = 0
+        while found is not None:
+            start = found.start()
+            end, share = self._longest(text, start)
+            if share > 0 and not is_end:
+                return "".join((*parts, text[kept:start])), text[start:]
+            if end is None and share < _SHARE:
+                found = self._beginnings.search(text, start + 1)
+                continue
+            end = len(text) if end is None else end
+            parts += (text[kept:start], REMOVED)
+            kept = end
+            found = self._beginnings.search(text, end)
+        return "".join((*parts, text[kept:])), ""
+
+    def _longest(self, text: str, start: int) -> tuple[int | None, float]:
+        """Where the secret ends that begins here, None for none; and the share that is there of one that is cut off."""
+        ends = [_reach(text, start, secret) for secret in self._secrets]
+        whole = [at for at, share in ends if share == 1.0]
+        cut = [share for at, share in ends if at == len(text) and share < 1.0]
+        return max(whole, default=None), max(cut, default=0.0)
+
+
+class RedactedStream:
+    """A text that comes in pieces: what may be the beginning of a secret is held back until it is known."""
+
+    __slots__ = ("_held", "_redactor")
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._held = ""
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._held)
+
+    def feed(self, piece: str) -> str:
+        """What can be passed on now."""
+        safe, self._held = self._redactor.split(self._held + piece, is_end=False)
+        return safe
+
+    def finish(self) -> str:
+        """The rest; a new text may follow."""
+        held, self._held = self._held, ""
+        return self._redactor.hide(held) if held else ""
+
+
+def _reach(text: str, at: int, secret: str) -> tuple[int, float]:
+    """How far a secret goes on in a text from a place on, and what share of it that is.
+
+    Less than 1 with a place before the end of the text is no secret; 0 beyond an escape that is not whole yet.
+    """
+    length = len(text)
+    for number, character in enumerate(secret):
+        if at == length:
+            return at, number / len(secret)
+        if text[at] == character:
+            at += 1
+            continue
+        escape = _ESCAPE.match(text, at)
+        if escape is not None and _meant(escape) == character:
+            at = escape.end()
+        elif _UNFINISHED.match(text, at) is not None:
+            return length, max(number, 0.5) / len(secret)
+        else:
+            return at, 0.0
+    return at, 1.0
+
+
+def _meant(escape: re.Match[str]) -> str:
+    in_json, in_code, plain, in_address, in_page, decimal = escape.groups()
+    if plain is not None:
+        return plain
+    digits = in_json or in_code or in_address or in_page
+    code = int(digits, 16) if digits is not None else int(decimal)
+    return chr(code) if code < 0x110000 else ""
+
+
+def _beginnings(secret: str) -> tuple[str, ...]:
+    """Where one may begin: plainly with two characters, the first before an escape or the end, or as an escape."""
+    first, second = re.escape(secret[0]), re.escape(secret[1])
+    code = f"{ord(secret[0]):02x}"
+    escaped = (
+        rf"\\{{1,8}}(?:u00{code}|x{code}|{first})|%(?:25){{0,4}}{code}|&#(?:x0{{0,6}}{code}|0{{0,6}}{ord(secret[0])});"
+    )
+    return f"{first}(?:{second}|[\\\\%&]|\\Z)", f"(?i:{escaped})"

@@ -1,0 +1,248 @@
+"""Servers that quote the key they were sent, in every place of an answer and however written: nothing of it is kept."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from app import log as logs
+from app.engine.data.export import export_json
+from app.engine.errors import EngineError, InvalidParams
+from app.engine.models.retry import RetryPolicy
+from app.engine.models.router import ModelRouter
+from app.engine.secrets import KeyStore
+from app.engine.settings import SettingValues
+from app.paths import Paths
+from app.protocol.data import DataExportParams
+from app.protocol.json import JsonObject, JsonValue
+from app.protocol.tasks import TaskStartParams
+from app.redaction import Redactor
+from tests.attacks.campaign import Campaign
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_server import ModelServer
+from tests.support.replies import collect, request_for
+from tests.test_redaction import FORMS
+
+KEY = "planted/Key+0123456789=abcdefgh"
+ONCE = RetryPolicy(attempts=1)
+
+# Status and body of an answer, made from the key as it is written in it.
+Answer = Callable[[str], tuple[int, bytes]]
+
+
+def stream(*events: JsonValue | str, end: bool = True) -> tuple[int, bytes]:
+    lines = [event if isinstance(event, str) else json.dumps(event) for event in events]
+    return 200, "".join(f"data: {line}\n\n" for line in (*lines, *(["[DONE]"] if end else []))).encode()
+
+
+def delta(finish: str | None = None, **fields: JsonValue) -> JsonObject:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+def call(arguments: str, name: str = "shell", call_id: str = "call_1") -> JsonObject:
+    function: JsonObject = {"name": name, "arguments": arguments}
+    return delta("tool_calls", tool_calls=[{"index": 0, "id": call_id, "type": "function", "function": function}])
+
+
+ANSWERS: dict[str, Answer] = {
+    "a refusal": lambda key: (400, f'{{"error":{{"message":"no, not with {key}"}}}}'.encode()),
+    "a refusal of the key": lambda key: (401, f'{{"error":"{key}"}}'.encode()),
+    "a server error": lambda key: (500, f"<html>{key}</html>".encode()),
+    "an odd body": lambda key: (418, f"\xff{key}".encode("latin-1")),
+    "a body that is cut in it": lambda key: (400, b" " * (64 * 1024 - len(key) + 4) + key.encode()),
+    "a web page": lambda key: (200, f"<html>{key}</html>".encode()),
+    "an error in the stream": lambda key: stream(f'{{"error":{{"message":"{key}","code":400}}}}'),
+    "an error after text": lambda key: stream(delta(content="Well, "), f'{{"error":"{key}"}}'),
+    "no chunk at all": lambda key: stream(f'{{"choices": "{key}'),
+    "its text": lambda key: stream(delta(content=f"It is {key}."), delta("stop")),
+    "its text, letter by letter": lambda key: stream(*(delta(content=one) for one in f"Is {key}"), delta("stop")),
+    "its thinking": lambda key: stream(
+        *(delta(reasoning_content=one) for one in key), delta(content="Well."), delta("stop")
+    ),
+    "its arguments": lambda key: stream(call(json.dumps({"command": f"echo {key}"}))),
+    "its arguments, escaped": lambda key: stream(call('{"command":"' + key.replace('"', '\\"') + '"}')),
+    "arguments that are no JSON": lambda key: stream(call(f"{key} {key}")),
+    "a tool's name": lambda key: stream(call("{}", name=key)),
+    "a call's id": lambda key: stream(call('{"command":"true"}', call_id=key)),
+    "its last words, cut": lambda key: stream(delta(content=f"It is {key[:-1]}"), delta("stop")),
+}
+
+
+@asynccontextmanager
+async def serving(answer: Callable[[], tuple[int, bytes]]) -> AsyncGenerator[str]:
+    """The address of a server that answers everything so."""
+
+    async def handle(request: web.Request) -> web.Response:
+        status, body = answer()
+        kind = "text/event-stream" if body.startswith(b"data:") else "text/html"
+        headers = {"Location": f"http://127.0.0.1:9/?key={body.decode()}"} if 300 <= status < 400 else {}
+        return web.Response(status=status, body=body, content_type=kind, headers=headers)
+
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", handle)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+def written(data: bytes) -> Iterator[str]:
+    """The forms of the key that stand somewhere."""
+    text = data.decode("utf-8", "replace")
+    return (form for form, write in FORMS.items() if write(KEY) in text or write(KEY)[:-1] in text)
+
+
+def leaks(engine: EngineParts, *texts: bytes) -> list[str]:
+    """Where the key stands: in any file of the data directory, in an event, a delta, or one of these texts."""
+    found = [
+        f"{path.name}: {form}"
+        for path in engine.services.paths.home.rglob("*")
+        if path.is_file()
+        for form in written(path.read_bytes())
+    ]
+    for seen in (*engine.watcher.events, *engine.watcher.deltas):
+        found += [f"{type(seen).__name__}: {form}" for form in written(msgspec.json.encode(seen))]
+    return found + [form for text in texts for form in written(text)]
+
+
+@pytest.mark.parametrize("place", ANSWERS)
+async def test_a_key_that_a_server_quotes_is_found_nowhere(tmp_path: Path, place: str, campaign: Campaign) -> None:
+    forms = campaign.random(f"echo {place}").sample(sorted(FORMS), campaign.rounds(3, len(FORMS)))
+    current = [FORMS["plain"](KEY)]
+    async with (
+        serving(lambda: ANSWERS[place](current[0])) as url,
+        engine_parts(tmp_path, ModelServer(), ONCE) as engine,
+    ):
+        keys = engine.services.keys
+        for number, form in enumerate(forms):
+            current[0] = FORMS[form](KEY)
+            campaign.count("answers that quote the key")
+            given = KEY if number % 2 else None  # for this run alone, or stored
+            await (keys.remove("openai_compatible") if given else keys.set("openai_compatible", KEY))
+            params = TaskStartParams(
+                prompt="go",
+                model="openai_compatible/m",
+                api_base=url,
+                api_key=given,
+                approve="never",
+                max_turns=1,
+                workspace=str(engine.workspace),
+            )
+            task = await engine.services.runner.start(params)
+            await engine.watcher.until(partial(_is_over, engine, task.id))
+            if engine.watcher.tasks(task.id)[-1].ended_at is None:
+                await engine.services.runner.stop(task.id, "the test")
+                await engine.watcher.end(task.id)
+        export = DataExportParams(path=str(tmp_path / "export.json"))
+        await export_json(engine.services.database, engine.services.paths, export)
+        assert leaks(engine, (tmp_path / "export.json").read_bytes()) == []
+
+
+def _is_over(engine: EngineParts, task_id: str) -> bool:
+    """It has ended, or it asks whether to go on."""
+    return any(task.ended_at is not None or task.status == "waiting_user" for task in engine.watcher.tasks(task_id))
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
+@pytest.mark.parametrize(
+    "model_id", ["openai/gpt-5.4", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash", "proxy/openai/x"]
+)
+async def test_no_way_to_a_model_tells_the_key(tmp_path: Path, model_id: str) -> None:
+    answers = [ANSWERS[name] for name in ("a refusal", "a server error", "an error in the stream", "its text")]
+    answers.append(lambda key: (307, key.encode()))
+    current: list[tuple[int, bytes]] = [(200, b"")]
+    names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "ERRAND_PROXY_API_KEY")
+    async with serving(lambda: current[0]) as url:
+        is_proxy = model_id.startswith("proxy/")
+        keys = KeyStore(tmp_path / "keys", dict.fromkeys(names, KEY), lambda: None)
+        models = ModelRouter(keys, tmp_path, ONCE, lambda: SettingValues(proxy_url=url if is_proxy else ""))
+        model = models.open(model_id, None if is_proxy else url)
+        for answer in answers:
+            for form in ("plain", "JSON in escapes", "an address"):
+                current[0] = answer(FORMS[form](KEY))
+                told = repr(await collect(model, request_for(model_id)))
+                assert list(written(told.encode())) == [], told
+        await models.close()
+
+
+async def test_a_proxys_reply_is_told_without_the_token_however_it_is_cut(tmp_path: Path) -> None:
+    events: list[JsonObject] = [
+        {"type": "start"},
+        {"type": "block_start", "index": 0, "kind": "text", "id": "", "name": ""},
+    ]
+    events += [{"type": "block_delta", "index": 0, "delta": one} for one in f"It is {KEY}"]
+    async with serving(lambda: stream(*events, end=False)) as url:
+        keys = KeyStore(tmp_path / "keys", {"ERRAND_PROXY_API_KEY": KEY}, lambda: None)
+        models = ModelRouter(keys, tmp_path, ONCE, lambda: SettingValues(proxy_url=url))
+        told = repr(await collect(models.open("proxy/openai/x"), request_for("proxy/openai/x")))
+        await models.close()
+    assert "It is" in told and list(written(told.encode())) == []
+
+
+async def test_lists_of_models_and_tests_keep_and_tell_no_key(tmp_path: Path) -> None:
+    current: list[tuple[int, bytes]] = [(200, b"")]
+    async with serving(lambda: current[0]) as url:
+        environment = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
+        keys = KeyStore(tmp_path / "keys", environment, lambda: None)
+        lists = tmp_path / "models.json"
+        models = ModelRouter(keys, tmp_path, ONCE, SettingValues, lists)
+        for write in FORMS.values():
+            for answer in ((200, f'{{"data":[{{"id":"m-{write(KEY)}"}}]}}'), (403, write(KEY)), (302, "x")):
+                current[0] = (answer[0], answer[1].encode())
+                listed = await models.offer.list(refresh=False, fetch=True)
+                tested = await models.offer.test("openai", "openai/m")
+                assert list(written(repr((listed, tested)).encode())) == []
+                assert list(written(lists.read_bytes())) == []
+        await models.close()
+
+
+def test_the_log_has_no_key_in_use(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    paths.prepare()
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        logs.configure(paths, "engine", Redactor(KEY))
+        for write in FORMS.values():
+            logging.getLogger("test").warning("%s", write(KEY))
+        try:
+            raise ValueError(KEY)
+        except ValueError:
+            logging.getLogger("test").exception("failed")
+        root.handlers[0].close()
+        assert list(written((paths.logs / "engine.log").read_bytes())) == []
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
+@pytest.mark.parametrize("address", ["http://h/v1?key={}", "http://{}@h/v1", "http://me:{}@h/v1", "http://h/v1#{}"])
+async def test_an_address_that_holds_a_key_is_refused_and_kept_nowhere(tmp_path: Path, address: str) -> None:
+    address = address.format(quote(KEY, safe=""))
+    async with engine_parts(tmp_path, ModelServer(), ONCE) as engine:
+        params = TaskStartParams(prompt="go", model="openai_compatible/m", workspace=str(engine.workspace))
+        with pytest.raises(InvalidParams, match="more than a place") as refused:
+            await engine.services.runner.start(msgspec.structs.replace(params, api_base=address))
+        assert not list(written(str(refused.value).encode()))
+        for name in ("default_api_base", "proxy_url"):
+            with pytest.raises(InvalidParams, match="more than a place") as refused:
+                engine.services.settings.set(name, address)
+            assert not list(written(str(refused.value).encode()))
+        engine.services.keys.offer({"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-another-0123456789"})
+        with pytest.raises(EngineError, match="more than a place") as refused:
+            await engine.services.runner.start(msgspec.structs.replace(params, model="openai/gpt-5.4"))
+        listed = await engine.services.models.offer.list(refresh=False)
+        assert not list(written(str(refused.value).encode())) and not list(written(repr(listed).encode()))
+        await asyncio.sleep(0)
+        assert leaks(engine) == []

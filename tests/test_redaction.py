@@ -1,0 +1,87 @@
+"""Keys are found in a text however its characters are written, and wherever it was cut into pieces."""
+
+import json
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.redaction import REMOVED, RedactedStream, Redactor, redact
+
+KEY = "sk-ant/Zq7+planted=0123456789"
+FORMS: dict[str, Callable[[str], str]] = {
+    "plain": lambda key: key,
+    "JSON with escaped slashes": lambda key: json.dumps(key)[1:-1].replace("/", "\\/"),
+    "JSON in escapes": lambda key: "".join(f"\\u{ord(one):04x}" for one in key),
+    "JSON in JSON": lambda key: "".join(f"\\\\u{ord(one):04X}" for one in key),
+    "every second escaped": lambda key: "".join(f"\\u{ord(c):04x}" if i % 2 else c for i, c in enumerate(key)),
+    "bytes of Python": lambda key: "".join(f"\\x{ord(one):02x}" for one in key),
+    "an address": lambda key: quote(key, safe=""),
+    "an address in full": lambda key: "".join(f"%{ord(one):02X}" for one in key),
+    "an address twice": lambda key: quote(quote(key, safe=""), safe=""),
+    "a page": lambda key: "".join(f"&#{ord(one)};" for one in key),
+    "a page in hexadecimal": lambda key: "".join(f"&#x{ord(one):x};" for one in key),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_secret_is_found_in_every_form(form: str) -> None:
+    redactor = Redactor("another-secret-0123", KEY)
+    written = FORMS[form](KEY)
+    assert redactor.hide(f"before {written} after {written}") == f"before {REMOVED} after {REMOVED}"
+    assert redactor.hide_bytes(b"\xff" + written.encode()) == b"\xff" + REMOVED.encode()
+
+
+@given(
+    form=st.sampled_from(sorted(FORMS)),
+    around=st.tuples(st.text(alphabet="s k-\\%&u0a/", max_size=12), st.text(alphabet="s k-\\%&u0a/", max_size=12)),
+    cuts=st.lists(st.integers(0, 300), max_size=12),
+)
+def test_a_stream_gives_what_the_whole_gives_wherever_it_is_cut(
+    form: str, around: tuple[str, str], cuts: list[int]
+) -> None:
+    redactor = Redactor(KEY, "s k-u0a/s k-u0a/")
+    whole = around[0] + FORMS[form](KEY) + around[1]
+    stream, at, told = RedactedStream(redactor), 0, ""
+    for cut in sorted(cuts):
+        told += stream.feed(whole[at:cut])
+        at = max(at, cut)
+    told += stream.feed(whole[at:]) + stream.finish()
+    assert KEY not in told and FORMS[form](KEY) not in told
+    assert told.replace(REMOVED, "") in whole.replace(KEY, "") or REMOVED in told
+
+
+@given(text=st.text(alphabet="abs-k\\u0073%&#;/ \n", max_size=60), cuts=st.lists(st.integers(0, 60), max_size=8))
+def test_a_text_without_a_secret_comes_out_as_it_was(text: str, cuts: list[int]) -> None:
+    stream, at, told = RedactedStream(Redactor(KEY)), 0, ""
+    for cut in sorted(cuts):
+        told += stream.feed(text[at:cut])
+        at = max(at, cut)
+    assert told + stream.feed(text[at:]) + stream.finish() == text
+
+
+def test_of_a_text_that_was_cut_within_a_secret_the_beginning_goes_too() -> None:
+    redactor = Redactor(KEY)
+    assert redactor.hide(f"It is {KEY[:-1]}") == f"It is {REMOVED}"
+    assert redactor.hide("Keys begin with sk-") == "Keys begin with sk-"
+
+
+def test_a_stand_in_for_a_key_is_no_secret_and_shapes_are_known_without_values() -> None:
+    redactor = Redactor("none", "x", "")
+    assert redactor("There is none, x.") == "There is none, x."
+    assert redactor("Bearer abcdefgh12345") == redact("Bearer abcdefgh12345") == REMOVED
+
+
+def test_the_longest_of_secrets_that_begin_alike_goes_whole() -> None:
+    redactor = Redactor("secret-one", "secret-one-and-more")
+    assert redactor.hide("secret-one-and-more.") == f"{REMOVED}."
+    stream = RedactedStream(redactor)
+    assert stream.feed("secret-one") + stream.feed("-and-") + stream.feed("more.") + stream.finish() == f"{REMOVED}."
+
+
+def test_an_escape_that_never_ends_holds_nothing_back_for_ever() -> None:
+    stream = RedactedStream(Redactor(KEY))
+    told = "".join(stream.feed("\\" * 50) for _ in range(20))
+    assert len(told) > 900
