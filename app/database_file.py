@@ -15,11 +15,18 @@ _BREATH_S = 0.002
 
 def open_to_read(file: Path) -> sqlite3.Connection:
     """Read-only: even a database that is refused stays as it is. Close it; raises sqlite3.Error."""
+    _check_is_file(file)
     connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
     if not _is_on_read_only_disk(connection):
         return connection
     connection.close()
     return open_untouched(file)
+
+
+def _check_is_file(file: Path) -> None:
+    """SQLite waits without end for a named pipe."""
+    if file.exists() and not file.is_file():
+        raise sqlite3.OperationalError(f"unable to open {file}: it is not a file")
 
 
 def _is_on_read_only_disk(connection: sqlite3.Connection) -> bool:
@@ -105,6 +112,7 @@ def revision(file: Path) -> str | None:
 
 def open_untouched(file: Path) -> sqlite3.Connection:
     """Reading a database that nobody has open makes files beside it, unless SQLite is told that nobody will."""
+    _check_is_file(file)
     alone = "" if beside(file)[0].exists() else "&immutable=1"
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro{alone}", uri=True, timeout=5)
 

@@ -109,3 +109,12 @@ async def test_tokens_that_are_a_pipe_share_nothing(errand: Errand, workspace: P
     os.mkfifo(workspace / "tokens")
     refused = await errand.run("share-models", "--port", "0", "--token-file", "tokens")
     assert refused.code == 1 and "it is a named pipe, not a file" in refused.err
+
+
+async def test_a_database_that_is_a_pipe_is_said_and_not_waited_for(tmp_path: Path, workspace: Path) -> None:
+    errand = Errand(tmp_path / "home", workspace)
+    errand.home.mkdir()
+    os.mkfifo(errand.home / "errand.db")
+    for arguments in (("engine",), ("backup",)):
+        refused = await errand.run(*arguments)
+        assert refused.code == 1 and "errand.db: it is not a file" in refused.err
