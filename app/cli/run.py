@@ -134,23 +134,13 @@ def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParam
 
 
 def read_prompt(argument: str) -> str:
-    """The prompt, from standard input for `-`; raises `UsageError` when there is none."""
-    prompt = _standard_input() if argument == "-" else argument
-    if not prompt.strip():
+    """The prompt, from standard input for `-`; raises `UsageError` when there is none, or too much of it."""
+    text = sys.stdin.buffer.read(_LONGEST_PROMPT + 1) if argument == "-" else argument.encode()
+    if not text.strip():
         raise UsageError("The prompt is empty. Say what to do, for example: errand run 'list the largest files here'")
-    if len(prompt.encode()) > _LONGEST_PROMPT:
-        raise UsageError(
-            f"The prompt is {len(prompt.encode()):,} bytes long; at most {_LONGEST_PROMPT:,} are taken. "
-            "Put the text into a file in the workspace and name that file in the prompt."
-        )
-    return prompt
-
-
-def _standard_input() -> str:
-    text = sys.stdin.buffer.read(_LONGEST_PROMPT + 1)
     if len(text) > _LONGEST_PROMPT:
         raise UsageError(
-            f"The prompt on standard input is longer than {_LONGEST_PROMPT:,} bytes; not more are taken. "
+            f"The prompt is longer than {_LONGEST_PROMPT:,} bytes, and not more are taken. "
             "Put the text into a file in the workspace and name that file in the prompt."
         )
     return text.decode("utf-8", "replace")

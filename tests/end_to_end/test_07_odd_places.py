@@ -71,7 +71,7 @@ async def test_39_a_prompt_that_is_no_utf_8_is_taken_and_one_that_is_too_long_is
     long = await in_bytes(errand, "run", "--json", *MODEL, server.url, "-", typed=b"x" * 1_200_000)
     assert (broken.code, named.code, long.code) == (0, 0, 2)
     assert [run.lines[-1]["prompt"] for run in (broken, named)] == ["what is \ufffd\ufffd?", "what is \ufffd?"]
-    assert "1,200,000 bytes long" in str(long.lines[-1]["error"])
+    assert "longer than 1,000,000 bytes" in str(long.lines[-1]["error"])
     assert "file in the workspace" in long.err
 
 
