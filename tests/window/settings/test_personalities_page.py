@@ -100,7 +100,7 @@ async def test_a_file_becomes_a_new_one_and_nothing_is_stored_before_save(
     settings: Settings, engine: EngineServer, tmp_path: Path
 ) -> None:
     file = tmp_path / "pirate.json"
-    personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("code", "telepathy")))
+    personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("code", "telepathy")), overwrite=False)
     page = await open_page(settings)
     page.take_in(str(file))
     assert settings.fields()["Name"].text() == "Pirate"
@@ -117,7 +117,7 @@ async def test_a_file_of_none_but_unknown_tools_gives_no_personality_that_may_us
     settings: Settings, tmp_path: Path
 ) -> None:
     file = tmp_path / "seer.json"
-    personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("telepathy",)))
+    personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("telepathy",)), overwrite=False)
     page = await open_page(settings)
     page.take_in(str(file))
     await settings.see("It needs tools that there are not: telepathy.")
