@@ -50,8 +50,6 @@ class OwnServers:
     async def save(self, params: ModelServerSaveParams) -> ModelServerSaveResult:
         """It is asked for its models at once; what it does not answer does not keep it from being saved."""
         address = address_of(params.address)
-        if params.key:
-            check_key(params.key)
         async with self._lock:
             before = self._find(params.id) if params.id is not None else None
             others = [server for server in self._servers if server is not before]
@@ -91,6 +89,7 @@ class OwnServers:
     async def _key(self, server_id: str | None, address: str, given: str | None) -> str | None:
         """The one that was typed, or the stored one where it is for this machine."""
         if given is not None or server_id is None:
+            check_key(given or "")
             return (given or "").strip() or None
         if origin(self._find(server_id).address) != origin(address):
             return None

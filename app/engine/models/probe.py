@@ -52,6 +52,7 @@ def address_of(typed: str) -> str:
     try:
         parts = urlsplit(text)
         port = parts.port
+        (parts.hostname or "").encode("idna")  # as the look-up of names does
     except ValueError as error:
         raise InvalidParams(f"{typed.strip()!r} is no address: {error}.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
@@ -111,7 +112,10 @@ def _read(address: str, status: int, target: str, body: bytes, *, has_key: bool)
     if status in _REDIRECTS:
         return Answer(address, f"It sends callers on to {target[:200]!r}. Give the address that is meant.")
     if status != 200:
-        text = f"There is no list of models at {address}/models (status {status})."
+        text = (
+            f"There is no list of models at {address}/models (status {status}). "
+            "If this server has none, name its models in the setting Own models."
+        )
         return Answer(address, text, may_be_elsewhere=True)
     try:
         models = models_of(msgspec.json.decode(body)) if len(body) <= _MOST_BYTES else None

@@ -216,3 +216,43 @@ async def test_names_are_clear_and_ids_are_of_no_provider(client: Asking) -> Non
         bad_key = await client.ask("model_server/save", name="New", address=server.url, key="two words")
         assert error_of(bad_key)[1] == "invalid_params"
         assert [row.title for row in await client.own()] == ["OpenAI", "Azure", "Сервер"]
+
+
+ODD = (
+    "http://\x00",
+    "http://a\x01b/v1",
+    "http://ho st:1/v1",
+    f"http://{'a' * 300}/v1",
+    f"http://127.0.0.1:9/{'a' * 5000}",
+    "http://\U0001f600.invalid",
+    "http://[::1",
+    "http://[::1]:9/v1",
+    "http://127.0.0.1:9\\@evil/v1",
+    "http://.../v1",
+    "http://%00/v1",
+    "http://127.0.0.1:-1",
+)
+
+
+@pytest.mark.parametrize("typed", ODD)
+async def test_an_odd_address_is_refused_or_told_and_breaks_nothing(client: Asking, typed: str) -> None:
+    answer = await client.ask("model_server/test", address=typed, key=KEY)
+    assert "result" in answer or error_of(answer)[1] == "invalid_params", answer
+
+
+async def test_a_key_that_is_none_is_refused_before_anything_is_sent(client: Asking) -> None:
+    async with own_server() as server:
+        for key in ("two words", "a\nb", "ключ", "a\x00b"):
+            refused = error_of(await client.ask("model_server/test", address=server.url, key=key))
+            assert refused[1] == "invalid_params", refused
+    assert server.keys == []
+
+
+async def test_models_that_a_server_does_not_list_are_named_in_the_settings(
+    client: Asking, engine: EngineServer
+) -> None:
+    async with own_server(base="/nowhere") as server:
+        saved = await client.save("Lab", f"{server.url}/v1")
+        assert "name its models in the setting Own models" in saved.text
+        engine.services.settings.set("own_models", "lab/hidden 32000 0 0 tools")
+        assert await client.models_of("lab") == ("lab/hidden",)
