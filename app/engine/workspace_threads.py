@@ -9,6 +9,7 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
+from contextvars import copy_context
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TypeAlias, TypeVar
@@ -61,7 +62,8 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
     if _hanging[name] >= _MOST_HANGING:
         raise FolderNotAnswering(name, 0)
     result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    _free_thread().take(lambda: _do(work, result))
+    context = copy_context()  # as asyncio.to_thread does
+    _free_thread().take(lambda: context.run(_do, work, result))
     try:
         await asyncio.wait((result,), timeout=within_s)
     finally:
