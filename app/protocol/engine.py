@@ -13,7 +13,16 @@ from app.protocol.tasks import Task
 PROTOCOL_VERSION = 2
 
 _KEY_ENDING = "_API_KEY"
-_ADDRESSES = frozenset({"OLLAMA_HOST", "OPENAI_BASE_URL", "ERRAND_PROXY_URL"})
+_ADDRESSES = frozenset(
+    {
+        "ERRAND_PROXY_URL",
+        "LLAMA_CPP_API_BASE",
+        "LM_STUDIO_API_BASE",
+        "OLLAMA_HOST",
+        "OPENAI_BASE_URL",
+        "VLLM_API_BASE",
+    }
+)
 
 
 def is_key(variable: str) -> bool:
@@ -48,8 +57,8 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
 
     `proof` is the client's: as the engine's, of the text `asks` and the same two nonces. `client_id` stays the same
     over reconnects: commands are told apart by it and their id. `keys` are the variables of the client's environment
-    that end in `_API_KEY`, and the addresses OLLAMA_HOST, OPENAI_BASE_URL and ERRAND_PROXY_URL: the engine is started
-    without them. It holds them in memory until it ends; the newest client's go before its own.
+    that end in `_API_KEY`, and the addresses of model servers (OPENAI_BASE_URL, OLLAMA_HOST, LM_STUDIO_API_BASE,
+    LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL): the engine is started without them. It holds them in memory until it ends; the newest client's go before its own.
     """
 
     client_id: str

@@ -27,6 +27,7 @@ from app.engine.storage.database import Database
 from app.paths import Paths
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import PROTOCOL_VERSION
+from tests.support.no_local_servers import NO_LOCAL_SERVERS
 from tests.support.plain_runner import PlainRunner
 
 TOKEN = "the-token-of-the-test"
@@ -67,7 +68,7 @@ async def engine_server(
     paths.prepare()
     database = await Database.open(f"sqlite+aiosqlite:///{paths.database}", paths.copies)
     log = EventLog(database.journal, database.epoch, (await database.events.bounds())[1])
-    keys = KeyStore(paths.keys, {}, lambda: None)
+    keys = KeyStore(paths.keys, NO_LOCAL_SERVERS, lambda: None)
     settings = Settings(paths.settings)
     models = ModelRouter(keys, home, settings=lambda: settings.values, lists=paths.models)
     runner = PlainRunner(log)

@@ -14,6 +14,7 @@ from app.engine.sharing.offer import Offer
 from app.engine.sharing.server import Bounds, SharingServer
 from app.engine.sharing.tokens import Tokens
 from app.redaction import Redactor
+from tests.support.no_local_servers import NO_LOCAL_SERVERS
 
 TOKEN = "a-token-of-the-test-0123456789"
 
@@ -40,7 +41,7 @@ async def sharing(
     file = folder / "share-tokens.txt"
     file.touch(0o600)
     file.write_text(f"ann {TOKEN}\n")
-    keys = KeyStore(folder / "keys-of-the-other", {"OLLAMA_HOST": upstream}, lambda: None)
+    keys = KeyStore(folder / "keys-of-the-other", {**NO_LOCAL_SERVERS, "OLLAMA_HOST": upstream}, lambda: None)
     models = ModelRouter(keys, folder, retry)
     server = SharingServer(models, Tokens.open(file, Redactor()), offer or Offer(), bounds or Bounds())
     listener = bound(0)

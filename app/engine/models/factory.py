@@ -72,7 +72,7 @@ class ModelFactory:
                 return self._open_fast(endpoint, policy)
 
     def base_url(self, provider: Provider) -> str:
-        """The address of a provider, which the user may have moved by a variable (OLLAMA_HOST may lack the scheme)."""
+        """The address of a provider, which a variable may have moved; that of a local one may lack scheme and path."""
         if by_hand := self._set_by_hand(provider):
             return by_hand
         moved = self._moved_by(provider)
@@ -82,7 +82,7 @@ class ModelFactory:
         if not provider.is_local:
             return base
         base = base if "://" in base else f"http://{base}"
-        scheme, _, place = base.rstrip("/").partition("://")
+        scheme, _, place = base.rstrip("/").removesuffix("/v1").partition("://")
         host, _, port = place.partition(":")
         return f"{scheme}://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port or provider.local_port}/v1"
 

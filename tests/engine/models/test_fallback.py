@@ -14,6 +14,7 @@ from app.engine.models.router import ModelRouter
 from app.engine.secrets import KeyStore
 from app.engine.settings import SettingValues
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.no_local_servers import NO_LOCAL_SERVERS
 from tests.support.replies import collect, request_for
 
 DOWN = Reply(status=503, error="we are down")
@@ -22,7 +23,7 @@ FIRST = "openai_compatible/first"
 
 def router(folder: Path, local: str, others: str, own: str = "") -> ModelRouter:
     """Ollama at `local`; `others` are asked in turn; `own` describes models."""
-    keys = KeyStore(folder, {"OLLAMA_HOST": local.removesuffix("/v1")}, lambda: None)
+    keys = KeyStore(folder, {**NO_LOCAL_SERVERS, "OLLAMA_HOST": local.removesuffix("/v1")}, lambda: None)
     policy = RetryPolicy(attempts=2, first_delay_s=0.001)
     return ModelRouter(keys, folder, policy, lambda: SettingValues(fallback_models=others, own_models=own))
 

@@ -17,6 +17,7 @@ from app.engine.settings import Settings, SettingValues
 from app.protocol.json import JsonObject
 from app.protocol.models import Model, ModelListResult
 from tests.support.model_server import ModelServer, Reply
+from tests.support.no_local_servers import NO_LOCAL_SERVERS
 from tests.support.sharing import TOKEN, sharing
 
 KEY = "sk-the-key-of-the-listing-test"
@@ -56,7 +57,7 @@ async def lists(answer: web.Response | None) -> AsyncGenerator[str]:
 
 async def fetched(folder: Path, base: str, fetch: bool = True) -> ModelListResult:
     """What is listed for OpenAI at `base`; the file of lists is in the folder."""
-    keys = KeyStore(folder / "keys", {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": base}, lambda: None)
+    keys = KeyStore(folder / "keys", {**NO_LOCAL_SERVERS, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": base}, lambda: None)
     models = ModelRouter(keys, folder, RetryPolicy(attempts=1), SettingValues, folder / "models.json")
     try:
         return await models.offer.list(refresh=False, fetch=fetch)
@@ -134,7 +135,7 @@ async def test_the_models_that_another_machine_shares_are_listed(tmp_path: Path)
         ModelServer([Reply(text="hi")], models=("qwen",)) as upstream,
         sharing(upstream.url.removesuffix("/v1"), tmp_path / "there", RetryPolicy(attempts=1)) as shared,
     ):
-        keys = KeyStore(tmp_path / "keys", {"ERRAND_PROXY_API_KEY": TOKEN}, lambda: None)
+        keys = KeyStore(tmp_path / "keys", {**NO_LOCAL_SERVERS, "ERRAND_PROXY_API_KEY": TOKEN}, lambda: None)
         models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), lambda: SettingValues(proxy_url=shared.url))
         found = await models.offer.list(refresh=False, fetch=True)
         await models.close()
@@ -145,7 +146,7 @@ async def test_the_models_that_another_machine_shares_are_listed(tmp_path: Path)
 async def test_own_models_are_listed_and_their_price_and_window_count(tmp_path: Path) -> None:
     text = "ollama/qwen3 40960 0.5 2 tools thinking; react/ollama/tiny 2048 - - text # small"
     async with ModelServer(models=("qwen3", "other")) as server:
-        keys = KeyStore(tmp_path, {"OLLAMA_HOST": server.url.removesuffix("/v1")}, lambda: None)
+        keys = KeyStore(tmp_path, {**NO_LOCAL_SERVERS, "OLLAMA_HOST": server.url.removesuffix("/v1")}, lambda: None)
         models = ModelRouter(keys, tmp_path, settings=lambda: SettingValues(own_models=text))
         found = await models.offer.list(refresh=False)
         await models.close()

@@ -17,13 +17,12 @@ from app.engine.models.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
 from app.engine.secrets import KeyStore
 from tests.support.model_server import ModelServer, Reply
+from tests.support.no_local_servers import NO_LOCAL_SERVERS
 from tests.support.replies import SHELL, collect, final, request_for
-
-NOWHERE = "127.0.0.1:9"  # the discard port: nothing listens there
 
 
 def router(folder: Path, environment: dict[str, str] | None = None) -> ModelRouter:
-    keys = KeyStore(folder / "keys", {"OLLAMA_HOST": NOWHERE} | (environment or {}), lambda: None)
+    keys = KeyStore(folder / "keys", {**NO_LOCAL_SERVERS, **(environment or {})}, lambda: None)
     return ModelRouter(keys, folder, RetryPolicy(attempts=1))
 
 
@@ -70,7 +69,7 @@ async def test_the_key_given_with_the_model_is_sent(tmp_path: Path) -> None:
 
 
 async def test_a_key_stored_meanwhile_is_used_by_the_next_call(tmp_path: Path) -> None:
-    keys = KeyStore(tmp_path / "keys", {}, lambda: None)
+    keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
     models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
     async with ModelServer([Reply(text="hi")]) as server:
         model = models.open("mistral/x", server.url)
@@ -98,6 +97,17 @@ async def test_a_local_server_is_found_and_its_first_model_is_the_default(tmp_pa
     assert (ollama.ready, ollama.local, ollama.api_base) == (True, True, server.url)
     assert [model.id for model in listed.models if model.provider == "ollama"] == ["ollama/llama-9", "ollama/qwen-9"]
     assert listed.default == "ollama/llama-9"
+
+
+@pytest.mark.parametrize("name", ["OLLAMA_HOST", "LM_STUDIO_API_BASE", "LLAMA_CPP_API_BASE", "VLLM_API_BASE"])
+async def test_a_local_server_is_found_where_its_variable_says(tmp_path: Path, name: str) -> None:
+    async with ModelServer(models=["mine"]) as server:
+        models = router(tmp_path, {name: server.url})
+        listed = await models.offer.list(refresh=True)
+        await models.close()
+    (found,) = (row for row in listed.providers if row.local and row.ready)
+    assert found.api_base == server.url
+    assert [model.id for model in listed.models if model.provider == found.name] == [f"{found.name}/mine"]
 
 
 async def test_a_key_in_the_environment_makes_its_provider_ready(tmp_path: Path) -> None:
@@ -231,7 +241,7 @@ async def test_requests_say_what_they_should(tmp_path: Path) -> None:
 
 
 async def test_a_key_that_a_client_offers_is_used_by_the_next_call(tmp_path: Path) -> None:
-    keys = KeyStore(tmp_path / "keys", {"OLLAMA_HOST": NOWHERE}, lambda: None)
+    keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
     models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
     async with ModelServer([Reply(text="hi")] * 2) as server:
         model = models.open("mistral/x", server.url)
@@ -247,7 +257,7 @@ async def test_a_key_that_a_client_offers_is_used_by_the_next_call(tmp_path: Pat
 
 
 async def test_a_key_never_goes_to_an_address_of_another_terminal(tmp_path: Path) -> None:
-    keys = KeyStore(tmp_path / "keys", {"OLLAMA_HOST": NOWHERE}, lambda: None)
+    keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
     models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
     async with ModelServer([Reply(text="hi")] * 2) as one, ModelServer([Reply(text="hi")] * 2) as two:
         keys.offer({"OPENAI_API_KEY": "key-of-one", "OPENAI_BASE_URL": one.url})
@@ -262,7 +272,7 @@ async def test_a_key_never_goes_to_an_address_of_another_terminal(tmp_path: Path
 
 
 async def test_a_local_server_whose_address_a_client_offers_is_found(tmp_path: Path) -> None:
-    keys = KeyStore(tmp_path / "keys", {"OLLAMA_HOST": NOWHERE}, lambda: None)
+    keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
     models = ModelRouter(keys, tmp_path)
     async with ModelServer(models=["llama-9"]) as server:
         assert await models.offer.default_model() is None

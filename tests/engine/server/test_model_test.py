@@ -7,11 +7,12 @@ import pytest
 
 from app.engine.models.trial import try_model
 from app.protocol.models import ModelTestResult
+from tests.support import no_local_servers
 from tests.support.engine_server import EngineServer
 from tests.support.model_server import ModelServer, Reply
 from tests.support.raw_client import RawClient, raw_client
 
-NOWHERE = "http://127.0.0.1:9/v1"  # the discard port: nothing listens there
+NOWHERE = f"http://{no_local_servers.NOWHERE}/v1"
 
 
 def lead(engine: EngineServer, url: str) -> None:

@@ -24,6 +24,7 @@ from app.engine.sharing.tokens import Tokens
 from app.protocol.json import JsonObject
 from app.redaction import Redactor
 from tests.support.model_server import ModelServer, Reply
+from tests.support.no_local_servers import NO_LOCAL_SERVERS
 from tests.support.replies import collect, final, request_for
 from tests.support.sharing import TOKEN, Shared, sharing
 
@@ -49,7 +50,7 @@ def refusal(text: str) -> str:
 
 def client(folder: Path, shared: Shared, token: str = TOKEN, retry: RetryPolicy = ONCE) -> ModelRouter:
     """The router of another engine, which has the address by its settings and the token by its environment."""
-    keys = KeyStore(folder / "client", {"ERRAND_PROXY_API_KEY": token}, lambda: None)
+    keys = KeyStore(folder / "client", {**NO_LOCAL_SERVERS, "ERRAND_PROXY_API_KEY": token}, lambda: None)
     return ModelRouter(keys, folder, retry, lambda: SettingValues(proxy_url=shared.url))
 
 
@@ -163,7 +164,9 @@ async def test_the_log_says_who_used_how_much_and_nothing_of_what_was_said(
 
 async def test_another_model_here_answers_where_the_other_machine_is_gone(tmp_path: Path) -> None:
     async with ModelServer([Reply(text="from here")]) as local:
-        keys = KeyStore(tmp_path, {"ERRAND_PROXY_API_KEY": TOKEN, "OLLAMA_HOST": address(local)}, lambda: None)
+        keys = KeyStore(
+            tmp_path, {**NO_LOCAL_SERVERS, "ERRAND_PROXY_API_KEY": TOKEN, "OLLAMA_HOST": address(local)}, lambda: None
+        )
         values = SettingValues(proxy_url="http://127.0.0.1:9", fallback_models="ollama/mine")
         models = ModelRouter(keys, tmp_path, ONCE, lambda: values)
         events = await collect(models.open(MODEL), request_for(MODEL))
@@ -180,7 +183,7 @@ async def test_an_address_of_something_else_is_told_as_such(tmp_path: Path) -> N
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", greet)
     async with TestServer(application) as other:
-        keys = KeyStore(tmp_path, {"ERRAND_PROXY_API_KEY": TOKEN}, lambda: None)
+        keys = KeyStore(tmp_path, {**NO_LOCAL_SERVERS, "ERRAND_PROXY_API_KEY": TOKEN}, lambda: None)
         models = ModelRouter(keys, tmp_path, ONCE, lambda: SettingValues(proxy_url=str(other.make_url("/"))))
         message = await final(models.open(MODEL), request_for(MODEL))
         await models.close()

@@ -18,6 +18,7 @@ from app.engine.models.router import ModelRouter
 from app.engine.secrets import KeyStore
 from tests.engine.models.ways import react, stored_key
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.no_local_servers import NO_LOCAL_SERVERS
 from tests.support.replies import SHELL, collect, final, request_for
 
 # The library's own use of pydantic, not ours.
@@ -30,7 +31,7 @@ REFUSED = Reply(status=400, error="registry.ollama.ai/library/gemma:2b does not 
 
 
 def router(folder: Path) -> ModelRouter:
-    return ModelRouter(KeyStore(folder / "keys", {}, lambda: None), folder, RetryPolicy(attempts=1))
+    return ModelRouter(KeyStore(folder / "keys", NO_LOCAL_SERVERS, lambda: None), folder, RetryPolicy(attempts=1))
 
 
 def calls_of(message: AssistantMessage) -> list[tuple[str, object]]:
