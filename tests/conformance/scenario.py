@@ -1,4 +1,4 @@
-"""The form of a conformance file, as `shared/conformance/README.md` describes it."""
+"""The form of a conformance file, as `README.md` beside it describes it."""
 
 from typing import Literal, TypeAlias
 

@@ -16,7 +16,7 @@ Record: TypeAlias = dict[str, JsonValue]
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """What a scenario did, as `shared/conformance/README.md` writes it."""
+    """What a scenario did, as `tests/conformance/README.md` writes it."""
 
     events: list[Record]
     llm_calls: list[list[Record]]
