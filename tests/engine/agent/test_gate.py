@@ -1,7 +1,6 @@
 """The least time between model calls, and a pause that comes in it."""
 
 import time
-from itertools import pairwise
 from pathlib import Path
 
 from tests.support.engine_parts import engine_parts
@@ -21,6 +20,7 @@ async def test_model_calls_keep_the_least_time_between_them_also_after_a_pause(t
     async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
         engine.services.settings.set("seconds_between_calls", PAUSE_S)
         runner = engine.services.runner
+        begun_at = time.monotonic()
         started = await engine.start()
         await engine.watcher.task(started.id, lambda task: task.activity.startswith("next model call"))
         await runner.pause(started.id)
@@ -28,7 +28,8 @@ async def test_model_calls_keep_the_least_time_between_them_also_after_a_pause(t
         assert len(times) == 1
         await runner.resume(started.id)
         assert (await engine.watcher.end(started.id)).status == "completed"
-        assert all(later - earlier >= PAUSE_S * 0.95 for earlier, later in pairwise(times))
+        assert len(times) == 3
+        assert times[-1] - begun_at >= 2 * PAUSE_S
 
 
 async def test_a_stop_in_the_time_between_two_calls_ends_the_task_at_once(tmp_path: Path) -> None:
