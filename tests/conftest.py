@@ -1,4 +1,5 @@
-"""What all tests share: the command line on data directories of its own, and when garbage is collected.
+"""What all tests share: the command line on data directories of its own, a look for what a test leaves behind, and an
+environment that depends on nothing of this machine.
 
 Garbage is collected between tests and in the main thread, as the window does it: in a thread of a store it would delete
 widgets of earlier tests there, and the process would crash at some later test.
@@ -9,13 +10,16 @@ import asyncio
 import gc
 import itertools
 import os
+import threading
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.support import leaks
 from tests.support.errand import Errand
+from tests.support.no_local_servers import NO_LOCAL_SERVERS
 
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
 settings.register_profile("others", deadline=None, database=None)
@@ -24,13 +28,60 @@ settings.load_profile("others" if os.environ.get("ERRAND_EXPLORE") else "same")
 _ALL_EVERY = 50
 _numbers = itertools.count(1)
 
+# The threads and processes that were there before a test.
+_BEFORE = pytest.StashKey[tuple[set[threading.Thread], set[int]]]()
+
+# The data directories whose engines outlive a test.
+_KEPT_HOMES: list[Path] = []
+
 
 def pytest_sessionstart() -> None:
     gc.disable()
+    leaks.adopt_orphans()
+    _forget_this_machine()
 
 
 def pytest_runtest_logfinish() -> None:
     gc.collect(1 if next(_numbers) % _ALL_EVERY else 2)
+
+
+def _forget_this_machine() -> None:
+    """Take keys, settings of ours and the language out of the environment, and the model servers that run here."""
+    for name in tuple(os.environ):
+        if name.endswith("_API_KEY") or name.startswith(("ERRAND_HOME", "ERRAND_PROXY", "LC_", "GIT_")):
+            del os.environ[name]
+    os.environ.update(NO_LOCAL_SERVERS, LANG="C.UTF-8", PYTHON_KEYRING_BACKEND="keyring.backends.fail.Keyring")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
+    item.stash[_BEFORE] = leaks.threads(), leaks.processes()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """Fail a test that leaves threads or processes behind, once all its fixtures have ended."""
+    yield
+    threads, processes = item.stash[_BEFORE]
+    left = leaks.leaked_threads(threads) + leaks.leaked_processes(processes, _KEPT_HOMES)
+    if left:
+        pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _all_tasks_end(request: pytest.FixtureRequest) -> None:  # pyright: ignore[reportUnusedFunction]
+    """Fail a test that leaves asyncio tasks behind, once its own fixtures have ended."""
+    if request.node.get_closest_marker("asyncio"):
+        request.getfixturevalue("_tasks_end")
+
+
+@pytest.fixture
+async def _tasks_end() -> AsyncGenerator[None]:  # pyright: ignore[reportUnusedFunction]
+    yield
+    left = await leaks.leaked_tasks()
+    if left:
+        pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)
 
 
 @pytest.fixture
@@ -44,6 +95,7 @@ def workspace(tmp_path: Path) -> Path:
 def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     """A data directory for all tests that do not need their own: its engine is started by the first command."""
     folder = tmp_path_factory.mktemp("shared")
+    _KEPT_HOMES.append(folder / "home")
     yield folder / "home"
     asyncio.run(Errand(folder / "home", folder).close())
 
