@@ -58,7 +58,8 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     `proof` is the client's: as the engine's, of the text `asks` and the same two nonces. `client_id` stays the same
     over reconnects: commands are told apart by it and their id. `keys` are the variables of the client's environment
     that end in `_API_KEY`, and the addresses of model servers (OPENAI_BASE_URL, OLLAMA_HOST, LM_STUDIO_API_BASE,
-    LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL): the engine is started without them. It holds them in memory until it ends; the newest client's go before its own.
+    LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL): the engine is started without them. It holds them
+    in memory until it ends; the newest client's go before its own.
     """
 
     client_id: str
