@@ -23,7 +23,7 @@ _INDENT = " " * 9
 _WHOLE_WIDTH = 100
 _RAISE = "3"  # below the two choices of a limit that can be raised
 _LONGEST_LABEL = 9
-_BEGINS_WITH_A_NUMBER = re.compile(r"\s*[-+$#]?\d")
+_BEGINS_WITH_A_NUMBER = re.compile(r"[-+$#]?\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ def _listed(ask: Ask) -> dict[str, str]:
     """What can be picked, by what picks it: numbers, but where a choice begins with one itself."""
     choices = ask.choices if ask.limit is None else (*ask.choices, "Raise the limit to …")
     labels = [str(number) for number in range(1, len(choices) + 1)]
-    if any(_BEGINS_WITH_A_NUMBER.match(choice) for choice in choices):
+    if any(_BEGINS_WITH_A_NUMBER.match(choice.lstrip()) for choice in choices):
         letters = string.ascii_lowercase[: len(choices)]
         is_clear = len(letters) == len(choices) and not any(choice.strip().lower() in letters for choice in choices)
         labels = list(letters) if is_clear else [f"#{label}" for label in labels]
