@@ -57,7 +57,12 @@ def _processes() -> Iterable[int]:
 
 
 def _is_marked(pid: int, marks: set[tuple[str, str]]) -> bool:
-    """By both variables, or where a process has cleared its environment by the limit that it inherited."""
+    """By both variables, or where a process has cleared its environment by the limit that it inherited.
+
+    One that has ended, and that nobody has taken note of, is none: not every first process of a container does.
+    """
+    if _read(pid, "stat").rpartition(")")[2].split()[:1] == ["Z"]:
+        return False
     variables = {name: value for name, _, value in map(_parted, _read(pid, "environ").split("\0"))}
     if "ERRAND_TASK" in variables:
         return (variables["ERRAND_TASK"], variables.get("ERRAND_CALL", "")) in marks
