@@ -1,7 +1,8 @@
 """Attacks by files that are taken in: engines killed amid an import or a delete, bombs, numbers that cannot be true."""
 
 import sqlite3
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -89,3 +90,44 @@ async def archived(errand: Errand) -> int:
     found = await client.call(CONVERSATION_LIST, ConversationListParams(archived=True))
     await client.close()
     return len(found.conversations)
+
+
+def zip_of(file: Path, pieces: Iterable[bytes], method: int = zipfile.ZIP_DEFLATED) -> None:
+    with zipfile.ZipFile(file, "w", method) as archive, archive.open("conversations.json", "w") as member:
+        for piece in pieces:
+            member.write(piece)
+
+
+async def test_bombs_are_refused_in_words_with_little_memory(
+    campaign: Campaign, errand: Errand, workspace: Path
+) -> None:
+    """Megabytes that unpack to gigabytes, a record without an end, a record of nothing but brackets."""
+    mib = b" " * 1024 * 1024
+    zip_of(workspace / "blank.zip", [b'[{"mapping": {}', *[mib] * campaign.rounds(60, 2_000), b"}]"])
+    zip_of(workspace / "long.zip", [b'[{"mapping": {}, "title": "', *[b"x" * 1024 * 1024] * 70], zipfile.ZIP_STORED)
+    zip_of(workspace / "dense.zip", [b'[{"mapping": {', b'"a":[],' * 1_200_000, b'"b":[]}}]'])
+    (workspace / "dense.jsonl").write_bytes(
+        b'{"parentUuid":null,"sessionId":"s","message":[' + b"[]," * 1_500_000 + b"[]]}\n"
+    )
+    says = {
+        "blank.zip": "unpacks to more than 100 times its size",
+        "long.zip": "is larger than 32 MB",
+        "dense.zip": "has more than 1,000,000 values",
+        "dense.jsonl": "has more than 1,000,000 values",
+    }
+    assert (await errand.run("tasks")).code == 0
+    pid = errand.engine_pid()
+    before = peak_mb(pid)
+    for name, what in says.items():
+        done = await errand.run("import", name)
+        assert done.code != 0
+        assert what in " ".join(done.err.split())
+        assert "Nothing was taken in." in " ".join(done.err.split())
+    grown = peak_mb(pid) - before
+    assert grown < 300, "a bomb goes off"
+    campaign.peak("memory of a bomb, MB", grown)
+
+
+def peak_mb(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024

@@ -7,6 +7,7 @@ addresses, limits) is as if nobody had chosen it.
 
 import math
 import re
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -74,9 +75,9 @@ def in_order(nodes: list[Node]) -> list[Node]:
         if node.parent_id is not None and node.parent_id not in placed:
             waiting.setdefault(node.parent_id, []).append(node)
             continue
-        ready = [node]
+        ready = deque([node])
         while ready:
-            one = ready.pop(0)
+            one = ready.popleft()
             placed.add(one.id)
             ordered.append(one)
             ready += waiting.pop(one.id, [])

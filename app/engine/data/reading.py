@@ -6,6 +6,7 @@ from typing import IO, assert_never
 
 import msgspec
 
+from app.engine.data.json_limits import LARGEST_RECORD, check_record, too_large
 from app.engine.data.lines import (
     VERSION,
     AgentLine,
@@ -25,8 +26,8 @@ from app.engine.data.stored_picture import keep
 from app.engine.errors import InvalidParams
 from app.engine.storage.transfer import Bundle
 
-# A picture of 10 MB is 14 MB as base64.
-_LONGEST_LINE = 64 * 1024 * 1024
+# What is in memory at a time; a picture of 10 MB is 14 MB as base64.
+_LARGEST_CONVERSATION = 512 * 1024 * 1024
 _DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
 
@@ -46,6 +47,7 @@ class ExportReader:
         self._file = file
         self._attachments = attachments
         self._number = 0
+        self._size = 0  # of the present conversation
         self._ahead: Line | None = None
         self.home = self._header().home
 
@@ -57,7 +59,7 @@ class ExportReader:
             return None
         if not isinstance(line, ConversationLine):
             raise InvalidParams(f"line {self._number}: a conversation should begin here")
-        arrival = Arrival(Bundle(line.record), self._number)
+        arrival, self._size = Arrival(Bundle(line.record), self._number), 0
         while not isinstance(line := self._line(), ConversationLine | EndLine):
             self._add(arrival, line)
         self._ahead = line
@@ -85,9 +87,15 @@ class ExportReader:
 
     def _text(self) -> bytes:
         self._number += 1
-        text = self._file.readline(_LONGEST_LINE)
+        text = self._file.readline(LARGEST_RECORD + 1)
+        if len(text) > LARGEST_RECORD:
+            raise too_large(f"line {self._number}")
+        check_record(text, f"line {self._number}")
+        self._size += len(text)
+        if self._size > _LARGEST_CONVERSATION:
+            raise InvalidParams(f"line {self._number}: a conversation of more than 512 MB")
         if text and not text.endswith(b"\n"):
-            raise InvalidParams(f"line {self._number}: the file ends here, in the middle, or the line is too long")
+            raise InvalidParams(f"line {self._number}: the file ends here, in the middle")
         return text
 
     def _add(self, arrival: Arrival, line: Line) -> None:

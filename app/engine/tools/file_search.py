@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import regex
 
@@ -11,12 +12,11 @@ from app.engine.tools.base import ToolError
 from app.engine.tools.plain_text import tidy_name
 from app.engine.tools.text_file import decode
 from app.engine.tools.walk import LONGEST_S, TooLong, matches, walk
-from app.regular_file import read_regular
+from app.regular_file import open_regular, read_regular
 
 MOST_HITS = 200
 _LONGEST_LINE = 300
-_LARGEST = 5_000_000
-_LARGEST_ASKED = 250_000_000  # a file that was named itself, such as a long output
+_LARGEST = 5_000_000  # of a file in a folder, and of a piece of one that was named itself, such as a long output
 _PATIENCE_S = 10.0
 
 
@@ -41,12 +41,15 @@ def search(root: Path, pattern: str, literal: bool, glob: str, is_cancelled: Cal
     found = Found()
     try:
         for name, path in _files(root, glob, is_cancelled):
-            text = _text(path, _LARGEST_ASKED if path == root else _LARGEST)
-            if text is None:
-                continue
+            lines: list[str] = []
             try:
-                lines = list(_hits(compiled, text, name, MOST_HITS - len(found.lines), deadline))
+                for text, before in _texts(path, is_asked=path == root):
+                    most = MOST_HITS - len(found.lines) - len(lines)
+                    if most <= 0 or is_cancelled():
+                        break
+                    lines += _hits(compiled, text, name, most, deadline, before)
             except TimeoutError:
+                found.lines += lines
                 found.more = f"stopped after {_PATIENCE_S:g} s at {name}; use a simpler pattern or a smaller folder"
                 break
             found.lines += lines
@@ -68,19 +71,44 @@ def _files(root: Path, glob: str, is_cancelled: Callable[[], bool]) -> Iterator[
             yield tidy_name(name), Path(entry.path)
 
 
-def _text(path: Path, largest: int) -> str | None:
+def _texts(path: Path, *, is_asked: bool) -> Iterator[tuple[str, int]]:
+    """The text of a file and the number of lines before it: in pieces, where a large one was named itself."""
     try:
-        data = read_regular(path, largest, follow_links=False)
+        if not is_asked:
+            file = decode(read_regular(path, _LARGEST, follow_links=False))
+            if file is not None:
+                yield file.text, 0
+            return
+        with open_regular(path, follow_links=False) as opened:
+            yield from _pieces(opened)
     except OSError:
-        return None
-    file = decode(data)
-    return file.text if file else None
+        return
 
 
-def _hits(compiled: "regex.Pattern[str]", text: str, name: str, most: int, deadline: float) -> Iterator[str]:
-    """One hit for each line at most."""
-    line, counted, end = 1, 0, -1
-    left = max(0.01, deadline - time.monotonic())
+def _pieces(file: BinaryIO) -> Iterator[tuple[str, int]]:
+    """Cut at the ends of lines, but for lines that are longer than a piece."""
+    rest, before = b"", 0
+    while data := file.read(_LARGEST):
+        whole = rest + data
+        end = whole.rfind(b"\n") + 1 if len(data) == _LARGEST else 0
+        piece, rest = (whole[:end], whole[end:]) if end else (whole, b"")
+        found = decode(piece)
+        if found is None:
+            return
+        yield found.text, before
+        before += found.text.count("\n")
+    if rest and (found := decode(rest)) is not None:
+        yield found.text, before
+
+
+def _hits(
+    compiled: "regex.Pattern[str]", text: str, name: str, most: int, deadline: float, before: int
+) -> Iterator[str]:
+    """One hit for each line at most; `before` lines stand before the text."""
+    line, counted, end = before + 1, 0, -1
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
     for match in compiled.finditer(text, concurrent=True, timeout=left):
         if most <= 0:
             return

@@ -1,7 +1,6 @@
 """Some lines of a file, for a model to read: bounded, and cheap for a part of a very large file."""
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import BinaryIO
 
 from app.engine.tools.base import ToolError
@@ -10,7 +9,9 @@ from app.engine.tools.text_file import decode
 MOST_LINES = 2_000
 MOST_CHARACTERS = 50_000
 LARGEST = 5_000_000
-_LONGEST_LINE = 1_000_000
+# No character has more than four bytes: a line of so many characters is seen to be cut.
+_MOST_BYTES = 4 * MOST_CHARACTERS + 4
+_PIECE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,39 @@ def window(data: bytes, first: int, last: int) -> Window | None:
 
 
 def window_of_large(file: BinaryIO, first: int, last: int) -> Window | None:
-    """The same for a file above LARGEST, of which only the part up to `last` is read."""
-    count = min(MOST_LINES, last - first + 1) if last else MOST_LINES
+    """The same for a file above LARGEST, of which only the part up to `last` is read, in pieces."""
     if b"\0" in file.read(8192):
         return None
     file.seek(0)
-    lines = islice(iter(lambda: file.readline(_LONGEST_LINE), b""), first - 1, first - 1 + count)
-    chosen = [line.decode("utf-8", "replace").rstrip("\r\n") for line in lines]
-    if not chosen:
+    if not _skip_lines(file, first - 1):
         raise ToolError(f"start_line {first} is after the end of the file.")
-    return _bounded(chosen, first, None)
+    data = file.read(_MOST_BYTES)
+    lines = data.split(b"\n")
+    if len(data) == _MOST_BYTES and len(lines) > 1:
+        lines.pop()  # it may go on
+    elif lines[-1] == b"":
+        lines.pop()
+    count = min(MOST_LINES, last - first + 1) if last else MOST_LINES
+    return _bounded([line.decode("utf-8", "replace").rstrip("\r") for line in lines[:count]], first, None)
+
+
+def _skip_lines(file: BinaryIO, count: int) -> bool:
+    """Go to where the line after so many begins; False where the file ends before it."""
+    while True:
+        begin = file.tell()
+        piece = file.read(_PIECE)
+        if count == 0 or not piece:
+            file.seek(begin)
+            return bool(piece)
+        found = piece.count(b"\n")
+        if found < count:
+            count -= found
+            continue
+        at = -1
+        for _ in range(count):
+            at = piece.index(b"\n", at + 1)
+        file.seek(begin + at + 1)
+        count = 0
 
 
 def _bounded(lines: list[str], first: int, total: int | None) -> Window:

@@ -1,4 +1,5 @@
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,25 @@ async def test_a_long_file_is_read_in_windows(workplace: Workplace, code: Tool, 
 async def test_one_endless_line_is_cut(workplace: Workplace, code: Tool) -> None:
     put(workplace, "f", "x" * 6_000_000)
     assert len(text_of(await run(code, {"action": "read", "path": "f"}))) < 51_000
+
+
+async def test_a_large_file_of_one_line_is_read_and_searched_in_pieces(workplace: Workplace, code: Tool) -> None:
+    with (workplace.workspace / "f").open("wb") as file:
+        for _ in range(40):
+            file.write(b"x" * 1_000_000)
+        file.write(b"needle\nneedle in the last line\n")
+    tracemalloc.start()
+    try:
+        read = text_of(await run(code, {"action": "read", "path": "f"}))
+        last = text_of(await run(code, {"action": "read", "path": "f", "start_line": 2}))
+        found = text_of(await run(code, {"action": "search", "path": "f", "pattern": "needle"}))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "[line 1 is cut after 50,000 characters" in read
+    assert last.startswith("needle in the last line")
+    assert [line.partition(": ")[0] for line in found.splitlines()] == ["f:1", "f:2"]
+    assert peak < 40_000_000
 
 
 @pytest.mark.parametrize(("content", "text"), [("", "(empty)"), ("\n", "(empty)")])

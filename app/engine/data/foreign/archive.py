@@ -1,5 +1,6 @@
 """The files of a zip, unpacked one at a time to where nobody sees them: by content, never to a name of the zip's."""
 
+import os
 import tempfile
 import zipfile
 import zlib
@@ -10,7 +11,15 @@ from typing import IO
 
 from app.engine.errors import InvalidParams
 
-_LARGEST = 2 * 1024 * 1024 * 1024
+_LARGEST = 1024 * 1024 * 1024
+_LARGEST_WHOLE = 4 * _LARGEST
+# JSON packs to a tenth; what packs so much better is made to fill a disk.
+_MOST_PACKED = 100
+_UNSUSPICIOUS = 32 * 1024 * 1024
+# The list of a zip's files is read whole: each entry of 47 bytes becomes an object of 700.
+_LARGEST_LIST = 8 * 1024 * 1024
+_END, _END_64 = b"PK\x05\x06", b"PK\x06\x07"
+_LONGEST_END = 22 + 65_535
 _LARGEST_ASSET = 10 * 1024 * 1024
 _MOST = 100_000
 _PIECE = 1024 * 1024
@@ -18,10 +27,11 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplemente
 
 
 class Archive:
-    """`InvalidParams` for a zip that cannot be read, is locked, or unpacks to more than 2 GB a file."""
+    """`InvalidParams` for a zip that cannot be read, is locked, or unpacks to more than it may."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file = file
+        self._unpacked = 0
         self._members = {member.filename: member for member in file.infolist() if not member.is_dir()}
         if len(self._members) > _MOST:
             raise InvalidParams(f"it has more than {_MOST:,} files")
@@ -38,10 +48,14 @@ class Archive:
         """A file on the disk of `folder` that is gone afterwards."""
         with tempfile.TemporaryFile(dir=folder) as copy:
             size = 0
+            packed = max(1, self._members[name].compress_size)
             for piece in self._pieces(name):
                 size += len(piece)
-                if size > _LARGEST:
-                    raise InvalidParams(f"{name} in it unpacks to more than 2 GB")
+                self._unpacked += len(piece)
+                if size > _LARGEST or self._unpacked > _LARGEST_WHOLE:
+                    raise InvalidParams(f"{name[:200]} in it unpacks to more than can be taken in")
+                if size > _UNSUSPICIOUS and size > _MOST_PACKED * packed:
+                    raise InvalidParams(f"{name[:200]} in it unpacks to more than {_MOST_PACKED} times its size")
                 copy.write(piece)
             copy.seek(0)
             yield copy
@@ -52,12 +66,12 @@ class Archive:
         name = next(names, None)
         if name is None or self._members[name].file_size > _LARGEST_ASSET:
             return None
-        data = b""
+        data = bytearray()
         for piece in self._pieces(name):
             data += piece
             if len(data) > _LARGEST_ASSET:
                 return None
-        return data
+        return bytes(data)
 
     def _pieces(self, name: str) -> Iterator[bytes]:
         try:
@@ -70,8 +84,20 @@ class Archive:
 
 @contextmanager
 def open_archive(content: IO[bytes]) -> Generator[Archive]:
+    _check_list(content)
     try:
         with zipfile.ZipFile(content) as file:
             yield Archive(file)
     except zipfile.BadZipFile as error:
         raise InvalidParams(f"it is no zip that can be read ({error})") from error
+
+
+def _check_list(content: IO[bytes]) -> None:
+    """Its size stands in the record at the end of the file."""
+    content.seek(max(0, content.seek(0, os.SEEK_END) - _LONGEST_END))
+    tail = content.read(_LONGEST_END)
+    end = tail.rfind(_END)
+    size = int.from_bytes(tail[end + 12 : end + 16], "little") if end >= 0 else 0
+    if size > _LARGEST_LIST or _END_64 in tail[max(0, end - 20) : max(0, end)]:
+        raise InvalidParams("it has too many files")
+    content.seek(0)

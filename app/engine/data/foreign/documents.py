@@ -1,61 +1,71 @@
 """The JSON documents of a file, one after the other: its lines, or the elements of the one array that it is.
 
-A file is mapped, not read: however large it is, one document at a time is in memory.
+However large the file is, one document at a time is in memory.
 """
 
-import mmap
 import re
 from collections.abc import Iterator
 from typing import IO, Literal, TypeAlias
 
+from app.engine.data.json_limits import LARGEST_RECORD, MOST_VALUES, check_record, too_large, too_many
 from app.engine.errors import InvalidParams
 
 Documents: TypeAlias = Iterator[bytes]
 Shape = Literal["lines", "whole"]
 
-_LONGEST = 256 * 1024 * 1024
+# A file of lines is one conversation, which is in memory as a whole.
+_MOST_IN_LINES = 128 * 1024 * 1024
+_PIECE = 1024 * 1024
 # What does not matter, strings with whatever is in them, then one bracket. Nothing in it can be tried in two ways.
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}])', re.DOTALL)
+_FIRST = re.compile(rb"[^\s\xef\xbb\xbf]")
 
 
 def documents(file: IO[bytes], shape: Shape) -> Documents:
-    """`InvalidParams` where the file ends in the middle of one, or one is larger than 256 MB."""
+    """`InvalidParams` where the file ends in the middle of one, or one is beyond the limits."""
     return _lines(file) if shape == "lines" else _elements(file)
 
 
 def _lines(file: IO[bytes]) -> Documents:
-    while line := file.readline(_LONGEST + 1):
-        if len(line) > _LONGEST:
-            raise InvalidParams("one of its lines is longer than 256 MB")
+    size = 0
+    while line := file.readline(LARGEST_RECORD + 1):
+        check_record(line, "one of its lines")
+        size += len(line)
+        if size > _MOST_IN_LINES:
+            raise InvalidParams(f"it has more than {_MOST_IN_LINES // _PIECE} MB in one conversation")
         if line.strip():
             yield line
 
 
 def _elements(file: IO[bytes]) -> Documents:
-    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        depth, start, position = 0, 0, 0
-        # A file that is one object instead of an array is one document.
-        outer = 0 if _first(data) == b"{" else 1
-        while (found := _TO_BRACKET.match(data, position)) is not None:
+    text = b""
+    depth = position = outer = opened = 0
+    start: int | None = None
+    is_begun = False
+    # As much again where no bracket was found: a long string is looked through twice at most, not with each piece.
+    while piece := file.read(max(_PIECE, len(text) - position)):
+        done = position if start is None else start
+        text, position = text[done:] + piece, position - done
+        start = None if start is None else 0
+        if len(text) > 2 * LARGEST_RECORD:
+            raise too_large("one of its conversations")
+        if not is_begun and (first := _FIRST.search(text)) is not None:
+            # A file that is one object instead of an array is one document.
+            is_begun, outer = True, 0 if first[0] == b"{" else 1
+        while (found := _TO_BRACKET.match(text, position)) is not None:
             position = found.end()
             if found[1] in b"[{":
-                start = position - 1 if depth == outer else start
+                start, opened = (position - 1, 0) if depth == outer else (start, opened + 1)
                 depth += 1
+                if opened > MOST_VALUES:
+                    raise too_many("one of its conversations")
                 continue
             depth -= 1
-            if depth == outer:
-                _check_size(position - start)
-                yield data[start:position]
+            if depth == outer and start is not None:
+                document = text[start:position]
+                check_record(document, "one of its conversations")
+                yield document
+                start = None
             if depth <= 0:
                 return
-        raise InvalidParams("it ends in the middle")
-
-
-def _first(data: mmap.mmap) -> bytes:
-    found = re.compile(rb"[^\s\xef\xbb\xbf]").search(data)
-    return found[0] if found is not None else b""
-
-
-def _check_size(size: int) -> None:
-    if size > _LONGEST:
-        raise InvalidParams("one of its conversations is larger than 256 MB")
+    raise InvalidParams("it ends in the middle")

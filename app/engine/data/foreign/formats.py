@@ -43,7 +43,9 @@ FORMATS: tuple[Format, ...] = (
     Format("Claude", b"[", (_key("chat_messages", r"\["),), "whole", claude.read),
     Format("Claude", b"{", (_key("chat_messages", r"\["),), "whole", claude.read),
     Format("Claude Code", b"{", (_key("parentUuid"), _key("(?:sessionId|isSidechain)")), "lines", claude_code.read),
-    Format("Codex", b"{", (re.compile(rb'\A\s*\{[^\n]*"instructions"[^\n]*\n\{[^\n]*"type"'),), "lines", codex.read),
+    Format(
+        "Codex", b"{", (re.compile(rb'\A\s*\{(?>[^\n]*?"instructions")[^\n]*+\n\{[^\n]*"type"'),), "lines", codex.read
+    ),
 )
 PROGRAMS = tuple(dict.fromkeys(one.program for one in FORMATS))
 
