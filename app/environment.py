@@ -5,6 +5,13 @@ from collections.abc import Mapping
 
 from app.protocol.engine import is_offered
 
+# Above this a variable, and all of them, are no longer sent. Linux itself takes 128 KB for one.
+_LONGEST = 32_768
+_MOST = 131_072
+# What a shell says of itself, not of its person.
+_OF_THE_SHELL = frozenset(("PWD", "OLDPWD", "SHLVL", "_"))
+
+_SHORTEST_KEY = 8
 _LONGEST_KEY = 10_000  # no key is as long; the first message must stay small
 
 # One of these in a name marks a secret, wherever `_` or another sign parts its words: GITHUB_TOKEN, DB_PASS, MY_KEY_2.
@@ -40,7 +47,10 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if not is_secret(name, value)}
+    """All variables but the secrets, and but those that hold the value of one."""
+    secrets = {name: value for name, value in environment.items() if is_secret(name, value)}
+    values = {value for value in secrets.values() if len(value) >= _SHORTEST_KEY}
+    return {name: value for name, value in environment.items() if name not in secrets and value not in values}
 
 
 def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
@@ -50,3 +60,24 @@ def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name.isascii() and is_offered(name) and len(value) <= _LONGEST_KEY
     }
+
+
+def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a task's commands get of a client's environment: what is no secret, is text, and fits into 128 KB."""
+    kept: dict[str, str] = {}
+    size = 0
+    for name, value in without_secrets(environment).items():
+        length = len(name) + len(value)
+        if name in _OF_THE_SHELL or length > _LONGEST or size + length > _MOST or not _is_text(name + value):
+            continue
+        kept[name] = value
+        size += length
+    return kept
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -3,7 +3,7 @@
 import pytest
 
 from app.engine.models.catalog import PROVIDERS
-from app.environment import is_secret, keys_in, without_secrets
+from app.environment import for_commands, is_secret, keys_in, without_secrets
 from app.protocol.engine import InitializeParams, is_offered
 
 
@@ -68,3 +68,10 @@ def test_what_commands_need_is_no_secret() -> None:
         "EMPTY": "",
     }
     assert without_secrets(environment) == environment
+
+
+def test_what_commands_get_is_text_that_fits_and_nothing_a_shell_says_of_itself() -> None:
+    environment = {"LANG": "C", "PWD": "/", "_": "/bin/env", "NAME": "caf\udce9", "LONG": "x" * 40_000, "A_TOKEN": "t"}
+    many = {f"V{number}": "x" * 30_000 for number in range(9)}
+    assert for_commands(environment) == {"LANG": "C"}
+    assert list(for_commands(environment | many)) == ["LANG", "V0", "V1", "V2", "V3"]

@@ -14,6 +14,7 @@ from app.client.dial import DIAL_ERRORS, call_error, dial
 from app.client.errors import CallError, ConnectionLost, EngineDied, NoEngine, SocketFailed
 from app.client.follows import Detail, Follows
 from app.client.messages import Listener, Lost, Message, Restored
+from app.environment import for_commands, keys_in
 from app.listeners import Listeners
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import (
@@ -40,7 +41,7 @@ _PATIENCE_S = 15.0
 # For an engine whose process is known to be gone: another client may be starting a new one.
 _PATIENCE_FOR_THE_DEAD_S = 2.0
 _MOST_BYTES = 1024 * 1024
-_NO_KEYS: Mapping[str, str] = {}
+_EMPTY: Mapping[str, str] = {}
 
 
 @dataclass(slots=True)
@@ -78,11 +79,16 @@ class Connection:
         find: Callable[[], Endpoint],
         client_name: str,
         patience_s: float = _PATIENCE_S,
-        keys: Mapping[str, str] = _NO_KEYS,
+        environment: Mapping[str, str] = _EMPTY,
     ) -> None:
-        """`keys` are told to the engine, which may have been started without them."""
+        """The engine is told the keys of the `environment`, and what commands may have of the rest."""
         self._find = find
-        self._introduction = InitializeParams(client_id=secrets.token_hex(12), client_name=client_name, keys=dict(keys))
+        self._introduction = InitializeParams(
+            client_id=secrets.token_hex(12),
+            client_name=client_name,
+            keys=keys_in(environment),
+            environment=for_commands(environment),
+        )
         self._patience_s = patience_s
         self._ids = itertools.count(1)
         self._unanswered: dict[int, _Call] = {}

@@ -12,7 +12,6 @@ from app.client.connection import Connection
 from app.client.dial import DIAL_ERRORS
 from app.client.errors import CallError, ConnectionLost, EngineDied, LaunchError, NoEngine, NotOurs
 from app.client.process import EngineProcess
-from app.environment import keys_in
 from app.file_lock import FileLock
 from app.local_trust import listener_of, own_user, read_private, start_of
 from app.paths import Paths
@@ -31,7 +30,7 @@ async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Conn
     Raises `NoEngine` (only without `start`), `LaunchError` with the engine's last words, or `CallError` when the
     engine speaks another protocol.
     """
-    connection = Connection(lambda: read_endpoint(paths), client_name, keys=keys_in(os.environ))
+    connection = Connection(lambda: read_endpoint(paths), client_name, environment=os.environ)
     try:
         await connection.open()
     except NotOurs:
@@ -97,7 +96,7 @@ async def _renewed(paths: Paths, old: Connection, client_name: str) -> Connectio
     give_up_at = time.monotonic() + _START_S
     while _has_engine(paths) and time.monotonic() < give_up_at:  # noqa: ASYNC110 -- another process: no event tells
         await asyncio.sleep(_LONGEST_POLL_S)
-    connection = Connection(lambda: read_endpoint(paths), client_name, keys=keys_in(os.environ))
+    connection = Connection(lambda: read_endpoint(paths), client_name, environment=os.environ)
     await _start(paths, connection)
     return connection
 

@@ -59,7 +59,9 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     over reconnects: commands are told apart by it and their id. `keys` are the variables of the client's environment
     that end in `_API_KEY`, and the addresses of model servers (OPENAI_BASE_URL, OLLAMA_HOST, LM_STUDIO_API_BASE,
     LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL): the engine is started without them. It holds them
-    in memory until it ends; the newest client's go before its own.
+    in memory until it ends; the newest client's go before its own. `environment` is what the commands of the tasks get
+    that this client begins or resumes, at most 256,000 characters; keys are taken out in any case. Without it they get
+    the engine's own.
     """
 
     client_id: str
@@ -67,6 +69,7 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     proof: str = ""
     protocol_version: int = PROTOCOL_VERSION
     keys: dict[str, str] = {}  # noqa: RUF012 -- msgspec makes a new one for each
+    environment: dict[str, str] = {}  # noqa: RUF012
 
     def __repr__(self) -> str:
         """Without the values of keys, so that no log or error can hold them."""

@@ -1,6 +1,5 @@
 """Puts the parts of one task together."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -42,7 +41,7 @@ from app.engine.permissions.grants import Grants
 from app.engine.settings import Settings
 from app.engine.storage.database import Database
 from app.engine.tools.base import GuardedTool, Workplace
-from app.engine.tools.environment import clean_environment
+from app.engine.tools.environment import environment_of_commands
 from app.engine.tools.registry import bind
 from app.paths import Paths
 from app.protocol.agents import Personality
@@ -129,7 +128,7 @@ class Assembly:
         self, task: Task, personality: Personality, live: LiveTask, completion: TaskComplete
     ) -> tuple[GuardedTool, ...]:
         output = self.paths.outputs / task.id
-        workplace = Workplace(task.id, Path(task.workspace), output, clean_environment(os.environ))
+        workplace = Workplace(task.id, Path(task.workspace), output, environment_of_commands())
         ask_user = AskUser(Questions(live, self.desk).ask)
         tools = (*bind(workplace, personality.tools), ask_user)
         return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # talk has nothing to complete

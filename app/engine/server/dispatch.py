@@ -12,6 +12,7 @@ from app.engine.server.frame import BadFrame, id_of, read_request
 from app.engine.server.route import Served
 from app.engine.server.services import Services
 from app.engine.server.session import Session
+from app.engine.tools.environment import client_environment
 from app.protocol.wire import CHALLENGE, INITIALIZE, Failure, Request, Response
 
 _log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class Dispatcher:
         return refusal(failure.busy("Too many requests at once. Try again in a second."), id_of(frame))
 
     async def _serve(self, session: Session, route: Served, request: Request) -> bytes:
+        client_environment.set(session.environment)
         try:
             result = await self._result(session, route, request)
             return _ENCODER.encode(Response(id=request.id, result=msgspec.Raw(result)))

@@ -1,6 +1,6 @@
 """One client as the server sees it: who it is, what it follows, what waits to be sent to it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -28,6 +28,7 @@ class Session:
     def __init__(self, log: EventLog, outbox: Outbox, handshake: Handshake) -> None:
         self.client_id = ""
         self.client_name = ""
+        self.environment: Mapping[str, str] = {}
         self.outbox = outbox
         self.handshake = handshake
         self._log = log

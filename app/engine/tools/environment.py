@@ -1,65 +1,19 @@
-"""The environment of tools: an allow-list, so keys never reach a command."""
+"""The environment of a task's commands: that of the client that began it, without keys, and with nobody there to type.
 
+Which client that is is kept with each request: what begins a task, however far down, belongs to the request that asked
+for it, and so does all that follows from it. Where there is none the engine's own environment is used.
+"""
+
+import os
 from collections.abc import Mapping
+from contextvars import ContextVar
 
-_NAMES = frozenset(
-    (
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "LANG",
-        "LANGUAGE",
-        "TERM",
-        "COLORTERM",
-        "TZ",
-        "TMPDIR",
-        "TMP",
-        "TEMP",
-        "VIRTUAL_ENV",
-        "CONDA_PREFIX",
-        "CONDA_DEFAULT_ENV",
-        "PYENV_ROOT",
-        "NVM_DIR",
-        "JAVA_HOME",
-        "GOPATH",
-        "GOROOT",
-        "CARGO_HOME",
-        "RUSTUP_HOME",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "NO_PROXY",
-        "ALL_PROXY",
-        "FTP_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "no_proxy",
-        "all_proxy",
-        "ftp_proxy",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "REQUESTS_CA_BUNDLE",
-        "NODE_EXTRA_CA_CERTS",
-        "CURL_CA_BUNDLE",
-        "XDG_RUNTIME_DIR",
-        "XDG_CONFIG_HOME",
-        "XDG_CACHE_HOME",
-        "XDG_DATA_HOME",
-        "XDG_STATE_HOME",
-        "DISPLAY",
-        "WAYLAND_DISPLAY",
-        "SYSTEMROOT",
-        "COMSPEC",
-        "PATHEXT",
-        "USERPROFILE",
-        "APPDATA",
-        "LOCALAPPDATA",
-        "PROGRAMFILES",
-    )
-)
+from app.environment import without_secrets
 
+# A client's variables while one of its requests is served, and in the tasks that this begins; empty for none.
+client_environment: ContextVar[Mapping[str, str]] = ContextVar("client_environment")
 
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NO_EDITOR = "sh -c 'echo \"There is no editor and nobody to type: {advice}.\" >&2; exit 1' editor"
 # Nobody sits at a command's terminal: what would wait for a person fails at once, and says what to do instead.
 _NOBODY_THERE = {
@@ -85,8 +39,11 @@ _NOBODY_THERE = {
 }
 
 
+def environment_of_commands() -> dict[str, str]:
+    """That of the client for whom this is called."""
+    return clean_environment(client_environment.get({}) or os.environ)
+
+
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What of the engine's environment a tool may see, and that nobody is there to type. PATH is always set."""
-    kept = {name: value for name, value in environ.items() if name in _NAMES or name.startswith("LC_")}
-    kept.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
-    return kept | _NOBODY_THERE
+    """What of an environment a tool may see, and that nobody is there to type. PATH is always set."""
+    return {"PATH": _DEFAULT_PATH} | without_secrets(environ) | _NOBODY_THERE

@@ -181,6 +181,21 @@ async def test_nothing_is_served_before_initialize_and_initialize_once(engine: E
         await still_serves(client)
 
 
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [({"": "x"}, "no variable"), ({"A=B": "x"}, "'A=B'"), ({"A": "x\0y"}, "'A'"), ({"A": "x" * 300_000}, "256,000")],
+)
+async def test_an_environment_that_no_system_takes_is_refused(
+    engine: EngineServer, environment: dict[str, str], told: str
+) -> None:
+    async with raw_client(engine, client_id="") as client:
+        names = {"clientId": "a", "clientName": "a", "proof": await client.prove()}
+        frame = {"jsonrpc": "2.0", "method": "initialize", "id": 1, "params": names | {"environment": environment}}
+        await client.send(msgspec.json.encode(frame).decode())
+        assert told in error_of(await client.read())[2]
+        assert "result" in await client.initialize("a")
+
+
 async def test_who_does_not_know_the_token_is_not_initialized(engine: EngineServer) -> None:
     async with raw_client(engine, client_id="") as client:
         assert error_of(await client.ask("initialize", clientId="a", clientName="a", proof="0" * 64))[1] == "conflict"

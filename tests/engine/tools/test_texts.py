@@ -13,11 +13,12 @@ from app.engine.tools.walk import matches
 from tests.support.workplaces import make_workplace
 
 
-def test_the_environment_of_tools_is_an_allow_list() -> None:
-    environ = {"PATH": "/bin", "LC_ALL": "C", "OPENAI_API_KEY": "sk-1", "AWS_SECRET_ACCESS_KEY": "x", "BASH_ENV": "/x"}
+def test_the_environment_of_commands_is_that_of_a_person_without_keys() -> None:
+    own = {"PATH": "/bin", "LC_ALL": "C", "SSH_AUTH_SOCK": "/run/agent", "LD_PRELOAD": "/lib/own.so"}
+    keys = {"OPENAI_API_KEY": "my-key-0123", "COPY": "my-key-0123", "AWS_SECRET_ACCESS_KEY": "x"}
     none = clean_environment({})
     assert none["PATH"] == "/usr/local/bin:/usr/bin:/bin"
-    assert clean_environment(environ) == none | {"PATH": "/bin", "LC_ALL": "C"}
+    assert clean_environment(own | keys) == none | own
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from app.engine.server.services import Services
 from app.engine.server.session import Session
 from app.engine.server.snapshot import as_held, snapshot
 from app.engine.server.subscription import ALL, Subscription
+from app.engine.tools.environment import client_environment
 from app.protocol.engine import (
     PROTOCOL_VERSION,
     ChallengeParams,
@@ -33,6 +34,7 @@ from app.protocol.wire import CHALLENGE, ENGINE_SHUTDOWN, ENGINE_STATUS, INITIAL
 
 # More events than this are read and sifted slower than a snapshot is made.
 _MOST_REPLAYED = 5_000
+_LARGEST_ENVIRONMENT = 256_000
 
 SnapshotReason: TypeAlias = Literal["fresh", "out_of_range", "wrong_epoch"]
 
@@ -56,6 +58,9 @@ async def initialize(services: Services, session: Session, params: InitializePar
     unwanted = sorted(name for name in params.keys if not is_offered(name))
     if unwanted:
         raise InvalidParams(f"keys: {unwanted[0][:100]!r} is neither a key nor the address of a model server.")
+    _check_environment(params.environment)
+    session.environment = params.environment
+    client_environment.set(session.environment)  # what an earlier engine left goes on for this client
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
     services.keys.offer(params.keys)
     services.runner.take_over()
@@ -67,6 +72,14 @@ async def initialize(services: Services, session: Session, params: InitializePar
         head=services.log.head,
         health=services.database.health.conditions,
     )
+
+
+def _check_environment(environment: dict[str, str]) -> None:
+    if sum(len(name) + len(value) for name, value in environment.items()) > _LARGEST_ENVIRONMENT:
+        raise InvalidParams(f"environment: more than {_LARGEST_ENVIRONMENT:,} characters.")
+    for name, value in environment.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise InvalidParams(f"environment: {name[:100]!r} is no variable that a system takes.")
 
 
 async def subscribe(services: Services, session: Session, params: SubscribeParams) -> SubscribeResult:
