@@ -3,9 +3,11 @@
 import gc
 import os
 import sys
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from app.display import no_window
+from app.printable import printable
 
 if TYPE_CHECKING:
     from app.file_lock import FileLock
@@ -15,6 +17,7 @@ _WINDOWS: tuple[list[str], ...] = ([], ["window"], ["window", "--new"], ["quick"
 
 
 def main() -> int:
+    sys.excepthook = _say_error
     arguments = sys.argv[1:]
     # Only one of them is imported: each has its own start time to keep.
     if arguments[:1] == ["engine"] and not {"--stop", "-h", "--help"} & set(arguments):
@@ -40,6 +43,13 @@ def main() -> int:
     from app.cli.main import main as command_line
 
     return command_line(arguments)
+
+
+def _say_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The text of an error may come from anywhere."""
+    import traceback
+
+    sys.stderr.write(printable("".join(traceback.format_exception(kind, error, trace))))
 
 
 def _engine(arguments: list[str]) -> int:
@@ -71,7 +81,7 @@ def _window(arguments: list[str]) -> int:
         paths.prepare()
         lock = FileLock.take(paths.window_lock)
     except OSError as error:
-        sys.stderr.write(f"errand: The data directory {paths.home} cannot be used ({error.strerror}). ")
+        sys.stderr.write(f"errand: The data directory {printable(str(paths.home))} cannot be used ({error.strerror}). ")
         sys.stderr.write("Make it writable, or set ERRAND_HOME to another folder.\n")
         return 1
     if lock is None and "--new" not in arguments:
@@ -92,7 +102,7 @@ def _open(paths: "Paths", lock: "FileLock | None", *, quick: bool) -> int:
     try:
         from app.window.main import main as window
     except ImportError as error:
-        sys.stderr.write(f"errand: The window cannot be opened: {error}.\n")
+        sys.stderr.write(f"errand: The window cannot be opened: {printable(str(error))}.\n")
         sys.stderr.write("Install what it needs (sh packaging/system.sh), or use the terminal: errand chat\n")
         return 1
     return window(paths, lock, quick=quick)

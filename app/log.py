@@ -8,16 +8,19 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from app.paths import Paths
+from app.printable import printable
 from app.redaction import Redactor
 
 
 class _Redacting(logging.Formatter):
+    """What goes on in a further line is indented: text from elsewhere cannot pass for an entry of its own."""
+
     def __init__(self, redactor: Redactor) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
         self._redactor = redactor
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._redactor(super().format(record))
+        return printable(self._redactor(super().format(record))).replace("\n", "\n  ")
 
 
 @dataclass(slots=True)

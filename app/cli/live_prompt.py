@@ -56,7 +56,7 @@ class LivePrompt:
             # Give a full line away at a blank, so that a long paragraph does not grow above the prompt.
             head, _, self._tail = tail.rpartition(" ")
             whole, newline = whole + newline + head, "\n"
-        self._above.write(whole + newline)
+        self._above.write(self.style.printable(whole + newline))
         self._session.app.invalidate()
 
     def line(self, text: str = "") -> None:
@@ -91,11 +91,11 @@ class LivePrompt:
     def _message(self) -> ANSI:
         prompt = f"{self._question or self._hint}{self.style.bold('> ')}"
         if self._session.app.is_done:  # what stays on the screen is the line alone
-            return ANSI(prompt)
+            return ANSI(self.style.printable(prompt))
         tail = f"{self._tail}\n" if self._tail else ""
         # Not prompt_toolkit's toolbar: it stays hidden in terminals that do not report the cursor's place.
         status = self.style.dim(cut(self._status, self.width - 1)) + "\n" if self._status else ""
-        return ANSI(f"{tail}{status}{prompt}")
+        return ANSI(self.style.printable(f"{tail}{status}{prompt}"))
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()

@@ -13,6 +13,7 @@ from app.cli.run import UsageError
 from app.cli.terminal import OutputClosed, Terminal, close_output, standard_terminal
 from app.client.errors import CallError, ConnectionLost, LaunchError
 from app.paths import Paths, default_paths
+from app.printable import printable
 
 Command: TypeAlias = Callable[[Options, Paths, Terminal], Awaitable[int]]
 
@@ -30,7 +31,7 @@ def main(arguments: list[str]) -> int:
         return EXIT_STOPPED
     except OutputClosed as closed:
         if str(closed):
-            sys.stderr.write(f"errand: {closed}\n")
+            sys.stderr.write(f"errand: {printable(str(closed))}\n")
         close_output()
         return EXIT_ERROR
     except UsageError as error:

@@ -2,7 +2,9 @@
 
 import argparse
 import sys
-from typing import Literal, NoReturn
+from typing import Literal
+
+from app.arguments import Parser
 
 ABOUT = "Errand hands work to AI agents that use real tools on your machine."
 EXIT_CODES = (
@@ -74,19 +76,13 @@ class Options(argparse.Namespace):
     repair: bool = False
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.print_usage()
-        self.exit(2, f"errand: {message}\nTry: {self.prog} --help\n")
-
-
 def parse(arguments: list[str]) -> Options:
     """Raises SystemExit(2) with a text that says what is wrong, SystemExit(0) after --help and --version."""
     return _parser().parse_args(arguments, namespace=Options())
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="errand", description=ABOUT, epilog=EXIT_CODES)
+    parser = Parser(prog="errand", description=ABOUT, epilog=EXIT_CODES)
     parser.add_argument("--version", action=_Version, nargs=0, help="say the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 

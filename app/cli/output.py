@@ -64,5 +64,5 @@ async def _write(connection: Connection, execution_id: str, name: OutputName, te
         params = ExecutionOutputParams(execution_id=execution_id, name=name, offset=offset)
         piece = await connection.call(EXECUTION_OUTPUT, params)
         text = decoder.decode(b64decode(piece.data), final=piece.next_offset is None)
-        terminal.write(plain(text) if terminal.interactive else text)
+        terminal.write_raw(plain(text) if terminal.interactive else text)
         offset = piece.next_offset

@@ -1,7 +1,10 @@
 """Colours and signs for a terminal, or their plain twins where it can show neither; knows nothing of tasks."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from app.printable import printable
 
 _UNICODE = {
     "dot": "●",
@@ -29,10 +32,14 @@ _ASCII = {
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What may be used: `colour` for ANSI colours, `unicode` for signs beyond ASCII."""
+    """What may be used: `colour` for ANSI colours, `unicode` for signs beyond ASCII.
+
+    `mark` stands in each of our colours until it is printed: text from elsewhere cannot know it, nor colour anything.
+    """
 
     colour: bool
     unicode: bool
+    mark: str = ""
 
     def sign(self, name: str) -> str:
         """One of dot, tick, cross, ask, warn, bar, sep, arrow, bullet."""
@@ -40,7 +47,11 @@ class Style:
 
     def paint(self, code: str, text: str) -> str:
         """`code` is an SGR code such as `1;31`."""
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
+        return f"\x1b[{self.mark}{code}m{text}\x1b[{self.mark}0m" if self.colour and text else text
+
+    def printable(self, text: str) -> str:
+        """What may go to a terminal: the text with our own colours, and nothing else in it that steers."""
+        return printable(text, self.mark)
 
     def bold(self, text: str) -> str:
         return self.paint("1", text)
@@ -72,4 +83,5 @@ def style_for(environment: Mapping[str, str], is_terminal: bool, encoding: str) 
     """NO_COLOR (no-color.org) and TERM=dumb turn colours off; FORCE_COLOR turns them on without a terminal."""
     wanted = is_terminal or bool(environment.get("FORCE_COLOR"))
     refused = bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
-    return Style(colour=wanted and not refused, unicode=encoding.lower().replace("-", "").startswith("utf"))
+    mark = f"{int.from_bytes(os.urandom(8))};"
+    return Style(wanted and not refused, encoding.lower().replace("-", "").startswith("utf"), mark)

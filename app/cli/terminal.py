@@ -1,4 +1,7 @@
-"""The terminal: what it can show, text and a status line out, lines in; knows nothing of tasks."""
+"""The terminal: what it can show, text and a status line out, lines in; knows nothing of tasks.
+
+All that a command prints passes here, and nothing that steers a terminal passes but our own.
+"""
 
 import os
 import shutil
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 from app.cli.plain import cut
 from app.cli.style import style_for
+from app.printable import printable
 
 if TYPE_CHECKING:
     from app.cli.above import AbovePrompt
@@ -48,12 +52,19 @@ class Terminal:
         return max(20, shutil.get_terminal_size().columns)
 
     def write(self, text: str) -> None:
-        """Write text as it is, above the status line."""
+        """Write text above the status line."""
         if not text:
             return
-        self._put((_CLEAR_LINE if self._status else "") + text)
+        self._put(self.style.printable(text), clears=bool(self._status))
         self._status = ""
         self._line_is_open = not text.endswith("\n")
+
+    def write_raw(self, text: str) -> None:
+        """Write text as it is where a program reads it, or a file takes it; else as `write` does."""
+        if self._out.isatty():
+            self.write(text)
+        else:
+            self._put(text)
 
     def line(self, text: str = "") -> None:
         self.write(text + "\n")
@@ -64,19 +75,19 @@ class Terminal:
         if self._above is not None:
             self.line(text)
             return
-        _write(self._errors, text + "\n")
+        _write(self._errors, self.style.printable(text) + "\n")
 
     def status(self, text: str) -> None:
         """Rewrite the status line; nothing where lines cannot be rewritten or one is open."""
         if not self._rewrites or self._line_is_open or self._above is not None or text == self._status:
             return
-        shown = self.style.dim(cut(text, self.width - 1)) if text else ""
-        self._put(_CLEAR_LINE + shown)
+        shown = self.style.dim(cut(printable(text), self.width - 1)) if text else ""
+        self._put(self.style.printable(shown), clears=True)
         self._status = text
 
     def clear_status(self) -> None:
         if self._status:
-            self._put(_CLEAR_LINE)
+            self._put("", clears=True)
             self._status = ""
 
     async def ask(self, prompt: str) -> str:
@@ -93,11 +104,13 @@ class Terminal:
         session: PromptSession[str] = PromptSession()
         self._above = AbovePrompt(session.app)
         try:
-            return await session.prompt_async(ANSI(prompt), handle_sigint=False)
+            return await session.prompt_async(ANSI(self.style.printable(prompt)), handle_sigint=False)
         finally:
             self._above = None
 
-    def _put(self, text: str) -> None:
+    def _put(self, text: str, *, clears: bool = False) -> None:
+        if clears:
+            text = _CLEAR_LINE + text
         if self._above is not None:
             self._above.write(text)
             return

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from app import log as logs
+from app.arguments import Parser
 from app.engine import arenas, descriptors
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
@@ -58,6 +59,7 @@ from app.engine.tools import watchdog
 from app.engine.tools.orphans import reap_orphans
 from app.local_trust import start_of
 from app.paths import Paths, default_paths
+from app.printable import printable
 from app.protocol.endpoint import Endpoint
 from app.protocol.engine import PROTOCOL_VERSION
 
@@ -81,7 +83,7 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
 
     `keys` are those of its own environment, which must not hold them any more.
     """
-    parser = argparse.ArgumentParser(prog="errand engine", description="Run the engine in the foreground.")
+    parser = Parser(prog="errand engine", description="Run the engine in the foreground.")
     parser.add_argument("--port", type=_port, default=0, help="the port to listen on; any free one by default")
     port: int = parser.parse_args(arguments).port
     paths = default_paths()
@@ -96,7 +98,7 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
         asyncio.run(_serve(paths, port, store))
     except (EngineError, OSError) as error:
         _logger.error("the engine did not start: %s", error)
-        sys.stderr.write(f"errand engine: {error}\n")
+        sys.stderr.write(f"errand engine: {printable(str(error))}\n")
         return 1
     return 0
 

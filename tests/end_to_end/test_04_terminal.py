@@ -171,3 +171,23 @@ async def test_29_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
         assert await screen.ended() == 0, screen.seen
         told = str(server.requests[1].messages[-1]["content"])
     assert told == "/etc/hosts"
+
+
+async def test_30_nothing_that_a_model_says_steers_the_terminal_of_a_conversation(errand: Errand) -> None:
+    evil = "evil\x1b]52;c;ZXZpbA==\x07\x1b]0;title\x07\x1b[8m\x1b[2J\x9b8m\u202eend"
+    replies = [
+        Reply(calls=(Call(evil, {}), Call("shell", {"command": f"true {evil}"}, id="b"))),
+        Reply(calls=(Call("ask_user", {"question": evil, "choices": [evil, "b"]}, id="c"),)),
+        Reply(text=f"{evil} All of it."),
+    ]
+    async with ModelServer(turns=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
+        await screen.shows("Ctrl+D leaves")
+        screen.type("go\r")
+        await screen.shows("approval needed")
+        screen.type("a\r")
+        await screen.shows("2  b")
+        screen.type("2\r")
+        await screen.shows("All of it.")
+        screen.type("\x04")
+        await screen.ended()
+    assert [code for code in ("\x1b]52", "\x1b]0", "\x1b[8m", "\x9b", "\u202e") if code in screen.seen] == []

@@ -1,16 +1,17 @@
 """`errand replay`: plays a record and says where the loop of today behaves differently."""
 
-import argparse
 import asyncio
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.arguments import Parser
 from app.engine.errors import EngineError, InvalidParams
 from app.engine.record.lines import TaskRecord, read
 from app.engine.record.replay import replay
 from app.engine.record.told import compare, replies
+from app.printable import printable
 from app.regular_file import read_regular
 
 _LARGEST = 256_000_000
@@ -18,7 +19,7 @@ _LARGEST = 256_000_000
 
 def main(arguments: Sequence[str]) -> int:
     """0 where nothing differs, 1 with the difference on stdout where something does, 2 for a file that is no record."""
-    parser = argparse.ArgumentParser(prog="errand replay", description="Play a task's record with the loop of today.")
+    parser = Parser(prog="errand replay", description="Play a task's record with the loop of today.")
     parser.add_argument("file", type=Path, metavar="FILE", help="a record, made with errand record")
     file: Path = parser.parse_args(arguments).file
     try:
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         )
         return 1
     except EngineError as error:
-        sys.stderr.write(f"errand replay: {error}\n")
+        sys.stderr.write(f"errand replay: {printable(str(error))}\n")
         return 2
     return _say(record, today)
 
@@ -47,7 +48,7 @@ def _text(file: Path) -> str:
 
 def _say(record: TaskRecord, today: TaskRecord) -> int:
     lines = compare(record, today)
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
     if lines:
         return 1
     sys.stdout.write(f"{len(replies(record))} turns: the loop does today what it did then.\n")

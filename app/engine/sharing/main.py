@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from app import log as logs
+from app.arguments import Parser
 from app.engine import descriptors
 from app.engine.addresses import is_loopback
 from app.engine.errors import ConfigurationError, EngineError
@@ -23,6 +24,7 @@ from app.engine.sharing.offer import Offer
 from app.engine.sharing.server import SharingServer
 from app.engine.sharing.tokens import Tokens
 from app.paths import Paths, default_paths
+from app.printable import printable
 
 _PORT = 4777
 
@@ -39,13 +41,13 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
         logs.configure(paths, "sharing", store.redactor)
         asyncio.run(_serve(paths, options.host, options.port, options.token_file, options.models, store))
     except (EngineError, OSError) as error:
-        sys.stderr.write(f"errand share-models: {error}\n")
+        sys.stderr.write(f"errand share-models: {printable(str(error))}\n")
         return 1
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="errand share-models", description="Let other machines use the models whose keys are on this one."
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: this machine only)")
@@ -100,7 +102,7 @@ def _tell(port: int, host: str, file: Path) -> None:
     ]
     if not is_loopback(host):
         lines.append("It speaks plain HTTP: use it inside a network you trust, a tunnel, or behind a server with TLS.")
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write(printable("\n".join(lines)) + "\n")
     sys.stdout.flush()
     logging.getLogger(__name__).info("sharing models at %s port %s", host, port)
 

@@ -1,0 +1,12 @@
+"""The parser of arguments that all our programs use: what was typed is said back safely."""
+
+import argparse
+from typing import NoReturn
+
+from app.printable import printable
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage()
+        self.exit(2, f"errand: {printable(message)}\nTry: {self.prog} --help\n")
