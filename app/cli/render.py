@@ -278,7 +278,8 @@ _LIMITS: dict[TaskStopReason, str] = {
 def _ending(task: Task, style: Style) -> str:
     match task.stop_reason:
         case "completed" if is_unfinished(task):
-            return style.paint("1;33", f"{style.sign('warn')} {unfinished_words(task)}")
+            words = style.paint("1;33", f"{style.sign('warn')} {unfinished_words(task)}")
+            return style.join(words, style.amber(refused_words(task)))
         case "completed":
             words = "answered as a chat" if "chat" in (task.mode, task.decided) else "task complete"
             done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_words(task)

@@ -35,9 +35,11 @@ class SlashCommands:
 
     async def run(self, name: str, rest: str) -> None:
         match name:
-            case "model" if rest:
+            case "model" if "/" in rest.strip("/"):
                 self.model = rest
                 self._prompt.note(f"The next task uses {rest}.")
+            case "model" if rest:
+                self._prompt.note(f"{rest!r} is no model id: write provider/model, as /model lists them.")
             case "model":
                 await self._models()
             case "tasks":

@@ -13,10 +13,9 @@ def unfinished_words(task: Task) -> str:
     """Why, of a task that `is_unfinished`."""
     if task.completion == "undeclared":
         return "ended without saying that it is done"
-    what = "the one call" if task.refused_calls == 1 else f"any of the {task.refused_calls:,} calls"
-    return f"ended without being allowed {what} it wanted to make"
+    return "ended, nothing it wanted to do was allowed"
 
 
 def refused_words(task: Task) -> str:
-    """How much was not allowed of a task that came to a good end all the same; empty for nothing."""
+    """How much was not allowed; empty for nothing."""
     return f"{count(task.refused_calls, 'call')} not allowed" if task.refused_calls else ""

@@ -56,7 +56,7 @@ async def test_a_run_in_which_everything_was_refused_is_no_success(
     assert "not allowed" in (await errand.run("tasks")).out
     async with ModelServer(replies=[*touch("first"), last]) as server:
         shown = (await errand.run("run", *MODEL, server.url, "make files")).out
-    assert "! ended without being allowed the one call it wanted to make · 2 turns" in shown
+    assert "! ended, nothing it wanted to do was allowed · 1 call not allowed · 2 turns" in shown
     assert "complete" not in shown
 
 

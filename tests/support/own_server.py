@@ -9,6 +9,8 @@ from pathlib import Path
 
 from aiohttp import web
 
+from app.protocol.json import JsonObject
+
 
 @dataclass(slots=True)
 class OwnServer:
@@ -28,10 +30,11 @@ async def own_server(
     page: bool = False,
     moved_to: str = "",
     models: Sequence[str] = ("qwen3", "text-embedding-9"),
+    rows: Sequence[JsonObject] = (),
     certificate: ssl.SSLContext | None = None,
     port: int = 0,
 ) -> AsyncGenerator[OwnServer]:
-    """`url` is the machine and port alone; the interface is at `base`."""
+    """`url` is the machine and port alone; the interface is at `base`. `rows` are its list in place of `models`."""
     server = OwnServer(models=tuple(models))
 
     async def listed(request: web.Request) -> web.Response:
@@ -45,7 +48,7 @@ async def own_server(
             return web.json_response({"error": {"message": f"no such key {server.keys[-1]}"}}, status=401)
         if request.path != f"{base}/models":
             return web.json_response({"error": "not found"}, status=404)
-        return web.json_response({"data": [{"id": name} for name in server.models]})
+        return web.json_response({"data": list(rows) or [{"id": name} for name in server.models]})
 
     app = web.Application()
     app.router.add_get("/{path:.*}", listed)

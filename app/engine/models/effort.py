@@ -73,4 +73,4 @@ def _is_late_gpt(model: str) -> bool:
 
 
 def _is_openai_name(provider: Provider, name: str) -> bool:
-    return provider.name == "openai_compatible" and re.match(r"(gpt-5|o[134](-|$))", name) is not None
+    return (provider.name == "openai_compatible" or provider.own) and re.match(r"(gpt-5|o[134](-|$))", name) is not None

@@ -185,7 +185,8 @@ def _listed(row: JsonObject) -> Listed | None:
         return None
     if "contextTokens" in row:  # from `errand share-models`
         return _shared(msgspec.convert(row, Model))
-    context = row.get("context_length") or row.get("max_context_length") or row.get("inputTokenLimit")
+    names = ("context_length", "max_context_length", "inputTokenLimit", "max_model_len")  # the last one is vLLM's
+    context = next((row[name] for name in names if row.get(name)), None)
     pricing, abilities = _object(row.get("pricing")), _object(row.get("capabilities"))
     inputs = _object(row.get("architecture")).get("input_modalities")
     takes = row.get("supported_parameters")

@@ -75,7 +75,7 @@ class EndBlock(Block):
         self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
         self._words.setText(ending.words)
         set_look(self._words, "tone", ending.state)
-        refused = refused_words(task) if ending.state == "done" else ""
+        refused = refused_words(task) if task.stop_reason == "completed" else ""
         self._account.set_text(" · ".join(part for part in (refused, *account(task)) if part))
         said = task.error if ending.state == "failed" and task.error else task.summary
         self._text.setVisible(bool(said))

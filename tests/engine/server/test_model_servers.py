@@ -148,6 +148,13 @@ async def test_its_models_answer_with_its_key_and_are_tried(client: Asking) -> N
     assert (tried.ok, tried.model, sent) == (True, "mine/test-model", f"Bearer {KEY}")
 
 
+async def test_how_much_its_models_read_is_taken_from_its_list(client: Asking) -> None:
+    async with own_server(rows=({"id": "qwen3", "object": "model", "max_model_len": 40_960},)) as server:
+        saved = await client.save("vLLM of the lab", server.url)
+        (model,) = (model for model in (await client.found()).models if model.provider == saved.id)
+    assert (model.id, model.context_tokens) == ("vllm-of-the-lab/qwen3", 40_960)
+
+
 async def test_servers_are_there_after_a_restart(tmp_path: Path) -> None:
     async with own_server(key=KEY) as server:
         async with engine_server(tmp_path / "home") as engine, raw_client(engine) as raw:

@@ -87,6 +87,6 @@ def test_an_end_without_being_done_is_told_as_one() -> None:
     silent = msgspec.structs.replace(ended("task_1"), completion="undeclared")
     assert of_ended(silent, "Test").title == "Ended without saying that it is done: Test"
     refused = msgspec.structs.replace(ended("task_2"), completion="refused", refused_calls=3)
-    assert of_ended(refused, "Test").title == "Ended without being allowed any of the 3 calls it wanted to make: Test"
+    assert of_ended(refused, "Test").title == "Ended, nothing it wanted to do was allowed: Test"
     many = of_many((silent, refused, ended("task_3", "error")))
     assert many.body == "1 task of them failed. 2 tasks of them ended without being done."
