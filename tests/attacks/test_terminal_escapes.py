@@ -103,10 +103,10 @@ async def served(home: Path) -> AsyncGenerator[None]:
             lock.release()
 
 
-@pytest.fixture(scope="module")
-def hostile_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+@pytest.fixture
+def hostile_home(tmp_path: Path) -> Generator[Path]:
     """An engine in a thread of its own, for the commands need the main one."""
-    home = tmp_path_factory.mktemp("hostile") / "home"
+    home = tmp_path / "home"
     home.mkdir(mode=0o700)
     ready, ends = threading.Event(), asyncio.Event()
     loop = asyncio.new_event_loop()
@@ -192,30 +192,27 @@ def run_command(arguments: Sequence[str], *, is_terminal: bool) -> str:
         return out.text
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: " ".join(arguments).replace(HOSTILE, "X"))
 def test_no_field_of_any_answer_steers_the_terminal(
-    hostile_home: Path, monkeypatch: pytest.MonkeyPatch, campaign: Campaign, arguments: tuple[str, ...]
+    hostile_home: Path, monkeypatch: pytest.MonkeyPatch, campaign: Campaign
 ) -> None:
     monkeypatch.setenv("ERRAND_HOME", str(hostile_home))
     monkeypatch.setenv("NO_COLOR", "1")
     for _ in range(campaign.rounds(2, 12)):
-        shown = run_command(arguments, is_terminal=False)
-        assert steering(shown) == []
-        campaign.count("hostile answers printed")
+        shown = {arguments: run_command(arguments, is_terminal=False) for arguments in COMMANDS}
+        assert {arguments: steering(text) for arguments, text in shown.items() if steering(text)} == {}
+        campaign.count("hostile answers printed", len(shown))
 
 
-@pytest.mark.parametrize(
-    "arguments", [("tasks",), ("models",), ("agents",), ("search", HOSTILE)], ids=lambda one: one[0]
-)
 def test_with_colours_nothing_but_our_own_ones_reaches_the_terminal(
-    hostile_home: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+    hostile_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ERRAND_HOME", str(hostile_home))
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    shown = run_command(arguments, is_terminal=True).replace("\r\x1b[2K", "")
-    assert steering(_OUR_COLOURS.sub("", shown)) == []
-    assert "\x1b[8m" not in shown
+    for arguments in (("tasks",), ("models",)):
+        shown = run_command(arguments, is_terminal=True).replace("\r\x1b[2K", "")
+        assert "\x1b[" in shown and "\x1b[8m" not in shown
+        assert steering(_OUR_COLOURS.sub("", shown)) == []
 
 
 def shown_terminal() -> tuple[Terminal, Output]:
