@@ -11,7 +11,7 @@ import regex
 from app.engine.tools.base import ToolError
 from app.engine.tools.plain_text import tidy_name
 from app.engine.tools.text_file import decode
-from app.engine.tools.walk import LONGEST_S, TooLong, matches, walk
+from app.engine.tools.walk import LONGEST_S, TooLong, is_file, matches, walk
 from app.regular_file import open_regular, read_regular
 
 MOST_HITS = 200
@@ -67,7 +67,7 @@ def _files(root: Path, glob: str, is_cancelled: Callable[[], bool]) -> Iterator[
         yield root.name, root
         return
     for name, entry in walk(root, is_cancelled):
-        if entry.is_file(follow_symlinks=False) and (not glob or matches(name, glob)):
+        if is_file(entry) and (not glob or matches(name, glob)):
             yield tidy_name(name), Path(entry.path)
 
 

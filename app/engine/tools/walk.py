@@ -45,14 +45,22 @@ def walk(root: Path, is_cancelled: Callable[[], bool]) -> Iterator[tuple[str, os
             raise TooLong(entry.path[start:])
         if entry.name not in SKIPPED:
             yield entry.path[start:], entry
-            if entry.is_dir(follow_symlinks=False):
+            if is_folder(entry, follow_links=False):
                 open_folders.append(iter(_entries(entry.path)))
 
 
-def is_folder(entry: "os.DirEntry[str]") -> bool:
-    """Also of a link to one. False for a link that leads nowhere, to itself, or to where one may not look."""
+def is_folder(entry: "os.DirEntry[str]", *, follow_links: bool = True) -> bool:
+    """False for a link that leads nowhere or to itself, and where one may not look."""
     try:
-        return entry.is_dir()
+        return entry.is_dir(follow_symlinks=follow_links)
+    except OSError:
+        return False
+
+
+def is_file(entry: "os.DirEntry[str]") -> bool:
+    """A regular file itself; False for a link to one, and where one may not look."""
+    try:
+        return entry.is_file(follow_symlinks=False)
     except OSError:
         return False
 

@@ -1,0 +1,65 @@
+"""Folders that may not be looked into: they are left out, and all else is found."""
+
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from app.engine.agent.prompt.occasion import Occasion
+from app.engine.agent.prompt.parts import read_parts
+from app.engine.tools.file_search import search
+from app.engine.tools.listing import list_files
+
+_NOBODY = 65_534
+
+
+@contextmanager
+def no_superuser() -> Generator[None]:
+    """The superuser may look everywhere: for this long somebody else looks."""
+    if os.getuid() != 0:
+        yield
+        return
+    os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def folder() -> Generator[Path]:
+    """Open, but for folders that are closed, one that shows its names alone, and a file that cannot be read."""
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place)
+        for name in ("closed", "names", ".agents/skills/closed", ".agents/skills/good", ".git"):
+            (root / name).mkdir(parents=True)
+        for name in ("open", "secret", "closed/file", "names/file"):
+            (root / name).write_text("needle")
+        for name in ("closed", "good"):
+            (root / ".agents" / "skills" / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: x\n---\n")
+        closed = ("secret", "closed", ".agents/skills/closed", ".git")
+        root.chmod(0o755)
+        (root / "names").chmod(0o444)
+        for name in closed:
+            (root / name).chmod(0)
+        yield root
+        for name in (*closed, "names"):
+            (root / name).chmod(0o700)
+
+
+def test_what_may_not_be_looked_at_is_left_out_and_the_rest_is_found(folder: Path) -> None:
+    occasion = Occasion("", folder, "auto", folder / "home", datetime.now(UTC))
+    read_parts(occasion)  # its texts are loaded
+    with no_superuser():
+        parts = {part.name: part for part in read_parts(occasion)}
+        listed, below = list_files(folder, "", lambda: False).lines, list_files(folder, "**", lambda: False).lines
+        found = search(folder, "needle", True, "", lambda: False).lines
+    assert listed == [".agents/", ".git/", "closed/", "names/", "open", "secret"]
+    assert "names/file" in below and "closed/file" not in below
+    assert found == ["open:1: needle"]
+    assert list(parts) == ["role", "rules", "skills", "workspace"]
+    assert parts["skills"].sources == (str(folder / ".agents" / "skills" / "good" / "SKILL.md"),)
