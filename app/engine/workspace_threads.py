@@ -20,13 +20,14 @@ T = TypeVar("T")
 _Job: TypeAlias = Callable[[], None]
 
 PATIENCE_S = 10.0
-_IDLE_S = 1.0
+# Long enough for the next step of a task that is quick; an engine at rest has none of these threads.
+_IDLE_S = 0.02
 # So many threads of one folder may hang; after that nobody waits for it before one of them has come back.
 _MOST_HANGING = 4
 
 
 class _Thread:
-    """Does one job after the other, and ends when there was none for a while. It keeps nobody from leaving."""
+    """Does one job after the other, and ends when there was none for a moment. It keeps nobody from leaving."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
