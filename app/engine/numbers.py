@@ -11,7 +11,6 @@ from app.protocol.json import JsonValue
 
 MOST_TOKENS = 1_000_000_000
 _MOST_USD = 1_000_000.0
-_MOST_SECONDS = 366 * 86_400.0
 # Clocks differ; what is later than this was made up or misread.
 _MOST_AHEAD = timedelta(days=1)
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,11 +36,6 @@ def price(value: JsonValue) -> float | None:
     """Dollars for a million tokens; None for what is no such number."""
     found = _amount(value, _MOST_USD)
     return None if found is None else float(found)
-
-
-def seconds(value: JsonValue) -> float:
-    """How long something took, at most a year; 0 for what is no such number."""
-    return float(_amount(value, _MOST_SECONDS) or 0)
 
 
 def past_moment(value: datetime) -> datetime:

@@ -15,6 +15,8 @@ from app.protocol.settings import Setting
 from app.regular_file import read_regular
 
 _LARGEST = 1_000_000
+_MOST_MINUTES = 1_000_000
+_MOST_USD = 1_000_000
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
 _SERVERS = "model_servers"
 _ADDRESSES = ("default_api_base", "proxy_url")
@@ -67,10 +69,14 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         int, msgspec.Meta(ge=1, le=1_000_000), _about("Turns", "Turns of a task before it asks to go on.")
     ] = 50
     max_minutes: Annotated[
-        float, msgspec.Meta(ge=0), _about("Minutes", "Minutes of a task before it asks to go on; 0 for no limit.")
+        float,
+        msgspec.Meta(ge=0, le=_MOST_MINUTES),
+        _about("Minutes", "Minutes of a task before it asks to go on; 0 for no limit."),
     ] = 30.0
     budget_usd: Annotated[
-        float, msgspec.Meta(ge=0), _about("Budget", "US dollars of a task before it asks to go on; 0 for no limit.")
+        float,
+        msgspec.Meta(ge=0, le=_MOST_USD),
+        _about("Budget", "US dollars of a task before it asks to go on; 0 for no limit."),
     ] = 0.0
     max_tokens: Annotated[
         int,
@@ -79,7 +85,7 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = 0
     day_budget_usd: Annotated[
         float,
-        msgspec.Meta(ge=0),
+        msgspec.Meta(ge=0, le=_MOST_USD),
         _about("Budget of a day", "US dollars of all tasks in a day before they ask to go on; 0 for no limit."),
     ] = 0.0
     day_max_tokens: Annotated[
@@ -104,7 +110,9 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         ),
     ] = 0
     seconds_between_calls: Annotated[
-        float, msgspec.Meta(ge=0), _about("Pause between calls", "Least time between two model calls of a task.")
+        float,
+        msgspec.Meta(ge=0, le=3_600),
+        _about("Pause between calls", "Least time between two model calls of a task."),
     ] = 0.0
     database_url: Annotated[
         str,

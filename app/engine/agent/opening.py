@@ -27,6 +27,8 @@ NOTHING_CONFIGURED = (
 NO_PRICE = "The price of {} is not known, so the budget cannot be kept: only turns and minutes limit this task."
 
 
+_MOST_TURNS = 1_000_000
+_MOST_USD = 1_000_000
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -36,10 +38,10 @@ def check(params: TaskStartParams) -> None:
         raise InvalidParams("The prompt is empty. Say what is to be done.")
     if params.task_id is not None and not _TASK_ID.fullmatch(params.task_id):
         raise InvalidParams("taskId: 1 to 100 letters, digits, `-` and `_`.")  # it names a folder
-    if params.max_turns is not None and params.max_turns < 1:
-        raise InvalidParams("maxTurns must be at least 1.")
-    if params.budget_usd is not None and params.budget_usd <= 0:
-        raise InvalidParams("budgetUsd must be more than 0.")
+    if params.max_turns is not None and not 1 <= params.max_turns <= _MOST_TURNS:
+        raise InvalidParams(f"maxTurns must be from 1 to {_MOST_TURNS:,}.")
+    if params.budget_usd is not None and not 0 < params.budget_usd <= _MOST_USD:
+        raise InvalidParams(f"budgetUsd must be more than 0, and {_MOST_USD:,} at most.")
     if params.agent_id is not None and params.conversation_id is None:
         raise InvalidParams("agentId goes with the conversationId of its conversation.")
     if params.sibling_of is not None and params.conversation_id is None:

@@ -1,5 +1,6 @@
 """A reply built again from the events of a proxy, which carry no message so far. Transport is others'."""
 
+from datetime import UTC
 from typing import assert_never
 
 from app.engine.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall, Usage
@@ -24,6 +25,7 @@ from app.engine.models.proxy_wire import (
     Remarked,
     Retried,
     SentAssistantContent,
+    SentLater,
     SentUsage,
     SharedEvent,
     Started,
@@ -139,7 +141,7 @@ class Rebuilt:
 
     def _end(self, event: Ended) -> ReplyEnd:
         content = self.content(event.cut) if event.content is None else _given(event.content, self._limits)
-        later = Later(event.later.reason, event.later.at) if event.later is not None else None
+        later = _later(event.later) if event.later is not None else None
         message = AssistantMessage(content, event.stop_reason, event.error, event.model, _usage(event.usage), event.cut)
         return ReplyEnd(message, later, event.is_too_long, passes_elsewhere=event.passes_elsewhere)
 
@@ -150,6 +152,12 @@ def _given(blocks: tuple[SentAssistantContent, ...], limits: ReplyLimits) -> tup
     for block in content_from_wire(blocks):
         content.add(block)
     return content.blocks
+
+
+def _later(sent: SentLater) -> Later:
+    """A time without a zone is one of UTC."""
+    at = sent.at if sent.at is None or sent.at.tzinfo is not None else sent.at.replace(tzinfo=UTC)
+    return Later(sent.reason, at)
 
 
 def _usage(sent: SentUsage) -> Usage:

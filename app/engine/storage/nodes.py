@@ -1,6 +1,7 @@
 """Nodes: the trees of all conversations, read branch by branch."""
 
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 
 from sqlalchemy import bindparam, func, literal, select
 
@@ -17,6 +18,8 @@ _PIECE = 500
 # Of the end of a branch: few models read more.
 _MOST_RECENT = 5_000
 _MOST_SIZE = 10_000_000
+# What goes to a client in one message, which it takes in as a whole.
+_LARGEST_PAGE = 8_000_000
 # Bodies decoded at once.
 _MOST_AT_ONCE = 256 * 1024
 _ENDLESS = 1_000_000_000
@@ -81,13 +84,16 @@ class NodeStore:
         """One page of a branch, oldest first, and whether older ones exist.
 
         It ends with `leaf_id`, or with the parent of `before_id` to continue above a page. Costs as much as the page,
-        however long the branch is. Empty when there is no such node.
+        however long the branch is; one of large nodes has fewer. Empty when there is no such node.
         """
         last = leaf_id if before_id is None else await self._parent(before_id)
         if last is None:
             return (), False
-        found = await self._reader.structs(_BRANCH, Node, {"leaf_id": last, "limit": limit + 1})
-        return found[-limit:], len(found) > limit
+        sizes = await self._reader.rows(_SIZES, {"leaf_id": last, "limit": limit + 1})
+        sums = accumulate(row.size for row in sizes[:limit])
+        count = max(1, sum(size <= _LARGEST_PAGE for size in sums))
+        found = await self._reader.structs(_BRANCH, Node, {"leaf_id": last, "limit": count})
+        return found, len(sizes) > count
 
     async def path(self, leaf_id: str) -> tuple[Node, ...]:
         """The whole branch from the root to `leaf_id`: what a model's context is made of."""

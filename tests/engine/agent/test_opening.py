@@ -89,3 +89,19 @@ async def test_the_thinking_level_of_the_settings_holds_where_nothing_else_is_sa
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Hi.")])) as engine:
         engine.services.settings.set("thinking_level", "high")
         assert (await engine.watcher.end((await engine.start()).id)).thinking_level == "high"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"max_turns": 0}, "maxTurns must be from 1 to 1,000,000"),
+        ({"max_turns": 2**63}, "maxTurns must be from 1 to 1,000,000"),
+        ({"budget_usd": -1.0}, "budgetUsd must be more than 0"),
+        ({"budget_usd": 1e300}, "budgetUsd must be more than 0"),
+        ({"budget_usd": float("nan")}, "budgetUsd must be more than 0"),
+    ],
+)
+async def test_limits_that_limit_nothing_are_refused(tmp_path: Path, changes: dict[str, float], says: str) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        with pytest.raises(InvalidParams, match=says):
+            await engine.services.runner.start(params(engine, **changes))

@@ -1,6 +1,7 @@
 """Bad input gets a clear error, and the engine goes on serving the same client and others."""
 
 import asyncio
+from typing import get_args, get_type_hints
 
 import msgspec
 import pytest
@@ -241,3 +242,39 @@ async def test_a_client_that_dies_in_the_middle_of_a_frame_takes_nothing_with_it
             dies.socket.transport.write(b"\x81\xe4\x00\x00\x00\x00abc")
             dies.socket.transport.abort()
         await still_serves(other)
+
+
+def _numbers_of(params: type[msgspec.Struct]) -> list[tuple[str, dict[str, object]]]:
+    """For each number among a method's params its name, and what else must be given."""
+    fields = msgspec.structs.fields(params)
+    hints = get_type_hints(params)
+    required: dict[str, object] = {
+        field.encode_name: "x" for field in fields if field.required and hints[field.name] is str
+    }
+    return [
+        (field.encode_name, {name: value for name, value in required.items() if name != field.encode_name})
+        for field in fields
+        if {int, float} & {hints[field.name], *get_args(hints[field.name])}
+    ]
+
+
+async def test_no_number_of_a_call_is_too_large_or_too_small_for_an_answer_in_words(engine: EngineServer) -> None:
+    tried = 0
+    async with raw_client(engine) as client:
+        for method in METHODS:
+            for name, others in _numbers_of(method.params):
+                for value in (2**63, 2**70, -(2**63), -1, 1e308):
+                    answer = await client.ask(method.name, f"{method.name} {name} {value}", **others, **{name: value})
+                    assert "internal" not in str(answer.get("error", "")), (method.name, name, value, answer)
+                    tried += 1
+        await still_serves(client)
+    assert tried > 50
+
+
+@pytest.mark.parametrize("name", ["max_minutes", "budget_usd", "day_budget_usd", "seconds_between_calls", "max_turns"])
+async def test_a_setting_beyond_all_bounds_is_refused(engine: EngineServer, name: str) -> None:
+    async with raw_client(engine) as client:
+        for value in (1e300, -1):
+            code, word, text = error_of(await client.ask("settings/set", f"{name} {value}", name=name, value=value))
+            assert (code, word) == (-32602, "invalid_params")
+            assert f"Setting {name}: Expected" in text

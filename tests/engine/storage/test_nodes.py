@@ -76,3 +76,13 @@ async def test_of_a_long_branch_the_end_is_read_and_what_is_asked_for_of_the_res
     assert await database.nodes.recent("n3") == tuple(branch[:4])
     assert await database.nodes.recent("nowhere") == ()
     assert await database.nodes.on_path("n13", ("n12", "other1", "n1", "nowhere")) == (branch[1], branch[12])
+
+
+async def test_a_page_of_large_nodes_has_fewer_of_them(database: Database) -> None:
+    branch = [node(f"n{n}", f"n{n - 1}" if n else None, text="x" * 3_000_000) for n in range(4)]
+    for one in branch:
+        database.journal.put(nodes.save(one))
+    await database.journal.flush()
+    assert await database.nodes.branch("n3", 50) == (tuple(branch[2:]), True)
+    assert await database.nodes.branch("n3", 50, "n2") == (tuple(branch[:2]), False)
+    assert await database.nodes.path("n3") == tuple(branch)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from app.engine.numbers import past_moment
 from app.protocol.blocks import Block
 from app.protocol.conversations import Role
 
@@ -88,10 +89,9 @@ def moment(value: str | float | None) -> datetime | None:
     """A time as programs write it: ISO text, or seconds or milliseconds since 1970. None for what is no time."""
     try:
         if isinstance(value, str):
-            found = datetime.fromisoformat(value)
-            return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+            return past_moment(datetime.fromisoformat(value))
         if value is None or value <= 0:
             return None
-        return datetime.fromtimestamp(value / 1000 if value > _LARGEST_S else value, UTC)
+        return past_moment(datetime.fromtimestamp(value / 1000 if value > _LARGEST_S else value, UTC))
     except (ValueError, OverflowError, OSError):
         return None

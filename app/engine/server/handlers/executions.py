@@ -22,6 +22,7 @@ from app.protocol.executions import (
 from app.protocol.wire import EXECUTION_LIST, EXECUTION_OUTPUT
 from app.regular_file import open_regular
 
+_FARTHEST = 2**48
 _PIECE = 256 * 1024
 _FILES: tuple[tuple[OutputName, str], ...] = (("stdout", "stdout_file"), ("stderr", "stderr_file"))
 
@@ -39,8 +40,8 @@ async def output(services: Services, session: Session, params: ExecutionOutputPa
     found = await services.database.executions.get(params.execution_id)
     if found is None or found.finished is None:
         raise NotFound(f"There is no result of a tool call {params.execution_id!r}.")
-    if params.offset < 0:
-        raise InvalidParams("offset: 0 or more.")
+    if not 0 <= params.offset <= _FARTHEST:
+        raise InvalidParams("offset: a place in the output, from 0.")
     if params.name == "text":
         whole = found.finished.text.encode()
         data, size = whole[params.offset :][:_PIECE], len(whole)
