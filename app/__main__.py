@@ -28,10 +28,10 @@ def main() -> int:
         return replay(arguments[1:])
     if arguments[:1] == ["share-models"]:
         return _share_models(arguments[1:])
-    if arguments == ["watchdog"]:
+    if arguments[:1] == ["watchdog"]:
         from app.engine.tools.watchdog_child import main as watchdog
 
-        return watchdog()
+        return watchdog(arguments[1:])
     if arguments in _WINDOWS:
         reason = no_window(os.environ)
         if reason is None:

@@ -76,6 +76,16 @@ class Paths:
         return self.run / "room"
 
     @property
+    def stall(self) -> Path:
+        """Where the running engine writes what holds it up, should it stand still."""
+        return self.run / "stall.txt"
+
+    @property
+    def last_stall(self) -> Path:
+        """What is known of the last engine that stood still; its first line is for people."""
+        return self.logs / "last_stall.txt"
+
+    @property
     def window_door(self) -> Path:
         """The 0600 file in which an open window says how a second start reaches it."""
         return self.run / "window.json"

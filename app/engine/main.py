@@ -38,6 +38,7 @@ from app.engine.descriptors import Descriptors
 from app.engine.disk_room import give_up_room, keep_room
 from app.engine.errors import EngineError
 from app.engine.hardening import forbid_dumps
+from app.engine.heartbeat import Heartbeat, new_heartbeat
 from app.engine.ids import new_id
 from app.engine.models.own_servers import OwnServers
 from app.engine.models.retry import RetryPolicy
@@ -50,6 +51,7 @@ from app.engine.server.services import Services
 from app.engine.server.socket import Server, bound
 from app.engine.settings import Settings
 from app.engine.stall import StallMeter
+from app.engine.stall_report import take_report, write_on_signal
 from app.engine.storage import commands, personalities
 from app.engine.storage.daily import DailyCopies
 from app.engine.storage.database import Database
@@ -76,6 +78,11 @@ _AGAIN_S = 3600.0
 # An end in order: the steps in hand may take so long, all of it so long.
 _STEP_S = 2.0
 _LEAVES_WITHIN_S = 3.0
+# A turn of the event loop that takes so long is a defect: nobody is answered, and no task can be stopped.
+_STALL_S = 10.0
+_LONGEST_STALL_S = 86_400.0
+# That the engine before stood still is told to who comes within an hour.
+_STALL_TOLD_S = 3_600.0
 
 
 def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
@@ -85,7 +92,13 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
     """
     parser = Parser(prog="errand engine", description="Run the engine in the foreground.")
     parser.add_argument("--port", type=_port, default=0, help="the port to listen on; any free one by default")
-    port: int = parser.parse_args(arguments).port
+    parser.add_argument(
+        "--stall-limit", type=_seconds, default=_STALL_S, metavar="SECONDS",
+        help="end the engine when it answers nothing for so long; 0 for never (%(default)g)",
+    )  # fmt: skip
+    options = parser.parse_args(arguments)
+    port: int = options.port
+    stall_s: float = options.stall_limit
     paths = default_paths()
     arenas.keep_one()
     forbid_dumps()
@@ -95,7 +108,9 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
         paths.prepare()
         give_up_room(paths.room)
         logs.configure(paths, "engine", store.redactor)
-        asyncio.run(_serve(paths, port, store))
+        heartbeat = new_heartbeat()
+        with asyncio.Runner(loop_factory=heartbeat.loop if heartbeat is not None else None) as runner:
+            runner.run(_serve(paths, port, store, heartbeat, stall_s))
     except (EngineError, OSError) as error:
         _logger.error("the engine did not start: %s", error)
         sys.stderr.write(f"errand engine: {printable(str(error))}\n")
@@ -109,7 +124,17 @@ def _port(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a port: give a number from 1 to 65535, or 0 for any free one")
 
 
-async def _serve(paths: Paths, port: int, keys: KeyStore) -> None:
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if 0 <= seconds <= _LONGEST_STALL_S:
+        return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {_LONGEST_STALL_S:g}")
+
+
+async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat | None, stall_s: float) -> None:
     """From the lock to the last commit; each part is ended in the reverse order of its start."""
     async with AsyncExitStack() as stack:
         lock = EngineLock.take(paths)
@@ -123,10 +148,19 @@ async def _serve(paths: Paths, port: int, keys: KeyStore) -> None:
             loop.add_signal_handler(name, _on_signal, end, paths)
         stack.callback(reap_orphans(loop))
         stack.callback(watchdog.keep())
+        stalled = take_report(paths)
+        write_on_signal(paths)
         services = await open_services(paths, keys, end.set, stack)
         health = services.database.health
         loop.set_exception_handler(Descriptors(health, lambda: condition("no_descriptors", "")).on_error)
+        if stalled is not None:
+            health.report(stalled)
+            loop.call_later(_STALL_TOLD_S, health.clear, stalled.kind)
         await _listen(services, listener, stack)
+        if heartbeat is not None:
+            heartbeat.on_turn = services.stalls.turn
+            if stall_s:
+                watchdog.watch(heartbeat, paths.stall, stall_s)
         keep_room(paths.room)
         # What is there now stays for good: the collector need not look at it again.
         gc.freeze()
@@ -178,12 +212,11 @@ async def open_services(
     models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values, paths.models)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
-    stalls = StallMeter()
     day = Day(log, database.usage, settings)
     windows = partial(window_of, models=models, settings=settings)
     assembly = Assembly(log, database, settings, desk, grants, paths, day, models.has_price, windows)
     claims = Claims(database, desk)
-    runner = AgentTaskRunner(assembly, claims, models, stalls, background)
+    runner = AgentTaskRunner(assembly, claims, models, background)
     stack.push_async_callback(runner.close)
     roster = Roster(log, database, claims, paths)
     background.start(Remover(log, database, claims, grants, paths).sweep(), name="sweep of left files")
@@ -208,7 +241,7 @@ async def open_services(
         version=version("errand-desktop"),
         started_at=datetime.now(UTC),
         shutdown=shutdown,
-        stalls=stalls,
+        stalls=StallMeter(),
     )
 
 

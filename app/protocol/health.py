@@ -5,7 +5,10 @@ from typing import Literal, TypeAlias
 from app.protocol.struct import Moment, Wire
 from app.protocol.tasks import Task
 
-ConditionKind: TypeAlias = Literal["disk_full", "read_only", "locked", "disk_error", "damaged", "no_descriptors"]
+# What is the matter with the ground that the engine stands on.
+Trouble: TypeAlias = Literal["disk_full", "read_only", "locked", "disk_error", "damaged", "no_descriptors"]
+# `stalled`: the engine before this one stood still and was ended.
+ConditionKind: TypeAlias = Literal[Trouble, "stalled"]
 
 
 class Condition(Wire, frozen=True, kw_only=True):

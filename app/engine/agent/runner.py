@@ -22,7 +22,6 @@ from app.engine.background import Background
 from app.engine.errors import EngineError, IllegalMove, InvalidParams, NotFound, StorageError
 from app.engine.ids import new_id
 from app.engine.models.router import ModelRouter
-from app.engine.stall import StallMeter
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.events import TaskUpdate
@@ -45,16 +44,14 @@ _LATEST = 20
 class AgentTaskRunner:
     """One asyncio task each, in the `background`; one task at a time for each agent."""
 
-    def __init__(
-        self, assembly: Assembly, claims: Claims, models: ModelRouter, stalls: StallMeter, background: Background
-    ) -> None:
+    def __init__(self, assembly: Assembly, claims: Claims, models: ModelRouter, background: Background) -> None:
         self._assembly = assembly
         self._claims = claims
         self._background = background
         self._starts = Starts(assembly, models)
         self._rounds = Rounds(assembly.log, assembly.database, claims)
         health = assembly.database.health
-        self._runs = TasksUnderWay(claims, assembly.desk, stalls, health, background, self._next_reply)
+        self._runs = TasksUnderWay(claims, assembly.desk, health, background, self._next_reply)
         self._handover = Handover(assembly.log, assembly.database, claims, self.resume, background)
         self._has_taken_over = False
         self._one_of_a_task = Turnstile()

@@ -10,7 +10,6 @@ from app.engine.agent.claims import Claims
 from app.engine.agent.task_run import TaskRun
 from app.engine.background import Background
 from app.engine.health import Health
-from app.engine.stall import StallMeter
 from app.protocol.tasks import Task
 
 _LOOK_AGAIN_S = 0.02
@@ -23,14 +22,12 @@ class TasksUnderWay:
         self,
         claims: Claims,
         desk: AskDesk,
-        stalls: StallMeter,
         health: Health,
         background: Background,
         after: Callable[[Task], Awaitable[None]],
     ) -> None:
         self._claims = claims
         self._desk = desk
-        self._stalls = stalls
         self._health = health
         self._background = background
         self._after = after
@@ -55,7 +52,6 @@ class TasksUnderWay:
         self._settled[run.task.id] = asyncio.Event()
         self._at_work += 1
         self._quiet.clear()
-        self._stalls.start()
         self._background.start(self._run_to_end(beginning), name=f"task {run.task.id}")
         if self._claims.is_closed:
             run.interrupt(resumes=self._resumes)
@@ -93,7 +89,6 @@ class TasksUnderWay:
         finally:
             if run.task.ended_at is not None:
                 self._desk.leave(run.task.id)
-            self._stalls.stop()
             self._claims.release(run.task.agent_id)
             del self._runs[run.task.id]
         try:

@@ -4,10 +4,10 @@ import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from app.protocol.health import Condition, ConditionKind
+from app.protocol.health import Condition, Trouble
 
 # SQLite's own words for its error codes (sqlite3ErrStr), which it has not changed since it has them.
-_SIGNS: Mapping[str, ConditionKind] = {
+_SIGNS: Mapping[str, Trouble] = {
     "database or disk is full": "disk_full",
     "attempt to write a readonly database": "read_only",
     "unable to open database file": "read_only",
@@ -20,18 +20,18 @@ _GOES_ON = "Errand tries again every second, and its tasks go on by themselves t
 _ROOM = 100_000_000
 
 
-def kind_of(why: object) -> ConditionKind | None:
+def kind_of(why: object) -> Trouble | None:
     """None for a failure that is the change's own, which trying again would not mend."""
     words = str(why)
     return next((kind for sign, kind in _SIGNS.items() if sign in words), None)
 
 
-def condition(kind: ConditionKind, database: str) -> Condition:
+def condition(kind: Trouble, database: str) -> Condition:
     text, advice = _words(kind, database)
     return Condition(kind=kind, text=text, advice=advice, since=datetime.now(UTC), holds=kind != "no_descriptors")
 
 
-def _words(kind: ConditionKind, database: str) -> tuple[str, str]:
+def _words(kind: Trouble, database: str) -> tuple[str, str]:
     match kind:
         case "disk_full":
             room = f"Make at least {_megabytes(_ROOM)} free on it{_free(database)}."

@@ -1,6 +1,6 @@
 """The engine's side of its watchdog: a small process that ends the tools' processes when the engine is killed.
 
-It is started with the first tool's process and holds the other end of a pipe: nothing tells of a death as surely.
+It holds the other end of a pipe: nothing tells of a death as surely. It also ends an engine whose loop stands still.
 """
 
 import os
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from app.engine.heartbeat import Heartbeat
 from app.engine.tools import watchdog_child
 from app.engine.tools.marks import Mark, all_marks
 from app.engine.tools.process_table import has_proc
@@ -26,6 +27,20 @@ class _Watchdog:
         self.is_wanted = False
         self.process: subprocess.Popen[bytes] | None = None
         self._told = 0
+        self._heartbeat: Heartbeat | None = None
+        self._stall: tuple[Path, float] = (Path(), 0.0)
+
+    def watch(self, heartbeat: Heartbeat, report: Path, longest_s: float) -> None:
+        self._heartbeat, self._stall = heartbeat, (report, longest_s)
+        heartbeat.watch(self._look)
+
+    def _look(self) -> None:
+        if not self.is_wanted:
+            return
+        if self.process is None:
+            self._start()  # it begins with a look
+        else:
+            self._write("look\n")
 
     def tell(self, mark: Mark) -> None:
         if not self.is_wanted:
@@ -50,9 +65,13 @@ class _Watchdog:
         self.process = None
 
     def _start(self) -> None:
+        heartbeat = self._heartbeat
+        watched = () if heartbeat is None else (heartbeat.descriptor,)
+        loop = () if heartbeat is None else (str(heartbeat.descriptor), str(os.getpid()), *map(str, self._stall))
         with suppress(OSError):  # without it the sweep at the next start stays
             self.process = subprocess.Popen(
-                _command(),
+                [*_command(), *loop],
+                pass_fds=watched,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -76,6 +95,14 @@ def keep() -> Callable[[], None]:
     """Watch over tool processes from the first one on. Returns what ends that in order; does nothing without /proc."""
     _watchdog.is_wanted = has_proc()
     return _watchdog.end
+
+
+def watch(heartbeat: Heartbeat, report: Path, longest_s: float) -> None:
+    """Have this process ended when its loop makes no turn for so long; `report` is where it says where it stands.
+
+    The watchdog is started as soon as the loop has anything to do.
+    """
+    _watchdog.watch(heartbeat, report, longest_s)
 
 
 def tell(mark: Mark) -> None:

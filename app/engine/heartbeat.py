@@ -1,0 +1,81 @@
+"""Whether the event loop turns, told to the watchdog without a timer: a page of memory that both processes have.
+
+The loop writes when it begins a turn, and that it waits while it waits. The watchdog looks while there is something to
+see, and sleeps while the loop waits: an engine without work costs nothing.
+"""
+
+import asyncio
+import mmap
+import os
+import selectors
+import sys
+import time
+from collections.abc import Callable
+
+# Two numbers of 8 bytes, which `watchdog_child.py` knows too: when the turn under way began (monotonic nanoseconds, 0
+# while the loop waits), and 1 while the watchdog looks.
+_SIZE = 16
+_BEGAN, _IS_LOOKED_AT = 0, 1
+
+OnTurn = Callable[[int, int], None]
+
+
+def _nobody(began: int, ended: int) -> None:
+    pass
+
+
+class Heartbeat:
+    """Of one event loop, made by `loop`. `on_turn` gets the begin and end of each turn, in monotonic nanoseconds."""
+
+    def __init__(self) -> None:
+        self.on_turn: OnTurn = _nobody
+        self._wake: Callable[[], None] | None = None
+        self.descriptor = os.memfd_create("errand-heartbeat")
+        os.ftruncate(self.descriptor, _SIZE)
+        self._page = memoryview(mmap.mmap(self.descriptor, _SIZE)).cast("q")
+        self._page[_IS_LOOKED_AT] = 1
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.SelectorEventLoop(_BeatingSelector(self))
+
+    def watch(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called from now on whenever the loop begins to work and the watchdog does not look."""
+        self._wake = wake
+        self._page[_IS_LOOKED_AT] = 0
+
+    def begin(self) -> None:
+        self._page[_BEGAN] = time.monotonic_ns()
+        if not self._page[_IS_LOOKED_AT] and self._wake is not None:
+            self._page[_IS_LOOKED_AT] = 1
+            self._wake()
+
+    def end(self, waits: bool) -> None:
+        if began := self._page[_BEGAN]:
+            self.on_turn(began, time.monotonic_ns())
+        if waits:
+            self._page[_BEGAN] = 0
+
+
+class _BeatingSelector(selectors.DefaultSelector):
+    """Tells of the turns of the loop, which asks its selector once in each."""
+
+    def __init__(self, heartbeat: Heartbeat) -> None:
+        super().__init__()
+        self._heartbeat = heartbeat
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._heartbeat.end(waits=timeout is None or timeout > 0)
+        try:
+            return super().select(timeout)
+        finally:
+            self._heartbeat.begin()
+
+
+def new_heartbeat() -> Heartbeat | None:
+    """None where the system has no memory that another program can be given."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return Heartbeat()
+    except OSError:
+        return None
