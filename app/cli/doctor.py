@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -20,6 +21,9 @@ from app.paths import Paths
 from app.protocol.engine import EmptyParams, EngineShutdownParams
 from app.protocol.models import ModelListParams
 from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS, MODEL_LIST
+
+_STALL_TOLD_S = 7 * 86_400
+_LONGEST_LINE = 500
 
 State: TypeAlias = Literal["good", "could_be_better", "bad"]
 
@@ -40,7 +44,7 @@ async def doctor(options: Options, paths: Paths, terminal: Terminal) -> int:
     for finding in _local(paths):
         findings.append(finding)
         _say(finding, terminal)
-    for finding in await _engine(paths):
+    for finding in [*await _engine(paths), *_last_stall(paths)]:
         findings.append(finding)
         _say(finding, terminal)
     bad = sum(finding.state == "bad" for finding in findings)
@@ -148,6 +152,18 @@ async def _engine(paths: Paths) -> list[Finding]:
         if not was_running:
             await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
         await connection.close()
+
+
+def _last_stall(paths: Paths) -> Iterator[Finding]:
+    """That an engine stood still and was ended, for a week."""
+    try:
+        age_s = time.time() - paths.last_stall.stat().st_mtime
+        with paths.last_stall.open(encoding="utf-8", errors="replace") as file:
+            text = file.readline(_LONGEST_LINE).strip()
+    except OSError:
+        return
+    if age_s < _STALL_TOLD_S:
+        yield Finding("could_be_better", "stall", text, f"Please report it, with {paths.last_stall}.")
 
 
 async def _reach(paths: Paths) -> tuple[Connection, bool]:

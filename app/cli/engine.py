@@ -2,24 +2,21 @@
 
 from app.cli.options import Options
 from app.cli.terminal import Terminal
-from app.client.errors import ConnectionLost, NoEngine
-from app.client.launch import connect
+from app.client.shutdown import shut_down
 from app.paths import Paths
-from app.protocol.engine import EngineShutdownParams
-from app.protocol.wire import ENGINE_SHUTDOWN
 
 
 async def stop_engine(options: Options, paths: Paths, terminal: Terminal) -> int:
-    try:
-        connection = await connect(paths, "errand engine --stop", start=False)
-    except NoEngine:
-        terminal.line("No engine is running.")
-        return 0
-    try:
-        await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
-    except ConnectionLost:
-        pass  # it ended before it could say so
-    finally:
-        await connection.close()
-    terminal.line("The engine has ended.")
+    match await shut_down(paths, "errand engine --stop"):
+        case "none":
+            terminal.line("No engine is running.")
+        case "ended":
+            terminal.line("The engine has ended.")
+        case "killed":
+            terminal.line("The engine did not answer: its process was killed. What it had under way can be resumed.")
+        case "left":
+            terminal.note(
+                "errand: The engine does not answer and cannot be killed: it waits for a disk or the network."
+            )
+            return 1
     return 0

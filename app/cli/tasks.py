@@ -21,6 +21,10 @@ from app.protocol.tasks import Task, TaskIdParams, TaskListParams
 from app.protocol.wire import TASK_LIST, TASK_STOP
 
 MOST_SEARCHED = 500
+_SILENT = (
+    "errand: The engine does not answer. If it stands still, its watchdog ends it within some seconds, "
+    "and the next one stops the task."
+)
 _PAGE = 500  # the longest that the engine gives
 
 
@@ -43,7 +47,7 @@ async def list_tasks(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 async def stop_task(options: Options, paths: Paths, terminal: Terminal) -> int:
     """Stop one task and wait until everything it started has ended."""
-    connection = await connect(paths, "errand stop")
+    connection = await connect(paths, "errand stop", on_silence=lambda: terminal.note(_SILENT))
     try:
         task = await find_task(connection, options.task_id)
         if task.ended_at is not None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -24,9 +25,12 @@ _POLL_S = 0.005
 _LONGEST_POLL_S = 0.05
 
 
-async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Connection:
+async def connect(
+    paths: Paths, client_name: str, *, start: bool = True, on_silence: Callable[[], None] = lambda: None
+) -> Connection:
     """A connection to the one engine of the data directory, which is started when there is none.
 
+    `on_silence` is called where one runs that does not answer; when its watchdog has ended it another is started.
     Raises `NoEngine` (only without `start`), `LaunchError` with the engine's last words, or `CallError` when the
     engine speaks another protocol.
     """
@@ -38,6 +42,8 @@ async def connect(paths: Paths, client_name: str, *, start: bool = True) -> Conn
     except (NoEngine, *DIAL_ERRORS) as error:
         if not start:
             raise NoEngine(f"No engine runs on {paths.home}.") from error
+        if isinstance(error, TimeoutError):
+            on_silence()
         await _start(paths, connection)
         return connection
     if start and is_outdated(paths, connection.welcome.engine_version):
@@ -53,14 +59,14 @@ def read_endpoint(paths: Paths) -> Endpoint:
     try:
         data = read_private(paths.endpoint)
     except OSError as error:  # none there, or no folder it could be in
-        if not isinstance(error, FileNotFoundError) and _has_engine(paths):
+        if not isinstance(error, FileNotFoundError) and has_engine(paths):
             raise NotOurs(f"The engine that runs is not used: {error.strerror}.") from error
         raise NoEngine(f"No engine runs on {paths.home}.") from error
     try:
         endpoint = msgspec.json.decode(data, type=Endpoint)
     except msgspec.DecodeError as error:
         raise NoEngine(f"The endpoint file {paths.endpoint} cannot be read: {error}.") from error
-    if not _has_engine(paths) or start_of(endpoint.pid) not in (0, endpoint.process_start):
+    if not has_engine(paths) or start_of(endpoint.pid) not in (0, endpoint.process_start):
         raise EngineDied(f"The engine that ran on {paths.home} has ended without a word.")
     if listener_of(endpoint.port) not in (None, own_user()):
         raise NotOurs(f"Another user of this machine listens on port {endpoint.port}, which was the engine's.")
@@ -94,7 +100,7 @@ async def _renewed(paths: Paths, old: Connection, client_name: str) -> Connectio
         pass  # it has gone already
     await old.close()
     give_up_at = time.monotonic() + _START_S
-    while _has_engine(paths) and time.monotonic() < give_up_at:  # noqa: ASYNC110 -- another process: no event tells
+    while has_engine(paths) and time.monotonic() < give_up_at:  # noqa: ASYNC110 -- another process: no event tells
         await asyncio.sleep(_LONGEST_POLL_S)
     connection = Connection(lambda: read_endpoint(paths), client_name, environment=os.environ)
     await _start(paths, connection)
@@ -111,7 +117,7 @@ async def _start(paths: Paths, connection: Connection) -> None:
             starter = starter or FileLock.take(paths.run / "start.lock")
             if process is None and starter is not None:
                 process = EngineProcess(paths)
-            if process is not None and process.has_ended() and not _has_engine(paths):
+            if process is not None and process.has_ended() and not has_engine(paths):
                 raise LaunchError(f"The engine did not start. {process.last_words()}")
             if time.monotonic() > give_up_at:
                 raise LaunchError(f"The engine did not answer in {_START_S:.0f} s. See {paths.logs / 'engine.log'}.")
@@ -144,7 +150,7 @@ async def _opened(connection: Connection) -> bool:
     return True
 
 
-def _has_engine(paths: Paths) -> bool:
+def has_engine(paths: Paths) -> bool:
     """True while a process holds the engine's lock: one that was started by other means, and may not listen yet."""
     try:
         return FileLock.is_held(paths.lock)

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,7 +87,8 @@ class Errand:
         """End the engine, if one runs, as the system does when it shuts down."""
         if (self.home / "run" / "engine.json").exists():
             pid = self.engine_pid()
-            os.kill(pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # one that was killed leaves its file
+                os.kill(pid, signal.SIGTERM)
             await until(lambda: not is_alive(pid))
 
     async def task(self, status: TaskStatus) -> Task:
