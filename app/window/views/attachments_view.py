@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QImageReader, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QWidget
 
+from app.regular_file import NotRegularFile, open_regular
 from app.window.theme.theme import Theme
 from app.window.views.chip import AttachmentChip
 
@@ -80,7 +81,10 @@ class AttachmentsView(QScrollArea):
     def _refusal(self, path: str) -> str:
         name = Path(path).name
         try:
-            size = Path(path).stat().st_size
+            with open_regular(Path(path)):
+                size = Path(path).stat().st_size
+        except NotRegularFile as error:
+            return f"{name} could not be attached: {error.strerror}."
         except OSError:
             return f"{name} could not be attached: it is gone or cannot be read."
         if len(self._chips) >= _MOST:

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QImageReader, QKeyEvent, QPixmap
+from PySide6.QtGui import QKeyEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel
 
 from app.client.figures import file_size
+from app.protocol.blocks import ImageBlock
+from app.window.blocks.picture import read_picture
 from app.window.theme.theme import Theme
 from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.icon_button import IconButton
@@ -63,14 +65,7 @@ class AttachmentChip(QFrame):
 
 def _thumbnail(path: str, side: int) -> QPixmap | None:
     """Decoded at the size it is shown in; None if the file is no picture."""
-    reader = QImageReader(path)
-    reader.setDecideFormatFromContent(True)
-    if not reader.canRead():
-        return None
-    if reader.size().isValid():
-        reader.setScaledSize(reader.size().scaled(side, side, Qt.AspectRatioMode.KeepAspectRatio))
-    image = reader.read()
-    return None if image.isNull() else QPixmap.fromImage(image)
+    return read_picture(ImageBlock(media_type="", path=path), QSize(side, side))
 
 
 def _size_of(path: str) -> str:

@@ -1,5 +1,6 @@
 """Files that go with a message: dropped, pasted, told when they cannot be, and seen by the model."""
 
+import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -117,6 +118,16 @@ async def test_what_is_refused_keeps_the_text_and_its_files(person: Desk, tmp_pa
     await until(lambda: len(why) == 2)
     assert "not there any more" in why[1]
     assert (person.view.composer.text, chips(person)) == ("Read it", ["notes.txt"])
+
+
+async def test_a_pipe_is_told_and_not_waited_for(person: Desk, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    refused: list[str] = []
+    person.view.composer.attachments.refused.connect(refused.append)
+    drop(person, files(tmp_path / "pipe.png"))
+    assert refused == ["pipe.png could not be attached: it is a named pipe, not a file."]
+    person.view.composer.attachments.restore([str(tmp_path / "pipe.png")])  # as of a draft, where a file was before
+    assert chips(person) == ["pipe.png"]
 
 
 async def test_at_most_twenty_files_go_with_a_message(person: Desk, tmp_path: Path) -> None:
