@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from app.engine.environments import Environments, Variable
-from app.engine.errors import ConfigurationError, InvalidParams
+from app.engine.errors import ConfigurationError, FolderNotAnswering, InvalidParams
 from app.engine.key_file import KeyFile
 from app.engine.keyring_vault import Vault, system_vault
+from app.engine.workspace_threads import in_workspace
 from app.protocol.engine import is_key
 from app.protocol.models import KeySource
 from app.redaction import Redactor
@@ -52,7 +53,11 @@ class KeyStore:
     """
 
     def __init__(
-        self, folder: Path, environment: Mapping[str, str], open_vault: Callable[[], Vault | None] = system_vault
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        open_vault: Callable[[], Vault | None] = system_vault,
+        patience_s: float = _VAULT_TIMEOUT_S,
     ) -> None:
         self.redactor = Redactor(*_keys_in(environment))
         self.environments = Environments(environment)
@@ -62,6 +67,7 @@ class KeyStore:
         self._chosen: list[tuple[str, str]] | None = None
         self._file = KeyFile(folder)
         self._open_vault = open_vault
+        self._patience_s = patience_s
         self._vault: Vault | None = None
         self._vault_opened = False
         self._read: dict[str, Key] = {}
@@ -128,9 +134,8 @@ class KeyStore:
 
     async def _within_time(self, work: Callable[[], T]) -> T:
         try:
-            async with asyncio.timeout(_VAULT_TIMEOUT_S):
-                return await asyncio.to_thread(work)
-        except TimeoutError as error:
+            return await in_workspace(self._folder, work, self._patience_s)
+        except FolderNotAnswering as error:
             raise ConfigurationError("The keyring does not answer. Unlock it, or set the key's variable.") from error
 
     def _load(self, provider: str) -> Key | None:

@@ -1,7 +1,8 @@
 """Threads for work on the files of a workspace, which may lie on a disk or a network drive that does not answer.
 
 A call that takes too long is given up and its thread left behind: that costs who works in this folder, and nobody else.
-The threads of `asyncio.to_thread` are few and shared by all, so that nine such folders stopped everybody.
+The threads of `asyncio.to_thread` are few and shared by all, so that nine such folders stopped everybody. The keyring
+of the system, which may wait for a person, is asked in the same way.
 """
 
 import asyncio

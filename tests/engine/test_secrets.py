@@ -1,6 +1,8 @@
 """The key store: where keys are looked for, where they go, and that they are never shown."""
 
+import asyncio
 import stat
+import threading
 from pathlib import Path
 
 import keyring.errors
@@ -52,6 +54,25 @@ def is_private_and_sealed(file: Path) -> bool:
 
 def store(folder: Path, environment: dict[str, str] | None = None) -> KeyStore:
     return KeyStore(folder, environment or {}, without_keyring)
+
+
+async def test_a_keyring_that_never_answers_takes_no_threads_of_others(tmp_path: Path) -> None:
+    (tmp_path / "stored.json").write_text('{"openai": "keyring"}')
+    end = threading.Event()
+
+    def hanging() -> Vault | None:
+        end.wait()
+        return None
+
+    keys = KeyStore(tmp_path, {}, hanging, patience_s=0.01)
+    try:
+        for _ in range(40):
+            with pytest.raises(ConfigurationError, match="The keyring does not answer"):
+                await keys.get("openai", VARIABLES)
+        async with asyncio.timeout(30):
+            assert await asyncio.to_thread(lambda: 1) == 1
+    finally:
+        end.set()
 
 
 async def test_the_environment_comes_first(tmp_path: Path) -> None:
