@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -108,6 +109,31 @@ def revision(file: Path) -> str | None:
             return None
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
         return str(row[0]) if row else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How many bytes of a file are there, and how many there were."""
+
+    there: int
+    whole: int
+
+
+def missing_end(file: Path) -> Cut | None:
+    """None where the file is as long as it says itself; what lies beside it may hold the rest. Raises no OSError."""
+    with suppress(OSError):
+        if beside(file)[0].exists() and beside(file)[0].stat().st_size:
+            return None
+        size = file.stat().st_size
+        with file.open("rb") as opened:
+            header = opened.read(100)
+        # https://sqlite.org/fileformat2.html: the page size, the pages, and whether those are of the newest change.
+        if len(header) < 100 or not header.startswith(b"SQLite format 3") or header[24:28] != header[92:96]:
+            return None
+        page = int.from_bytes(header[16:18]) if header[16:18] != b"\0\1" else 65_536
+        whole = page * int.from_bytes(header[28:32])
+        return Cut(size, whole) if size < whole else None
+    return None
 
 
 def open_untouched(file: Path) -> sqlite3.Connection:

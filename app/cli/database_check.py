@@ -6,19 +6,26 @@ from pathlib import Path
 from typing import Literal
 
 from app.database_file import fault, open_to_read
+from app.database_loss import find_loss
 
 _ADVICE = (
     "Nothing was changed. To mend what can be mended, and learn what is missing: errand doctor --repair\n"
     "The broken file is kept. Copies of each day are in the folder copies: errand restore FILE"
 )
+_WAYS_BACK = {
+    "file": "Put it back if you have it. To go back to a copy, or to begin anew: errand doctor --repair",
+    "changes": "Put back what was there if you have it. To go on with what there is: errand doctor --repair",
+}
 _LOST_HEADS = """
 SELECT count(*) FROM agents WHERE json_extract(body, '$.headId') IS NOT NULL
 AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = json_extract(agents.body, '$.headId'))
 """
 
 
-def check_database(file: Path) -> tuple[Literal["good", "bad"], str, str, str]:
+def check_database(file: Path, copies: Path) -> tuple[Literal["good", "bad"], str, str, str]:
     """The state, the subject `database`, what was found, and what to do."""
+    if (loss := find_loss(file, copies)) is not None:
+        return "bad", "database", loss.text, _WAYS_BACK[loss.what]
     if not file.exists():
         return "good", "database", "none yet; it is made at the first start", ""
     if file.is_file() and not file.stat().st_size:

@@ -69,7 +69,7 @@ def _local(paths: Paths) -> Iterator[Finding]:
     yield _python()
     yield _packages()
     yield _folder(paths.home)
-    yield Finding(*check_database(paths.database))
+    yield Finding(*check_database(paths.database, paths.copies))
     yield _keyring()
     yield _program("git", "could_be_better", "Install git: agents look at changes with it.")
     yield _program("bash", "bad" if sys.platform != "win32" else "could_be_better", "Install bash: commands run in it.")

@@ -169,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     command("quick", "a field in the middle of the screen that starts a task in the background")
     doctor = command("doctor", "what is installed, what is missing, what to do")
     doctor.add_argument("--repair", action="store_true", help="mend a damaged database; the broken file is kept")
+    doctor.add_argument("--yes", action="store_true", help="with --repair: yes to what it asks; nobody has to be there")
     doctor.add_argument("--force", action="store_true", help="repair also while tasks run; they are interrupted")
     backup = command("backup", "copy conversations, pictures and settings into one file")
     backup.add_argument("--to", metavar="PATH", help="a file or a folder (default: the folder copies of the data)")

@@ -3,17 +3,17 @@
 import asyncio
 import sqlite3
 from contextlib import closing, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 from app.cli.database_check import faults
 from app.cli.options import Options
 from app.cli.outcome import EXIT_ERROR
 from app.cli.plain import plain
-from app.cli.restore import put_in_place, sole_user
-from app.cli.salvage import Piece, salvage
+from app.cli.restore import put_in_place, restore, sole_user
+from app.cli.salvage import Piece, fill_search, salvage
 from app.cli.terminal import Terminal
-from app.database_file import fault, new_epoch, open_to_read, revision
+from app.database_file import copy_database, fault, new_epoch, open_to_read, revision
+from app.database_loss import Loss, begin_anew, copies_of, date_of, find_loss, newest_event
 from app.paths import Paths
 
 _MOST_NAMED = 20
@@ -22,6 +22,9 @@ _WORDS = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks
 
 async def repair(options: Options, paths: Paths, terminal: Terminal) -> int:
     """Refuses while tasks run, unless `force`. Nothing is changed until the mended database is found to be whole."""
+    if (loss := find_loss(paths.database, paths.copies)) is not None:
+        terminal.line(loss.text)
+        return await _make_good(loss, options, paths, terminal)
     if not paths.database.exists():
         terminal.line("There is no database yet, so there is nothing to repair.")
         return 0
@@ -37,9 +40,54 @@ async def repair(options: Options, paths: Paths, terminal: Terminal) -> int:
         lock.release()
 
 
+async def _make_good(loss: Loss, options: Options, paths: Paths, terminal: Terminal) -> int:
+    """Ask what a database that is missing, or misses its newest changes, is to be made good with."""
+    copy = await asyncio.to_thread(_newest_copy, paths)
+    if copy is not None and _is_newer(copy, paths.database):
+        question = f"Go back to the copy of {date_of(copy)}?"
+        if await _agrees(terminal, question, f"errand restore {copy}", options):
+            return await restore(Options(file=str(copy), force=options.force), paths, terminal)
+        if not terminal.interactive:
+            return EXIT_ERROR
+    question = "Go on with what there is?" if loss.what == "changes" else "Begin with an empty database?"
+    if not await _agrees(terminal, question, "errand doctor --repair --yes", options):
+        terminal.line("Nothing was changed.")
+        return EXIT_ERROR
+    lock = await sole_user(paths, force=options.force)
+    try:
+        if loss.what == "changes":
+            new_epoch(paths.database)
+        else:
+            begin_anew(paths.database)
+    finally:
+        lock.release()
+    terminal.line("Errand goes on with what there is." if loss.what == "changes" else "The next start makes a new one.")
+    return 0
+
+
+def _is_newer(copy: Path, database: Path) -> bool:
+    """It holds what the database does not."""
+    there, copied = newest_event(database), newest_event(copy)
+    return there is None or (copied is not None and copied[0] == there[0] and copied[1] > there[1])
+
+
+async def _agrees(terminal: Terminal, question: str, command: str, options: Options) -> bool:
+    """Nobody can say so where nobody is there: the command does it then."""
+    if options.yes:
+        return True
+    if not terminal.interactive:
+        terminal.line(f"{question} Then: {command}")
+        return False
+    return (await terminal.ask(f"{question} [y/N] ")).strip().lower() in ("y", "yes")
+
+
 def _repair(paths: Paths, terminal: Terminal) -> int:
-    copy = _newest_copy(paths)
     new = paths.database.with_name("errand.db.repaired")
+    if _with_new_indexes(paths.database, new):
+        terminal.line("Only its indexes were damaged, and they were made anew. Nothing is missing.")
+        terminal.line(f"Mended. The broken file is kept: {put_in_place(new, paths)}")
+        return 0
+    copy = _newest_copy(paths)
     known = _known_nodes(paths.database)
     try:
         pieces = salvage(paths.database, copy, new)
@@ -59,11 +107,30 @@ def _repair(paths: Paths, terminal: Terminal) -> int:
     return 0
 
 
+def _with_new_indexes(database: Path, new: Path) -> bool:
+    """Make `new` from all rows as they are, where those are whole; else it is not there."""
+    try:
+        new.unlink(missing_ok=True)
+        copy_database(database, new)
+        with closing(sqlite3.connect(new, isolation_level=None)) as connection:
+            connection.execute("REINDEX")
+            if faults(new):
+                connection.execute("INSERT INTO node_search (node_search) VALUES ('delete-all')")
+                connection.execute("DELETE FROM title_search")
+                fill_search(connection)
+        if not faults(new):
+            return True
+    except (OSError, sqlite3.Error):
+        pass
+    with suppress(OSError):
+        new.unlink(missing_ok=True)
+    return False
+
+
 def _newest_copy(paths: Paths) -> Path | None:
     """The newest copy that is whole and of the same schema, made for whatever reason."""
-    copies = sorted(paths.copies.glob("errand-*.db"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
     schema = _schema(paths.database)
-    for copy in copies:
+    for copy in copies_of(paths.database, paths.copies):
         of_copy = _schema(copy)
         if of_copy is not None and schema in (None, of_copy) and "-replaced-" not in copy.name and not fault(copy):
             return copy
@@ -80,11 +147,7 @@ def _schema(file: Path) -> str | None:
 def _way_out(copy: Path | None, paths: Paths) -> str:
     if copy is None:
         return f"There is no copy of it either. Move {paths.database} away to start anew; keep it."
-    return f"Go back to the copy of {_date(copy)}: errand restore {copy}"
-
-
-def _date(file: Path) -> str:
-    return f"{datetime.fromtimestamp(file.stat().st_mtime, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return f"Go back to the copy of {date_of(copy)}: errand restore {copy}"
 
 
 def _saved(pieces: tuple[Piece, ...], copy: Path | None) -> list[str]:
@@ -92,7 +155,7 @@ def _saved(pieces: tuple[Piece, ...], copy: Path | None) -> list[str]:
     lines = [f"Read from it: {', '.join(f'{piece.read:,} {_WORDS[piece.table]}' for piece in told)}."]
     filled = [f"{piece.from_copy:,} {_WORDS[piece.table]}" for piece in told if piece.from_copy]
     if copy is not None and filled:
-        lines.append(f"Taken from the copy of {_date(copy)}: {', '.join(filled)}.")
+        lines.append(f"Taken from the copy of {date_of(copy)}: {', '.join(filled)}.")
     return lines
 
 

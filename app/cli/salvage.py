@@ -125,6 +125,14 @@ def _finish(target: sqlite3.Connection, things: tuple[_Thing, ...]) -> None:
     for thing in things:
         if thing.sql.startswith("CREATE VIRTUAL"):
             target.execute(thing.sql)
+    fill_search(target)
+    for thing in things:
+        if thing.kind == "trigger":
+            target.execute(thing.sql)
+
+
+def fill_search(target: sqlite3.Connection) -> None:
+    """Put all that can be searched into indexes that are empty."""
     # As the triggers do: a streaming node is indexed once it is finished. What is indexed of it depends on the schema.
     names = ", ".join(str(row[1]) for row in target.execute("PRAGMA table_info(node_search)"))
     target.execute(
@@ -135,9 +143,6 @@ def _finish(target: sqlite3.Connection, things: tuple[_Thing, ...]) -> None:
         "INSERT INTO title_search (id, word, title) SELECT id, replace(replace(id, '-', ''), '_', ''), title "
         "FROM conversations ORDER BY updated_at"
     )
-    for thing in things:
-        if thing.kind == "trigger":
-            target.execute(thing.sql)
 
 
 def _mend(target: sqlite3.Connection) -> None:

@@ -56,11 +56,15 @@ class Listener(Protocol):
 class EventLog:
     """One for each engine. `head` is the newest number given out, `committed` the newest that clients were sent."""
 
-    def __init__(self, journal: Journal, epoch: str, head: int) -> None:
+    def __init__(
+        self, journal: Journal, epoch: str, head: int, note: Callable[[int], None] = lambda sequence: None
+    ) -> None:
+        """`note` is told the number of each event that is stored."""
         self.epoch = epoch
         self.head = head
         self.committed = head
         self._journal = journal
+        self._note = note
         self._listeners = Listeners[Listener]()
         self._deltas = DeltaBuffer()
         self._timer: asyncio.TimerHandle | None = None
@@ -120,6 +124,7 @@ class EventLog:
 
     def _on_commit(self, record: EventRecord, then: Callable[[], None] | None) -> None:
         self.committed = record.sequence
+        self._note(record.sequence)
         try:
             if then is not None:
                 then()

@@ -20,6 +20,7 @@ import msgspec
 
 from app import log as logs
 from app.arguments import Parser
+from app.database_loss import NewestNote
 from app.engine import arenas, descriptors
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
@@ -198,7 +199,9 @@ async def open_services(
     database = await Database.open(settings.values.database_url or sqlite_url(paths.database), paths.copies)
     stack.push_async_callback(database.close)
     _, head = await database.events.bounds()
-    log = EventLog(database.journal, database.epoch, head)
+    newest = NewestNote(None if settings.values.database_url else paths.database, database.epoch)
+    stack.callback(newest.close)
+    log = EventLog(database.journal, database.epoch, head, newest.write)
     stack.callback(log.close)
     database.journal.put(
         commands.prune(datetime.now(UTC) - _REMEMBERED), *(personalities.add(shipped) for shipped in SHIPPED)

@@ -84,7 +84,7 @@ def count(file: Path, table: str) -> int:
 async def test_a_whole_database_is_left_as_it_is(paths: Paths) -> None:
     await filled(paths, 3)
     before = paths.database.read_bytes()
-    state, _, text, _ = check_database(paths.database)
+    state, _, text, _ = check_database(paths.database, paths.copies)
     assert (state, "whole: 3 conversations, 9 messages, 0 tasks" in text) == ("good", True)
     code, said = await mended(paths)
     assert code == 0 and "nothing to repair" in said
@@ -95,12 +95,12 @@ async def test_a_whole_database_is_left_as_it_is(paths: Paths) -> None:
 async def test_a_broken_index_costs_nothing(paths: Paths, index: str) -> None:
     await filled(paths, 400)
     break_pages(paths.database, index, 0.3)
-    assert check_database(paths.database)[0] == "bad"
+    assert check_database(paths.database, paths.copies)[0] == "bad"
     code, said = await mended(paths)
     assert code == 0, said
     assert "Nothing is missing." in said
     assert (count(paths.database, "conversations"), count(paths.database, "nodes")) == (400, 1200)
-    assert check_database(paths.database)[0] == "good"
+    assert check_database(paths.database, paths.copies)[0] == "good"
     database = await Database.open(sqlite_url(paths.database), paths.copies)
     assert len((await database.conversations.page(500)).conversations) == 400
     await database.close()
@@ -128,7 +128,7 @@ async def test_messages_that_are_lost_are_counted_for_each_conversation_and_the_
     assert "messages of “" in said or "1 message of “" in said
     (kept,) = paths.copies.glob("errand-replaced-*.db")
     assert kept.read_bytes() == broken
-    assert check_database(paths.database)[0] == "good"
+    assert check_database(paths.database, paths.copies)[0] == "good"
 
 
 async def test_what_belongs_to_a_lost_task_goes_with_it(paths: Paths) -> None:
@@ -149,7 +149,7 @@ async def test_what_belongs_to_a_lost_task_goes_with_it(paths: Paths) -> None:
     left = count(paths.database, "tasks")
     assert 300 < left < 400
     assert {count(paths.database, table) for table in ("prompts", "turns", "asks")} == {left}
-    assert check_database(paths.database)[0] == "good"
+    assert check_database(paths.database, paths.copies)[0] == "good"
 
 
 async def test_what_a_copy_has_fills_the_gaps(paths: Paths) -> None:

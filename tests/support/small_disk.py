@@ -1,6 +1,7 @@
 """A real disk of a few megabytes that can be filled to its last byte and emptied again; needs the right to mount."""
 
 import subprocess
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 _CHUNK = 4096
+_RELEASED_WITHIN_S = 10.0
 
 
 @contextmanager
@@ -26,7 +28,10 @@ def small_disk(folder: Path, megabytes: int = 8) -> Generator[Path]:
 @contextmanager
 def read_only(disk: Path) -> Generator[None]:
     """Nothing on it can be changed until the block is left."""
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    give_up_at = time.monotonic() + _RELEASED_WITHIN_S
+    while subprocess.run(["mount", "-o", "remount,ro", str(disk)], capture_output=True, check=False).returncode:
+        assert time.monotonic() < give_up_at, "somebody keeps files open on the disk"
+        time.sleep(0.01)  # the kernel tells nobody that a process which ends has let go
     try:
         yield
     finally:

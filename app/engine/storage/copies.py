@@ -33,14 +33,15 @@ def copy_database(source: Path, folder: Path, label: str) -> Path:
 def copy_of_today(source: Path, folder: Path, step: Callable[[], None]) -> str:
     """A copy of this day, looked through; empty, or what is wrong with it: then the older ones are all kept.
 
-    Nothing is copied where nothing has happened since the last one. `step` is called often; what it raises ends the
-    work. Raises sqlite3.Error or OSError.
+    Nothing is copied where nothing has happened since the last one, but the database is looked through.
+    `step` is called often; what it raises ends the work. Raises sqlite3.Error or OSError.
     """
     _bring_back(source, folder)
     newest = newest_daily(source, folder)
     if newest is not None and _head(newest) == _head(source):
-        newest.touch()  # it holds all there is: it is as good as one of today
-        return ""
+        if not (fault := _fault(source, step)):
+            newest.touch()  # it holds all there is: it is as good as one of today
+        return fault
     copy = _copy(source, folder, _DAILY, lambda left, total: step())
     fault = _fault(copy, step)
     if fault:
@@ -72,7 +73,8 @@ def _head(file: Path) -> tuple[str, int]:
 def _fault(file: Path, step: Callable[[], None]) -> str:
     with closing(database_file.open_to_read(file)) as connection:
         connection.set_progress_handler(step, 1_000_000)
-        (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        # The quick check does not look whether the indexes hold what the tables hold: then lists lack rows silently.
+        (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         return "" if answer == "ok" else str(answer)
 
 

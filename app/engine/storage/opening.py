@@ -12,20 +12,33 @@ from pathlib import Path
 from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.database_file import finish_move, open_untouched
+from app.database_file import finish_move, missing_end, open_untouched
+from app.database_loss import find_loss
 from app.engine.errors import StorageError
 from app.engine.storage import schema
 from app.engine.storage.copies import copy_database
 from app.engine.storage.failure import reason
+
+_WAYS_BACK = {
+    "file": "Put it back if you have it. If not: errand doctor --repair goes back to a copy or begins anew.",
+    "changes": "Put back what was there if you have it. If not: errand doctor --repair goes on with what there is.",
+}
 
 
 def prepare_file(path: Path, copies: Path) -> None:
     """Leave a database of the newest schema at `path`, or raise StorageError."""
     with suppress(OSError):  # what cannot be moved cannot be opened either, which is told below
         finish_move(path)
+    if (loss := find_loss(path, copies)) is not None:
+        raise StorageError(f"{loss.text} Nothing was made or changed. {_WAYS_BACK[loss.what]}")
     if not os.path.exists(path):  # unlike Path.exists no error where the folder may not be read: making one then fails
         _make(path)
         return
+    if (cut := missing_end(path)) is not None:
+        raise StorageError(
+            f"{path} is cut: {cut.there:,} of its {cut.whole:,} bytes are there. Nothing was changed. To mend what "
+            "is there: errand doctor --repair. Or go back to a copy from the copies folder: errand restore FILE"
+        )
     revision = _revision(path)
     if revision not in schema.REVISIONS:
         raise StorageError(
