@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 _LIMIT_S = 15.0
-_MOST_BYTES = 16 * 1024 * 1024
+_MOST_BYTES = 4 * 1024 * 1024
 _MOST_MODELS = 2000
 _LARGEST_KEPT = 64 * 1024 * 1024
 # What is on the lists too and does not chat.

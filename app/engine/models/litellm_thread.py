@@ -25,7 +25,7 @@ _IMPORT_LIMIT_S = 120
 _CLOSE_LIMIT_S = 5
 # Chunks that wait for the engine at most, and those of one stream that the library may keep.
 _MOST_WAITING = 500
-_MOST_KEPT = 10_000
+_MOST_KEPT = 30_000
 _LONGEST_CHAIN = 20
 _importing = threading.Lock()  # two threads that import it at once see half of it
 

@@ -2,7 +2,8 @@
 
 _BOM = b"\xef\xbb\xbf"
 STRAY_LIMIT = 4 * 1024 * 1024
-EVENT_LIMIT = 8 * 1024 * 1024
+# A whole reply in one event, from servers that do not stream.
+EVENT_LIMIT = 4 * 1024 * 1024
 
 
 class LineTooLong(ValueError):

@@ -35,6 +35,7 @@ class Bounds:
     """How much one holder of a token may ask; `life_s` is between signs of life while a model thinks."""
 
     body_bytes: int = 32 * 1024 * 1024
+    values: int = 500_000
     read_s: float = 60.0
     per_second: float = 10.0
     burst: float = 60.0
@@ -142,6 +143,9 @@ class SharingServer:
         try:
             async with asyncio.timeout(self._bounds.read_s):
                 body = await request.read()
+            # Empty lists take twenty times in memory what they take in the request.
+            if body.count(b"[") + body.count(b"{") > self._bounds.values:
+                raise _Refused(413, f"More than {self._bounds.values:,} lists and objects.")
             return msgspec.json.decode(body, type=StreamRequest)
         except TimeoutError as error:
             raise _Refused(408, "The request did not arrive in time.") from error
