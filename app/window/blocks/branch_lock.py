@@ -4,6 +4,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.window.blocks.branch_actions import BranchActions
+from app.window.theme.look import set_tip
 
 
 class BranchLock(QObject):
@@ -19,7 +20,7 @@ class BranchLock(QObject):
     def _on_lock_changed(self) -> None:
         why = self._branches.locked()
         for button in self._buttons:
-            button.setToolTip(why or button.accessibleName())
+            set_tip(button, why or button.accessibleName())
             button.setAccessibleDescription(why)
             if why and button.hasFocus():
                 _give_up_keyboard(button)

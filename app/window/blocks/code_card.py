@@ -1,6 +1,6 @@
 """A code block of a reply: its language, a button that copies it, and the code."""
 
-from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
@@ -27,6 +27,7 @@ class CodeCard(QWidget):
         self._theme = theme
         self._fence = Fence("", "")
         self._language = QLabel()
+        self._language.setTextFormat(Qt.TextFormat.PlainText)  # the agent wrote it
         self._language.setFont(theme.font(tokens.size_small))
         set_look(self._language, "tone", "muted")
         self._wrap = IconButton(theme, "wrap-text", "Wrap long lines")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtWidgets import QToolButton, QWidget
 
+from app.window.theme.look import set_tip
 from app.window.theme.theme import Theme
 
 _SHOWN_MS = 1500
@@ -34,5 +35,5 @@ class CopyButton(QToolButton):
 
     def _show(self, icon: str, colour: str, name: str) -> None:
         self.setIcon(self._theme.icon(icon, colour))
-        self.setToolTip(name)
+        set_tip(self, name)
         self.setAccessibleName(name)

@@ -7,7 +7,7 @@ from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.blocks.edit_field import EditField
 from app.window.rows import EditRow, Row
-from app.window.theme.look import push_button, set_look
+from app.window.theme.look import push_button, set_look, set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.card import Card
 from app.window.widgets.text_label import TextLabel
@@ -71,7 +71,7 @@ class EditBlock(Block):
     def _show_send(self) -> None:
         why = self.intents.branches.locked() if self._row is not None and self._row.locked else ""
         self._send.setEnabled(bool(self._field.toPlainText().strip()) and not why)
-        self._send.setToolTip(why or "Enter")
+        set_tip(self._send, why or "Enter")
 
     def _on_text_changed(self) -> None:
         if self._row is not None:

@@ -40,6 +40,7 @@ class EndBlock(Block):
         self._row: EndRow | None = None
         self._icon = QLabel()
         self._words = QLabel()
+        self._words.setTextFormat(Qt.TextFormat.PlainText)
         self._words.setFont(theme.font(tokens.size_base, bold=True))
         self._account = ElidedLabel(theme, size=tokens.size_small, tone="muted")
         self._text = TextView(theme, "Summary", self)

@@ -8,7 +8,7 @@ from app.client.figures import file_size
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.rows import FileRow, Row
-from app.window.theme.look import push_button
+from app.window.theme.look import push_button, set_tip
 from app.window.theme.theme import Theme
 
 _MOST_CHARACTERS = 60
@@ -34,7 +34,7 @@ class FileBlock(Block):
         shown = name if len(name) <= _MOST_CHARACTERS else f"{name[: _MOST_CHARACTERS // 2]}…{name[-20:]}"
         self._file.setText(f"{shown} · {size}".replace("&", "&&"))
         self._file.setAccessibleName(f"Attached file {name}, {size}")
-        self._file.setToolTip(plain(row.file.path))
+        set_tip(self._file, plain(row.file.path))
 
     def _on_clicked(self) -> None:
         self.intents.open_link(QUrl.fromLocalFile(self._path).toString())

@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.rows import ForkRow, Row
+from app.window.theme.look import set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.icon_button import IconButton
 from app.window.widgets.text_label import TextLabel
@@ -35,7 +36,7 @@ class ForkBlock(Block):
         self._place.setText(f"{row.number}/{row.count}")
         words = f"Version {row.number} of {row.count}"
         self._place.setAccessibleName(words)
-        self._place.setToolTip(words)
+        set_tip(self._place, words)
         self.setAccessibleName(words)
         self._show_way(self._previous, row.previous_id, "Previous version")
         self._show_way(self._next, row.next_id, "Next version")
@@ -43,7 +44,7 @@ class ForkBlock(Block):
     def _show_way(self, button: IconButton, node_id: str | None, name: str) -> None:
         assert self._row is not None
         why = self.intents.branches.locked() if self._row.locked else ""
-        button.setToolTip(why or name)
+        set_tip(button, why or name)
         button.setAccessibleDescription(why)
         had_focus = button.hasFocus()
         button.setEnabled(node_id is not None and not self._row.locked)

@@ -8,7 +8,7 @@ from app.window.blocks.actions import BlockActions
 from app.window.blocks.block import Block
 from app.window.blocks.picture import PictureButton, read_picture
 from app.window.rows import ImageRow, Row
-from app.window.theme.look import set_look
+from app.window.theme.look import set_look, set_tip
 from app.window.theme.theme import Theme
 
 _HIGHEST = 480
@@ -21,6 +21,7 @@ class ImageBlock(Block):
         self._picture = PictureButton(theme, self)
         self._picture.clicked.connect(self._on_clicked)
         self._trouble = QLabel(self)
+        self._trouble.setTextFormat(Qt.TextFormat.PlainText)  # it names the picture
         self._trouble.setFont(theme.font(theme.tokens.size_base))
         set_look(self._trouble, "tone", "muted")
         self._column = QVBoxLayout(self)
@@ -45,7 +46,7 @@ class ImageBlock(Block):
             self._trouble.setAccessibleName(self._trouble.text())
             return
         picture.setDevicePixelRatio(ratio)
-        self._picture.setToolTip(row.image.path)
+        set_tip(self._picture, row.image.path)
         self._picture.show_picture(picture, row.image.name)
 
     def _on_clicked(self) -> None:

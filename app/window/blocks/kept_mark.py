@@ -4,6 +4,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QLabel, QWidget
 
 from app.window.blocks.context_actions import ContextActions
+from app.window.theme.look import set_tip
 from app.window.theme.theme import Theme
 
 _WORDS = "Kept in context: it stays word for word, whatever is summarised"
@@ -19,7 +20,7 @@ class KeptMark(QLabel):
         self._node_id = ""
         size = theme.tokens.icon_small
         self.setFixedSize(size, size)
-        self.setToolTip(_WORDS)
+        set_tip(self, _WORDS)
         self.setAccessibleName(_WORDS)
         self.hide()
         context.kept_changed.connect(self._show)

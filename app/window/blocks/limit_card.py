@@ -8,7 +8,7 @@ from app.client.limits import limit_unit, limit_words, new_limit
 from app.protocol.asks import Ask, ReachedLimit
 from app.window.blocks.actions import BlockActions
 from app.window.blocks.ask_card import AskCard
-from app.window.theme.look import push_button, set_look
+from app.window.theme.look import push_button, set_look, set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
 from app.window.widgets.wrap_layout import WrapLayout
@@ -55,7 +55,7 @@ class LimitCard(AskCard):
         is_wrong = bool(self._amount.text().strip()) and self._new_limit is None
         set_look(self._amount, "state", "wrong" if is_wrong else "")
         least = f"More than {limit_words(self._limit.kind, self._limit.used)}" if self._limit else ""
-        self._amount.setToolTip(least)
+        set_tip(self._amount, least)
 
     def _on_raised(self) -> None:
         amount = self._new_limit

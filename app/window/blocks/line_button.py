@@ -8,6 +8,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from app.window.blocks.paint import colour, focus_ring, rounded
+from app.window.theme.look import set_tip
 from app.window.theme.theme import Theme
 
 
@@ -48,7 +49,7 @@ class LineButton(QAbstractButton):
         words = " ".join(piece.text for piece in pieces)
         self.setText(words)
         self.setAccessibleName(words)
-        self.setToolTip(words if any(piece.gives_way and len(piece.text) > 60 for piece in pieces) else "")
+        set_tip(self, words if any(piece.gives_way and len(piece.text) > 60 for piece in pieces) else "")
         self.update()
 
     def sizeHint(self) -> QSize:

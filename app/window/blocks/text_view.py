@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QSizePolicy, QTextBrowser, Q
 
 from app.window.blocks.paint import focus_ring
 from app.window.blocks.text_mark import TextMark
+from app.window.theme.look import set_tip
 from app.window.theme.theme import Theme
 
 _TAB_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
@@ -155,7 +156,7 @@ class TextView(QTextBrowser):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         link = self.anchorAt(event.position().toPoint())
         self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if link else Qt.CursorShape.IBeamCursor)
-        self.setToolTip(link)
+        set_tip(self, link)
         event.ignore()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:

@@ -4,10 +4,21 @@ from typing import Literal
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import Qt as GuiQt
 from PySide6.QtWidgets import QPushButton, QStyleOptionButton, QWidget
 
 ButtonLook = Literal["primary", "plain", "quiet", "danger"]
 Tone = Literal["text", "muted", "link", "waiting", "done", "failed"]
+
+
+def plain_tip(text: str) -> str:
+    """A tool tip that shows the text as it is. Qt takes what looks like HTML for that, with its links and pictures."""
+    return GuiQt.convertFromPlainText(text) if GuiQt.mightBeRichText(text) else text
+
+
+def set_tip(widget: QWidget, text: str) -> None:
+    """The tool tip of a widget, never read as HTML."""
+    widget.setToolTip(plain_tip(text))
 
 
 def set_look(widget: QWidget, name: str, value: str) -> None:

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QPushButton, QSizePolicy
 from app.protocol.agents import Agent
 from app.protocol.tasks import Task
 from app.window.stores.tasks import is_working
-from app.window.theme.look import set_look
+from app.window.theme.look import set_look, set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.person_dot import paint_person
 from app.window.widgets.state_dot import state_of
@@ -41,7 +41,7 @@ class AgentChip(QPushButton):
         self.setText(f"{name} · {self._state}" if self._state else name)
         parts = (agent.name, self._state, agent.model, "looked at" if is_shown else "")
         self.setAccessibleName(", ".join(part for part in parts if part))
-        self.setToolTip(_tip(agent))
+        set_tip(self, _tip(agent))
         self.updateGeometry()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 from app.client.call_words import exactly
 from app.client.characters import exact, exact_line, plain
 from app.protocol.asks import Approval, Ask, Risk
-from app.window.theme.look import Tone, push_button
+from app.window.theme.look import Tone, push_button, set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.choice_button import ChoiceButton
 from app.window.widgets.code_excerpt import CodeExcerpt
@@ -89,8 +89,8 @@ class AskDetail(QWidget):
 
     def _add_buttons(self, yes: str, no: str) -> None:
         allow, deny = push_button(yes, "primary"), push_button(no)
-        allow.setToolTip(f"{yes} (A)")
-        deny.setToolTip(f"{no} (D)")
+        set_tip(allow, f"{yes} (A)")
+        set_tip(deny, f"{no} (D)")
         row = QHBoxLayout()
         row.setSpacing(self._theme.tokens.space_tight)
         row.addWidget(allow)

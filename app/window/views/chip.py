@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel
 from app.client.figures import file_size
 from app.protocol.blocks import ImageBlock
 from app.window.blocks.picture import read_picture
+from app.window.theme.look import set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.icon_button import IconButton
@@ -41,7 +42,7 @@ class AttachmentChip(QFrame):
         row.addWidget(TextLabel(theme, words, size=tokens.size_small, tone="muted"))
         row.addWidget(self.button)
         self.setAccessibleName(f"Attached: {Path(path).name}, {words}")
-        self.setToolTip(path)
+        set_tip(self, path)
         self.button.clicked.connect(self.removed)
         theme.changed.connect(self._on_theme_changed)
         self._on_theme_changed()

@@ -11,7 +11,7 @@ from app.protocol.agents import ThinkingLevel
 from app.protocol.tasks import ApproveMode, TaskMode
 from app.window.stores.personalities import DEFAULT
 from app.window.stores.task_options import TaskOptions
-from app.window.theme.look import push_button, set_look
+from app.window.theme.look import plain_tip, push_button, set_look, set_tip
 from app.window.theme.theme import Theme
 from app.window.views.choice_words import APPROVALS, MODES, THINKING
 from app.window.views.offer import Offer
@@ -79,7 +79,7 @@ class ChoicesDialog(RoundDialog):
         self.model.setAccessibleName(f"Model: {self.model.text()}")
         self.budget.setAccessibleName("Budget in dollars")
         self.budget.setPlaceholderText("no limit")
-        self.budget.setToolTip("The task stops and asks when it has cost this much")
+        set_tip(self.budget, "The task stops and asks when it has cost this much")
         form = QFormLayout()
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_close)
@@ -207,9 +207,7 @@ class ChoicesDialog(RoundDialog):
         budget = _dollars(text)
         is_wrong = bool(text.strip()) and budget is None
         set_look(self.budget, "state", "wrong" if is_wrong else "")
-        self.budget.setToolTip(
-            "An amount above 0, such as 0.50" if is_wrong else "The task stops and asks at this cost"
-        )
+        set_tip(self.budget, "An amount above 0, such as 0.50" if is_wrong else "The task stops and asks at this cost")
         if not is_wrong:
             self._take(replace(self._options, budget_usd=budget))
 
@@ -249,7 +247,7 @@ def _box(name: str, rows: Sequence[tuple[str, str, str]], chosen: str) -> QCombo
     box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     for place, (value, text, about) in enumerate(rows):
         box.addItem(text, value)
-        box.setItemData(place, about, Qt.ItemDataRole.ToolTipRole)
+        box.setItemData(place, plain_tip(about), Qt.ItemDataRole.ToolTipRole)
     box.setCurrentIndex(max(0, box.findData(chosen)))
     return box
 

@@ -7,7 +7,7 @@ from typing import Literal
 from PySide6.QtCore import QSize, Signal, SignalInstance
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.window.theme.look import ButtonLook, push_button, set_look
+from app.window.theme.look import ButtonLook, push_button, set_look, set_tip
 from app.window.theme.theme import Theme
 from app.window.views.attachments_view import AttachmentsView
 from app.window.views.prompt_edit import PromptEdit
@@ -149,7 +149,7 @@ class ComposerView(QFrame):
             self._edit.viewport().update()  # Qt leaves the old text standing there
         self._button.setText(face.text)
         self._button.setAccessibleName(face.text)
-        self._button.setToolTip(face.tip)
+        set_tip(self._button, face.tip)
         self._button.setIcon(self._theme.icon(face.icon, "on_accent" if face.look == "primary" else "text"))
         self._button.setEnabled(self._can_act(mode))
         set_look(self._button, "look", face.look)

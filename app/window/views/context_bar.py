@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy
 
 from app.client.figures import count
 from app.window.stores.context import ContextStore
+from app.window.theme.look import set_tip
 from app.window.theme.theme import Theme
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class ContextBar(QAbstractButton):
         self.setText(f"{self._share:.0%}".replace("%", " %") if self._share is not None else f"{used} of context")
         whole = f"{used} of {window:,}" if window else used
         self.setAccessibleName(f"Context of the last reply: {whole}. Show its parts")
-        self.setToolTip(f"Context of the last reply: {whole}")
+        set_tip(self, f"Context of the last reply: {whole}")
         self.show()
         self.updateGeometry()
         self.update()

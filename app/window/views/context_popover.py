@@ -8,7 +8,7 @@ from app.client.characters import plain
 from app.client.context_words import PARTS, PROMPT_PARTS
 from app.client.figures import count
 from app.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
-from app.window.theme.look import Tone, push_button, set_look
+from app.window.theme.look import Tone, push_button, set_look, set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
 
@@ -79,7 +79,7 @@ class ContextPopover(QFrame):
     def lock(self, why: str) -> None:
         """Why nothing can be summarised now, in words; empty when it can."""
         self._summarise.setEnabled(not why)
-        self._summarise.setToolTip(why)
+        set_tip(self._summarise, why)
         self._summarise.setAccessibleDescription(why)
         self._why.setText(why or _ABOUT)
 
@@ -118,7 +118,7 @@ class ContextPopover(QFrame):
         """What the instructions are made of stands below them; its files are in the tool tip."""
         place, name, small = grid.rowCount(), PROMPT_PARTS[part.part], self._theme.tokens.size_small
         label = TextLabel(self._theme, name, tone="muted", size=small)
-        label.setToolTip("\n".join(map(plain, part.sources)))
+        set_tip(label, "\n".join(map(plain, part.sources)))
         label.setAccessibleDescription(label.toolTip())
         grid.addWidget(label, place, 1)
         number = self._number(name, part.tokens, tone="muted", size=small)

@@ -6,6 +6,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 
 from app.protocol.conversations import Conversation
 from app.window.stores.listing import Listing
+from app.window.theme.look import plain_tip
 from app.window.views.days import day_heading, short_time
 from app.window.views.entry import HEADING, HINT, KEY
 
@@ -46,8 +47,10 @@ class ConversationModel(QAbstractListModel):
         conversation = self.at(index)
         if conversation is None:
             return None
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.EditRole):
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
             return conversation.title
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tip(conversation.title)
         if role == KEY:
             return conversation.id
         if role == HEADING:

@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.protocol.tasks import DecidedMode, Task
-from app.window.theme.look import push_button
+from app.window.theme.look import push_button, set_tip
 
 _CHAT = ("Make it a chat", "It was taken for a task, for it began to work. As a chat it ends with its next answer.")
 _TASK = ("Make it a task", "As a task it goes on until it says that it is complete.")
@@ -35,7 +35,7 @@ class ModeButton(QWidget):
         self._wanted = "chat" if words is _CHAT else "task"
         self._button.setText(text)
         self._button.setAccessibleName(text)
-        self._button.setToolTip(why)
+        set_tip(self._button, why)
 
     def _on_clicked(self) -> None:
         self.asked.emit(self._wanted)

@@ -5,7 +5,7 @@ from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 
 from app.protocol.tasks import Queued
-from app.window.theme.look import set_look
+from app.window.theme.look import set_look, set_tip
 from app.window.theme.theme import Theme
 from app.window.views.brought import brought
 from app.window.views.prompt_edit import PromptEdit
@@ -82,7 +82,7 @@ class QueueRow(QFrame):
         self._words.set_text(entry.text + files)
         self._when.setText(_WHEN[entry.kind])
         self.setAccessibleName(f"Waits for {_WHEN[entry.kind]}: {entry.text}{files}")
-        self.setToolTip(entry.text)
+        set_tip(self, entry.text)
         self._send.setEnabled(entry.kind == "follow_up")
         self._up.setEnabled(place > 0)
         self._down.setEnabled(place < count - 1)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, 
 
 from app.protocol.conversations import ConversationSearchResult
 from app.window.stores.stores import Stores
-from app.window.theme.look import push_button
+from app.window.theme.look import push_button, set_tip
 from app.window.theme.theme import Theme
 from app.window.unread import UnreadStore
 from app.window.views.conversation_list import ConversationListView
@@ -53,7 +53,7 @@ class SidebarView(QFrame):
         self._opens_first = False
         self.setMinimumWidth(theme.tokens.column // 3)
         self.search = SearchField(theme, "Search")
-        self.search.setToolTip(OPERATORS)
+        set_tip(self.search, OPERATORS)
         self.new = push_button("New task")
         self.inbox = InboxView(stores, unread, theme, pulse)
         self.list = ConversationListView(stores.conversations, theme)

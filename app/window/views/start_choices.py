@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QWid
 
 from app.protocol.tasks import Task
 from app.window.stores.task_options import TaskOptions
-from app.window.theme.look import push_button, set_look
+from app.window.theme.look import push_button, set_look, set_tip
 from app.window.theme.theme import Theme
 from app.window.views.choice_words import APPROVALS, MODES, THINKING
 from app.window.views.offer import Offer
@@ -148,14 +148,14 @@ class StartChoices(QWidget):
         self._words[self.folder_button] = _short(folder)
         self.folder_button.setEnabled(not self.has_begun)
         self.folder_button.setAccessibleName(f"Folder to work in: {folder}")
-        self.folder_button.setToolTip(workspace or "Errand makes a new folder for this conversation")
+        set_tip(self.folder_button, workspace or "Errand makes a new folder for this conversation")
         self.folder_button.setIcon(self._theme.icon("folder", "muted"))
 
     def _show_model(self) -> None:
         model = self._offer.model_of(self.options)
         self._words[self.model_button] = _short(model) or "Set up a model"
         self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
-        self.model_button.setToolTip(f"The model that works on this: {model}" if model else "No model is set up")
+        set_tip(self.model_button, f"The model that works on this: {model}" if model else "No model is set up")
         self.model_button.setIcon(self._theme.icon("brain", "muted"))
 
     def _show_more(self) -> None:
@@ -164,7 +164,7 @@ class StartChoices(QWidget):
         self._words[self.more_button] = ", ".join(unusual) or "More"
         told = ", ".join(unusual) or "as usual"
         self.more_button.setAccessibleName(f"More choices: {told}")
-        self.more_button.setToolTip("Personality, mode, thinking, budget and approvals of the next task")
+        set_tip(self.more_button, "Personality, mode, thinking, budget and approvals of the next task")
         is_open = self.options.approve == "all"
         set_look(self.more_button, "tone", "waiting" if is_open else "")
         self.more_button.setIcon(self._theme.icon("sliders-horizontal", "waiting" if is_open else "muted"))

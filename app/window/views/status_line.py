@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from app.client.figures import duration, elapsed, money, time_left, tokens
 from app.client.limits import limit_name
 from app.protocol.tasks import Task
-from app.window.theme.look import Tone, push_button
+from app.window.theme.look import Tone, push_button, set_tip
 from app.window.theme.theme import Theme
 from app.window.views.activity import activity_of
 from app.window.views.context_bar import ContextBar
@@ -46,7 +46,7 @@ class StatusLine(QWidget):
         self._near = TextLabel(theme, size=theme.tokens.size_small, tone="waiting")
         self._near.hide()
         self._try_now = push_button("Try now", "quiet")
-        self._try_now.setToolTip("Ask the model at once instead of waiting for its limit to pass")
+        set_tip(self._try_now, "Ask the model at once instead of waiting for its limit to pass")
         self._try_now.clicked.connect(self.try_now_asked)
         self._try_now.hide()
         self.mode = ModeButton()

@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QTabBar, QWidget
 
+from app.window.theme.look import plain_tip
 from app.window.theme.theme import Theme
 from app.window.views.tab_mark import TabMark
 from app.window.widgets.icon_button import IconButton
@@ -114,7 +115,7 @@ class TabsView(QTabBar):
         close.setAccessibleName(f"Close {look.title}")
         self.setTabIcon(index, self._pin() if look.pinned else QIcon())
         self.setTabText(index, look.short.replace("&", "&&"))
-        self.setTabToolTip(index, look.words)
+        self.setTabToolTip(index, plain_tip(look.words))
         self.setAccessibleTabName(index, look.words)
 
     def go_to(self, key: str) -> None:

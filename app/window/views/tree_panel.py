@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QListView, QMenu, QStackedWidget, QVB
 
 from app.window.stores.tree import TreeStore
 from app.window.stores.tree_lines import TreeLine
+from app.window.theme.look import plain_tip
 from app.window.theme.theme import Theme
 from app.window.views.tree_lane import LINE, TreeDelegate
 from app.window.views.tree_words import spoken, title_of
@@ -38,8 +39,10 @@ class TreeModel(QAbstractListModel):
             return None
         line = self.lines[index.row()]
         match role:
-            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
+            case Qt.ItemDataRole.DisplayRole:
                 return title_of(line)
+            case Qt.ItemDataRole.ToolTipRole:
+                return plain_tip(title_of(line))
             case Qt.ItemDataRole.AccessibleTextRole:
                 return spoken(line)
             case _:

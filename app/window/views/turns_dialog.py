@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QComboBox, QDialog, QFormLayout, QHBoxLayout, QSpi
 
 from app.protocol.agents import Agent
 from app.protocol.conversations import TurnRule, TurnTaking
-from app.window.theme.look import push_button
+from app.window.theme.look import push_button, set_tip
 from app.window.theme.theme import Theme
 from app.window.views.turn_words import RULES
 from app.window.widgets.text_label import TextLabel
@@ -54,7 +54,7 @@ class TurnsDialog(QDialog):
         tokens = self._theme.tokens
         self.setMinimumWidth(tokens.column // 2)
         self.limit.lineEdit().setTextMargins(tokens.space_close, 0, tokens.space_close, 0)  # the sheet cannot
-        self.limit.setToolTip("After so many replies without a word of yours they wait for you")
+        set_tip(self.limit, "After so many replies without a word of yours they wait for you")
         form = QFormLayout()
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_close)

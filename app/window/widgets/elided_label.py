@@ -3,7 +3,7 @@
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 
-from app.window.theme.look import Tone
+from app.window.theme.look import Tone, set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
 
@@ -54,7 +54,7 @@ class ElidedLabel(TextLabel):
     def _elide(self) -> None:
         shown = self.fontMetrics().elidedText(self._one_line(), self._mode, self.width())
         self.setText(shown)
-        self.setToolTip("" if shown == self._whole else self._whole)
+        set_tip(self, "" if shown == self._whole else self._whole)
 
     def _one_line(self) -> str:
         return " ".join(self._whole.split())

@@ -3,7 +3,7 @@
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QToolButton
 
-from app.window.theme.look import set_look
+from app.window.theme.look import set_look, set_tip
 from app.window.theme.theme import Theme
 
 
@@ -38,7 +38,7 @@ class IconButton(QToolButton):
         """Become another button, as send becomes stop."""
         self._icon = icon
         self.setAccessibleName(name)
-        self.setToolTip(f"{name} ({self._shortcut})" if self._shortcut else name)
+        set_tip(self, f"{name} ({self._shortcut})" if self._shortcut else name)
         self._on_theme_changed()
 
     def _on_theme_changed(self) -> None:

@@ -4,6 +4,8 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QWidget
 
+from app.window.theme.look import set_tip
+
 
 class KeyTip(QObject):
     """`words` and the keys of the window's action of the name `action`; the words alone if it has none."""
@@ -13,13 +15,13 @@ class KeyTip(QObject):
         self._control = control
         self._words = words
         self._action = action
-        control.setToolTip(words)
+        set_tip(control, words)
         control.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip:
             keys = self._keys()
-            self._control.setToolTip(f"{self._words} ({keys})" if keys else self._words)
+            set_tip(self._control, f"{self._words} ({keys})" if keys else self._words)
         return False
 
     def _keys(self) -> str:

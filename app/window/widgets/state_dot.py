@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.client.endings import is_unfinished
 from app.protocol.tasks import Task
+from app.window.theme.look import set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.pulse import Pulse
 
@@ -103,7 +104,7 @@ class StateDot(QWidget):
 
     def _name(self) -> None:
         self.setAccessibleName(WORDS[self._state])
-        self.setToolTip(WORDS[self._state])
+        set_tip(self, WORDS[self._state])
 
     def _follow(self) -> None:
         wanted = self._state == "working" and self.isVisible()

@@ -4,7 +4,7 @@ from PySide6.QtCore import QEvent, QKeyCombination, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QPushButton
 
-from app.window.theme.look import set_look
+from app.window.theme.look import set_look, set_tip
 
 _MODIFIERS = (Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta, Qt.Key.Key_AltGr)
 _CLEARING = (Qt.Key.Key_Backspace, Qt.Key.Key_Delete)
@@ -64,7 +64,7 @@ class KeyButton(QPushButton):
         text = "Press the keys …" if records else self._shown or "None"
         self.setText(text)
         self.setAccessibleName(f"{self._action}: {text}")
-        self.setToolTip("Esc leaves it as it is, Backspace takes the keys away" if records else "Press to change")
+        set_tip(self, "Esc leaves it as it is, Backspace takes the keys away" if records else "Press to change")
 
     def _on_clicked(self) -> None:
         self._show(records=True)

@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.client.figures import count, file_size
 from app.protocol.data import DataPart
+from app.window.theme.look import set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.elided_label import ElidedLabel
 from app.window.widgets.text_label import TextLabel
@@ -28,7 +29,7 @@ class PartRow(QWidget):
         column.setSpacing(theme.tokens.space_tight)
         column.addLayout(head)
         column.addWidget(ShareBar(theme, part.bytes / largest if largest else 0))
-        self.setToolTip(part.path)
+        set_tip(self, part.path)
 
 
 class ShareBar(QWidget):

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, 
 
 from app.client.figures import count
 from app.protocol.models import Provider
-from app.window.theme.look import Tone, push_button
+from app.window.theme.look import Tone, push_button, set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
 
@@ -24,7 +24,7 @@ class TriedRow(QWidget):
         self._state = TextLabel(theme, words, tone=tone, wrap=True)
         self._test = push_button("Test")
         self._test.setAccessibleName(f"Test {provider.title}")
-        self._test.setToolTip("Ask one of its models for a word, for real")
+        set_tip(self._test, "Ask one of its models for a word, for real")
         self._test.setVisible(provider.ready and models > 0)
         self._test.clicked.connect(self.test_asked)
 

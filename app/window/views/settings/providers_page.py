@@ -22,7 +22,7 @@ from app.protocol.wire import (
     MODEL_SERVER_TEST,
     MODEL_TEST,
 )
-from app.window.theme.look import push_button
+from app.window.theme.look import push_button, set_tip
 from app.window.theme.theme import Theme
 from app.window.views.settings.calls import Calls
 from app.window.views.settings.page import SettingsPage, hairline
@@ -49,11 +49,11 @@ class ProvidersPage(SettingsPage):
         self._rows: dict[str, TriedRow] = {}
         self._under_test: set[str] = set()
         self._add = push_button("Add a server …")
-        self._add.setToolTip("A model server of your own, with an address and perhaps a key")
+        set_tip(self._add, "A model server of your own, with an address and perhaps a key")
         self._form = ServerForm(theme)
         self._look = push_button(_LOOK)
         self._fetch = push_button(_FETCH)
-        self._fetch.setToolTip("Ask each provider that has a key which models it offers now; the lists are kept")
+        set_tip(self._fetch, "Ask each provider that has a key which models it offers now; the lists are kept")
         buttons = QHBoxLayout()
         for button in (self._add, self._look, self._fetch):
             buttons.addWidget(button)

@@ -5,7 +5,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit
 
 from app.protocol.models import ModelServerSaveParams, ModelServerTestParams, ModelServerTestResult, Provider
-from app.window.theme.look import Tone, push_button
+from app.window.theme.look import Tone, push_button, set_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.card import Card
 from app.window.widgets.text_label import TextLabel
@@ -34,7 +34,7 @@ class ServerForm(Card):
         self._test = push_button("Test")
         self._asked: ModelServerTestParams | None = None
         self._test.setAccessibleName("Test this server")
-        self._test.setToolTip("Ask it for its models; nothing is saved")
+        set_tip(self._test, "Ask it for its models; nothing is saved")
         self._name_fields()
         self._lay_out()
         for field in (self._name, self._address, self._key):

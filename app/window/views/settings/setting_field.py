@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QW
 
 from app.protocol.json import JsonValue
 from app.protocol.settings import Setting
-from app.window.theme.look import set_look
+from app.window.theme.look import set_look, set_tip
 from app.window.theme.theme import Theme
 from app.window.views.settings.choice_box import ChoiceBox
 from app.window.views.settings.setting_text import NotAValue, text_of, value_of
@@ -65,7 +65,7 @@ class SettingField(QWidget):
         self._check.setChecked(setting.value is True)
         self._box.setCurrentText(text_of(setting.value))
         self._reset.setVisible(setting.value != setting.default)
-        self._reset.setToolTip(f"Back to the default ({text_of(setting.default) or 'empty'})")
+        set_tip(self._reset, f"Back to the default ({text_of(setting.default) or 'empty'})")
         self._tell("")
 
     def take_focus(self) -> None:

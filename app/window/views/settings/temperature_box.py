@@ -1,5 +1,6 @@
 """A box for how freely a model chooses its words: as it does of itself, or a number from 0 to 2."""
 
+from app.window.theme.look import set_tip
 from app.window.views.settings.choice_box import ChoiceBox
 
 _OWN = "the model's own"
@@ -11,7 +12,7 @@ class TemperatureBox(ChoiceBox):
     def __init__(self) -> None:
         super().__init__((_OWN, *(f"{tenth / 10:g}" for tenth in range(_TENTHS))))
         self.setAccessibleName("Temperature")
-        self.setToolTip(_HELP)
+        set_tip(self, _HELP)
 
     @property
     def temperature(self) -> float | None:

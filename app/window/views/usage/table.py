@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 
 from app.client.figures import money
 from app.protocol.usage import UsageRow
+from app.window.theme.look import plain_tip
 from app.window.theme.theme import Theme
 
 _ROOT = QModelIndex()
@@ -45,7 +46,7 @@ class UsageModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _NUMBERS if column else _WORDS
         if role == Qt.ItemDataRole.ToolTipRole:
-            return row.title if column == 0 else None
+            return plain_tip(row.title) if column == 0 else None
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         if column == 0:
