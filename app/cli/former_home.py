@@ -1,4 +1,7 @@
-"""A database from another data folder: the pictures and own workspaces that it names are those of this one."""
+"""A database from a file: the pictures and own workspaces that it names are those of this folder.
+
+Nothing in it goes on by itself: what was under way there waits for a person, who is asked again what was allowed.
+"""
 
 import sqlite3
 from collections.abc import Callable
@@ -18,12 +21,24 @@ _ROWS = {
 }
 
 
+# Of the tasks that can be resumed: no answer that has not been acted on counts any more.
+_AT_REST = (
+    """UPDATE tasks SET body = json_set(body, '$.resumes', json('false'), '$.retryAt', NULL,
+    '$.approve', CASE json_extract(body, '$.approve') WHEN 'all' THEN 'ask' ELSE json_extract(body, '$.approve') END)
+    WHERE ended_at IS NULL""",
+    """UPDATE asks SET status = 'cancelled', body = json_set(body, '$.status', 'cancelled')
+    WHERE status = 'answered' AND task_id IN (SELECT id FROM tasks WHERE ended_at IS NULL)""",
+)
+
+
 def settle(database: Path, paths: Paths) -> None:
     """Nobody else has it open. What is named in this folder already, and folders that are there, stay. Raises
     sqlite3.Error.
     """
     settled = {"nodes": _with_pictures, "conversations": _with_workspace, "tasks": _as_task}
     with closing(sqlite3.connect(database)) as connection, connection:
+        for statement in _AT_REST:
+            connection.execute(statement)
         for table, rows in _ROWS.items():
             numbers = connection.execute(f"SELECT rowid FROM {table} WHERE {rows}").fetchall()
             for (number,) in numbers:

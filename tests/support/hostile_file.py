@@ -75,6 +75,10 @@ class HostileFile:
         return line("started", msgspec.to_builtins(record) | {"command": command} | changes)
 
     def answered(self, **changes: object) -> str:
+        """A line with the ask that a person has allowed for good."""
+        return line("ask", msgspec.to_builtins(self.approved(), builtin_types=()) | changes)
+
+    def approved(self) -> Ask:
         """The ask that the task would raise, as one that a person has allowed for good."""
         text = f"Run `{self.command}` in {self.workspace}"
         approval = Approval(
@@ -88,7 +92,7 @@ class HostileFile:
             reads=(str(self.workspace),),
             remembered=self.command,
         )
-        ask = Ask(
+        return Ask(
             id=f"ask_{self.task.id}",
             task_id=self.task.id,
             conversation_id=self.conversation.id,
@@ -102,7 +106,6 @@ class HostileFile:
             answered_by="you",
             answered_at=NOW,
         )
-        return line("ask", msgspec.to_builtins(ask, builtin_types=()) | changes)
 
     def say(self, *texts: str) -> None:
         """Put messages of a person and their replies after what there is, so that there is something to summarise."""
