@@ -33,7 +33,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MOST_TURNS = 50
 _MOST_REPLIES = 100
 _MOST_KEPT = 100
-_LARGEST = 2**48
+_LARGEST = 2**40
 _LONGEST_PATH = 4096
 _WAS_UNDER_WAY = "It was under way when it was exported, and does not go on here. Send a message to go on from there."
 
