@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import sys
 from functools import partial
 from types import TracebackType
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QApplication
 
 from app import log
+from app.environment import keys_in
 from app.file_lock import FileLock
 from app.paths import Paths
+from app.redaction import Redactor
 from app.window.accessible import install_roles
 from app.window.control import TaskControl
 from app.window.first_paint import first_paint
@@ -41,7 +44,7 @@ def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
 
     Who holds the `lock` is the window that a second start brings to the front.
     """
-    log.configure(paths, "window")
+    log.configure(paths, "window", Redactor(*keys_in(os.environ).values()))
     application = QApplication(["errand"])
     application.setApplicationName("Errand")
     application.setDesktopFileName("errand")
