@@ -1,6 +1,8 @@
 """Attacks of a model server: replies without a bound, events without an end, numbers that cannot be true."""
 
 import asyncio
+import gzip
+import tracemalloc
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -160,6 +162,22 @@ async def test_a_line_or_an_event_without_an_end_is_refused(tmp_path: Path, piec
     message = await reply_of("openai_compatible", Reply(raw=(piece,) * 140), tmp_path, REPLY_LIMITS)
     assert message.stop_reason == "error"
     assert "endless line" in (message.error or "")
+
+
+async def test_a_reply_that_unpacks_to_far_more_than_it_is_is_read_no_further(
+    campaign: Campaign, tmp_path: Path
+) -> None:
+    bomb = gzip.compress(b"data: " + b" " * campaign.rounds(30, 300) * 1_000_000)
+    reply = Reply(raw=(bomb,), headers={"Content-Encoding": "gzip"})
+    tracemalloc.start()
+    try:
+        message = await reply_of("openai_compatible", reply, tmp_path, REPLY_LIMITS)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (message.stop_reason, "endless line" in (message.error or "")) == ("error", True)
+    assert peak < 25_000_000
+    campaign.peak("memory of a packed reply, MB", peak / 1_000_000)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from app.protocol.data import ConversationDeleteParams, DataExportParams, DataIm
 from app.protocol.tasks import TaskIdParams, TaskStartParams
 from app.protocol.wire import CONVERSATION_CHANGE, CONVERSATION_DELETE, DATA_EXPORT, DATA_IMPORT, TASK_GET, TASK_START
 from tests.benchmarks.bench import Row, engine, home
-from tests.benchmarks.strain import Strain, strain
+from tests.benchmarks.strain import Strain, at_rest, strain
 from tests.support.records import agent, conversation, node
 
 _MOST_MB = 100.0
@@ -34,9 +34,10 @@ async def floods() -> list[Row]:
         with home() as folder, _flood_server() as url:
             async with engine(folder) as client:
                 await _run(client, "nothing", url)  # imports are not what is measured
+                rest = await at_rest(client, folder)
                 async with strain(client, folder) as found:
                     await _run(client, kind, url)
-        rows += rows_of(f"a reply without an end: {kind}", found)
+        rows += rows_of(f"a reply without an end: {kind}", found, rest)
     return rows
 
 
@@ -46,9 +47,10 @@ async def long_branch() -> list[Row]:
         await fill(folder, 100_000)
         async with engine(folder) as client:
             await _run(client, "nothing", url)
+            rest = await at_rest(client, folder)
             async with strain(client, folder) as found:
                 await _run(client, "nothing", url, "conv_long")
-    return rows_of("a turn after 100,000 entries", found)
+    return rows_of("a turn after 100,000 entries", found, rest)
 
 
 async def taken_in_and_away() -> list[Row]:
@@ -61,13 +63,14 @@ async def taken_in_and_away() -> list[Row]:
                 await client.call(DATA_EXPORT, DataExportParams(path=str(file)))
         with home() as folder:
             async with engine(folder) as client:
+                rest = await at_rest(client, folder)
                 async with strain(client, folder) as taken:
                     await client.call(DATA_IMPORT, DataImportParams(path=str(file)))
                 change = ConversationChangeParams(conversation_id="conv_long", archived=True)
                 await client.call(CONVERSATION_CHANGE, change)
                 async with strain(client, folder) as gone:
                     await client.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id="conv_long"))
-    return [*rows_of("an import of 50,000 entries", taken), *rows_of("a delete of 50,000 entries", gone)]
+    return [*rows_of("an import of 50,000 entries", taken, rest), *rows_of("a delete of 50,000 entries", gone, rest)]
 
 
 async def fill(folder: Path, count: int, conversation_id: str = "conv_long") -> None:
@@ -91,11 +94,12 @@ async def fill(folder: Path, count: int, conversation_id: str = "conv_long") -> 
     await database.close()
 
 
-def rows_of(name: str, found: Strain) -> list[Row]:
+def rows_of(name: str, found: Strain, rest: Strain) -> list[Row]:
+    """`rest` is the same engine on the same machine with nothing to do, just before."""
     return [
         Row(f"{name}, memory", found.memory_mb, "MB", _MOST_MB),
-        Row(f"{name}, longest answer to others", found.answer_ms, "ms", _MOST_MS),
-        Row(f"{name}, longest commit of others", found.commit_ms, "ms", _MOST_MS),
+        Row(f"{name}, longest answer to others", found.answer_ms, "ms", _MOST_MS, rest.answer_ms),
+        Row(f"{name}, longest commit of others", found.commit_ms, "ms", _MOST_MS, rest.commit_ms),
     ]
 
 

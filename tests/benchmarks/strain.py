@@ -16,6 +16,7 @@ from app.protocol.tasks import TaskListParams
 from app.protocol.wire import PERSONALITY_SAVE, TASK_LIST
 
 _EACH_S = 0.01
+_REST_S = 2.0
 _MEGABYTE = 1024
 
 
@@ -65,6 +66,13 @@ async def strain(client: Connection, home: Path) -> AsyncGenerator[Strain]:
             found.memory_mb = (_status(pid, "VmHWM") - before) / _MEGABYTE
             for watcher in watchers:
                 watcher.cancel()
+
+
+async def at_rest(client: Connection, home: Path) -> Strain:
+    """The same while nothing is done: what the machine and its other programs cost."""
+    async with strain(client, home) as found:
+        await asyncio.sleep(_REST_S)
+    return found
 
 
 def engine_pid(home: Path) -> int:

@@ -14,7 +14,7 @@ from app.protocol.blocks import Block, ImageBlock, ToolResultBlock
 from app.protocol.conversations import Conversation, Node
 from app.protocol.tasks import Task
 
-_PIECE = 500
+_PIECE = 50  # bodies, of which any may be megabytes
 _OLD = (conversations.c.archived.is_(True), conversations.c.updated_at < bindparam("before"))
 _OLD_IDS = select(conversations.c.id).where(*_OLD)
 _COUNTS = select(conversations.c.archived, func.count().label("amount")).group_by(conversations.c.archived)

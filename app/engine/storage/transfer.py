@@ -23,7 +23,9 @@ from app.protocol.tasks import Task
 Kind = Literal["conversation", "agent", "task", "turn", "started", "finished", "ask", "node"]
 Record: TypeAlias = tuple[Kind, str]
 
-_PIECE = 500
+# Ids, which are short, and rows with their bodies, of which any may be megabytes.
+_IDS_AT_ONCE = 500
+_PIECE = 50
 # Rows that go in at once.
 _ROWS = 10
 _ID = bindparam("conversation_id", type_=Text())
@@ -32,7 +34,7 @@ _IDS = (
     select(tables.conversations.c.id)
     .where(tables.conversations.c.id > bindparam("after"))
     .order_by(tables.conversations.c.id)
-    .limit(_PIECE)
+    .limit(_IDS_AT_ONCE)
 )
 _CONVERSATION = select(tables.conversations.c.body).where(tables.conversations.c.id == _ID)
 _AGENTS = select(tables.agents.c.body).where(tables.agents.c.conversation_id == _ID).order_by(tables.agents.c.id)
@@ -81,7 +83,7 @@ class TransferStore:
             rows = await self._reader.rows(_IDS, {"after": after})
             for row in rows:
                 yield row.id
-            if len(rows) < _PIECE:
+            if len(rows) < _IDS_AT_ONCE:
                 return
             after = rows[-1].id
 
