@@ -1,12 +1,15 @@
 """Marks that tell which call of which task a process belongs to: inherited by all it starts, whatever they do.
 
-A child may clear its environment, leave its session and outlive its parents. So each call has two marks: variables, and
-on Linux a soft limit of its own (on the size of message queues, which next to nothing uses). Limits are inherited over
-fork, exec and setsid, and one system call reads them.
+A child may clear its environment, lower its limits, leave its session and outlive its parents. So each call has
+several marks: variables, on Linux a soft limit of its own (on the size of message queues, which next to nothing uses;
+limits are inherited over fork, exec and setsid, and one system call reads them), the sessions of its processes, and
+which processes were seen below it.
 """
 
+import os
 import random
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,14 +19,17 @@ _LOWEST, _HIGHEST = 400_000, 800_000
 
 _by_task: dict[str, list["Mark"]] = {}
 _numbers: set[int] = set()
+_sessions: dict[int, int] = {}
+_seen: dict[tuple[int, float], int] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The mark of one call; `number` is unique among the marks of this engine."""
+    """The mark of one call; `number` is unique among the marks of this engine, `began` in system ticks since boot."""
 
     task_id: str
     number: int
+    began: float
 
     @property
     def variables(self) -> dict[str, str]:
@@ -34,7 +40,7 @@ def new_mark(task_id: str) -> Mark:
     number = random.randrange(_LOWEST, _HIGHEST)
     while number in _numbers:
         number = random.randrange(_LOWEST, _HIGHEST)
-    mark = Mark(task_id, number)
+    mark = Mark(task_id, number, _ticks_now())
     _numbers.add(number)
     _by_task.setdefault(task_id, []).append(mark)
     return mark
@@ -48,11 +54,47 @@ def all_marks() -> tuple[Mark, ...]:
     return tuple(mark for marks in _by_task.values() for mark in marks)
 
 
+def note_session(mark: Mark, session: int) -> None:
+    """Processes of this session are the call's: nobody can join the session of another."""
+    _sessions[session] = mark.number
+
+
+def sessions_of(mark: Mark) -> tuple[int, ...]:
+    return tuple(session for session, number in _sessions.items() if number == mark.number)
+
+
+def note_process(mark: Mark, pid: int, started: float) -> None:
+    """The process was seen as the call's, whatever it does to its marks later."""
+    _seen[pid, started] = mark.number
+
+
+def noted(pid: int, started: float, session: int) -> set[int]:
+    """The numbers of the calls to which a process belongs as far as it was noted."""
+    numbers = (_seen.get((pid, started)), _sessions.get(session))
+    return {number for number in numbers if number is not None}
+
+
+def may_be_left_by(marks: tuple[Mark, ...], started: float) -> bool:
+    """True where a process without a mark can be of no other task: each other one began after it."""
+    tasks = {mark.task_id for mark in marks}
+    others = [mark.began for task, its in _by_task.items() if task not in tasks for mark in its]
+    return any(mark.began <= started for mark in marks) and all(began > started for began in others)
+
+
+def _ticks_now() -> float:
+    # One earlier, for the system rounds down.
+    return time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") - 1 if sys.platform == "linux" else 0.0
+
+
 def forget(mark: Mark) -> None:
     """Free the mark's number; to be called when no process has it."""
     if mark.number not in _numbers:
         return
     _numbers.discard(mark.number)
+    for session in sessions_of(mark):
+        del _sessions[session]
+    for process in [process for process, number in _seen.items() if number == mark.number]:
+        del _seen[process]
     marks = _by_task[mark.task_id]
     marks.remove(mark)
     if not marks:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 
 from app.engine.tools.marks import stamp_of
-from app.engine.tools.process_table import Entry, children_of, entry_of, has_proc
+from app.engine.tools.process_table import Entry, children_of, entry_of, has_proc, is_of_tools
 from app.engine.tools.spawn import is_watched
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
@@ -39,8 +39,8 @@ def reap_orphans(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
         nonlocal timer
         timer = None
         for pid in children_of(os.getpid()):
-            entry = entry_of(pid) if not is_watched(pid) and stamp_of(pid) is not None else None
-            if entry:
+            entry = entry_of(pid) if not is_watched(pid) else None
+            if entry and (stamp_of(pid) is not None or is_of_tools(entry)):
                 reap(entry)
 
     def on_child_ended() -> None:

@@ -1,7 +1,6 @@
 """Finding and ending all processes of a call or a task. Starting them is in `spawn.py`."""
 
 import asyncio
-import os
 import signal
 import threading
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from app.engine.tools import marks
 from app.engine.tools.marks import Mark
 from app.engine.tools.orphans import reap
 from app.engine.tools.portable_table import PortableTable
-from app.engine.tools.process_table import Entry, ProcessTable, ProcTable, has_proc
+from app.engine.tools.process_table import Entry, ProcessTable, ProcTable, has_proc, send_signal
 
 # A process that minds SIGTERM has this long to end in order; stop must have ended everything within 0.3 s.
 GRACE_S = 0.1
@@ -107,16 +106,16 @@ class _Ending:
                 continue
             if first:
                 self.seen[key] = _named(entry)
-            self._signal(entry.pid, force)
+            self._signal(entry, force)
         return left
 
-    def _signal(self, pid: int, force: bool) -> None:
+    def _signal(self, entry: Entry, force: bool) -> None:
         try:
-            os.kill(pid, signal.SIGKILL if force else signal.SIGTERM)
+            send_signal(entry, signal.SIGKILL if force else signal.SIGTERM)
         except ProcessLookupError:
             pass
         except PermissionError:
-            self.denied.add(pid)
+            self.denied.add(entry.pid)
 
 
 def _named(entry: Entry) -> str:

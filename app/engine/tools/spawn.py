@@ -5,21 +5,19 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine import descriptors
 from app.engine.tools import watchdog
-from app.engine.tools.marks import Mark, stamped
+from app.engine.tools.marks import Mark, note_session, stamped
 from app.engine.tools.pipe import Pipe
-from app.engine.tools.process_table import children_of, has_proc
+from app.engine.tools.process_table import OOM_SCORE, children_of, has_proc
 
 _watched: set[int] = set()
-
-# Of 1000 at most; 0 is what others have.
-_OOM_SCORE = "500"
+_OWN_SCORE = "/proc/self/oom_score_adj"
 
 
 def is_watched(pid: int) -> bool:
@@ -77,7 +75,7 @@ def start(
         os.close(out_write)
         raise
     try:
-        with stamped(mark), descriptors.lowered(err_write):
+        with stamped(mark), descriptors.lowered(err_write), _offered_to_the_oom_killer():
             process = subprocess.Popen(
                 arguments,
                 cwd=working_dir,
@@ -95,15 +93,33 @@ def start(
         os.close(out_write)
         os.close(err_write)
     _watched.add(process.pid)
-    _offer_to_the_oom_killer(process.pid)
+    note_session(mark, process.pid)
+    watchdog.tell_session(process.pid)
     return Child(process.pid, Pipe(out_read, on_stdout), Pipe(err_read, on_stderr), _watch(process))
 
 
-def _offer_to_the_oom_killer(pid: int) -> None:
-    """Where memory runs out, this process and what it starts go before the engine and everything else of the person."""
-    if sys.platform == "linux":
-        with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w", encoding="ascii") as file:
-            file.write(_OOM_SCORE)
+@contextmanager
+def _offered_to_the_oom_killer() -> Generator[None]:
+    """Where memory runs out, what is started inside goes before the engine and everything else of the person.
+
+    It is inherited, so nothing can be started before it holds. Without await inside: it is the engine's own too.
+    """
+    try:
+        file = open(_OWN_SCORE, "r+b", buffering=0) if sys.platform == "linux" else None  # noqa: SIM115 -- closed below
+    except OSError:
+        file = None
+    if file is None:
+        yield
+        return
+    with file:
+        before = file.read().strip()
+        with suppress(OSError):
+            file.write(max(before, OOM_SCORE, key=int))
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                file.write(before)
 
 
 def _watch(process: "subprocess.Popen[bytes]") -> asyncio.Future[int]:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from app.engine.heartbeat import Heartbeat
 from app.engine.tools import watchdog_child
-from app.engine.tools.marks import Mark, all_marks
-from app.engine.tools.process_table import has_proc
+from app.engine.tools.marks import Mark, all_marks, sessions_of
+from app.engine.tools.process_table import entry_of, has_proc
 
 # The watchdog forgets old marks when it is given all anew.
 _ANEW_EACH = 256
@@ -52,6 +52,13 @@ class _Watchdog:
             self._write(_line(mark))
             return
         self._write("clear\n" + "".join(map(_line, all_marks())))
+        for session in (session for mark in all_marks() for session in sessions_of(mark)):
+            self.tell_session(session)
+
+    def tell_session(self, session: int) -> None:
+        leader = entry_of(session)
+        if self.is_wanted and leader is not None:
+            self._write(f"session {session} {leader.started:.0f}\n")
 
     def end(self) -> None:
         self.is_wanted = False
@@ -108,6 +115,11 @@ def watch(heartbeat: Heartbeat, report: Path, longest_s: float) -> None:
 def tell(mark: Mark) -> None:
     """A process with this mark is about to start."""
     _watchdog.tell(mark)
+
+
+def tell_session(session: int) -> None:
+    """A command was started as the leader of a session: all processes in it are its own."""
+    _watchdog.tell_session(session)
 
 
 def is_watchdog(pid: int) -> bool:

@@ -1,8 +1,9 @@
 """The watchdog's own process: waits until its engine is gone, then ends every tool process that is left.
 
 It is started for itself, without the rest of the app, so it imports nothing of ours. Standard input has a line for each
-mark: `+ TASK NUMBER`, `clear`, or `bye` when the engine ends in order. Its end is the engine's death. After `look` it
-looks at the engine's heartbeat from time to time, until the engine has been at rest for a while.
+mark: `+ TASK NUMBER`, for each session that a command leads: `session NUMBER STARTED`, `clear` before all of them are
+told anew, or `bye` when the engine ends in order. Its end is the engine's death. After `look` it looks at the engine's
+heartbeat from time to time, until the engine has been at rest for a while.
 """
 
 import ctypes
@@ -12,16 +13,17 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
-# Nothing is found twice in a row: a fork may hide from one look.
 _EMPTY_LOOKS = 2
 _PAUSE_S = 0.02
 _LONGEST_S = 10.0
 
 _STDIN = 0
+_OOM_SCORE = "500"  # as `process_table.py` has it
 # In the time that a stall takes, and at a loop at rest before it is left alone.
 _LOOKS = 5
 # So long may it take to write where it stands.
@@ -33,8 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     seconds without a turn it is one; or nothing.
     """
     _forbid_dumps()
-    marks: set[tuple[str, str]] = set()
-    loop = _loop(*arguments) if arguments else None
+    tools = _Tools()
+    loop = _loop(tools, *arguments) if arguments else None
     poll = select.poll()
     poll.register(_STDIN, select.POLLIN)
     rest = b""
@@ -49,27 +51,31 @@ def main(arguments: Sequence[str]) -> int:
         for line in lines:
             match line.decode().split():
                 case ["+", task_id, number]:
-                    marks.add((task_id, number))
+                    tools.marks.add((task_id, number))
+                case ["session", number, started]:
+                    tools.sessions[int(number)] = int(started)
                 case ["clear"]:
-                    marks.clear()
+                    tools.marks.clear()
+                    tools.sessions.clear()
                 case ["look"] if loop is not None:
                     loop.is_looked_at = True
                 case _:
                     return 0
-    if marks:
-        _sweep(marks)
+    if tools.marks:
+        tools.sweep()
     return 0
 
 
-def _loop(heartbeat: str, pid: str, report: str, longest_s: str) -> "_Loop":
-    return _Loop(int(heartbeat), int(pid), report, float(longest_s))
+def _loop(tools: "_Tools", heartbeat: str, pid: str, report: str, longest_s: str) -> "_Loop":
+    return _Loop(tools, int(heartbeat), int(pid), report, float(longest_s))
 
 
 class _Loop:
     """The engine's event loop, as its heartbeat and the system tell of it. `heartbeat.py` writes what is read here."""
 
-    def __init__(self, heartbeat: int, pid: int, report: str, longest_s: float) -> None:
+    def __init__(self, tools: "_Tools", heartbeat: int, pid: int, report: str, longest_s: float) -> None:
         self.is_looked_at = True
+        self._tools = tools
         self.look_s = longest_s / _LOOKS
         self._longest_s = longest_s
         self._heartbeat = heartbeat
@@ -116,6 +122,7 @@ class _Loop:
             time.sleep(_REPORT_S)
             with open(self._report, "a", encoding="utf-8") as file:
                 file.write(f"Its loop had made no turn for {self._stood_s:.0f} s: ended by the watchdog.\n")
+        self._tools.see_all_of(self._pid)
         with suppress(OSError):
             signal.pidfd_send_signal(self._process, signal.SIGKILL)
         self.is_looked_at = False
@@ -139,32 +146,81 @@ def _forbid_dumps() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def _sweep(marks: set[tuple[str, str]]) -> None:
-    give_up_at = time.monotonic() + _LONGEST_S
-    empty = 0
-    while empty < _EMPTY_LOOKS and time.monotonic() < give_up_at:
-        found = [pid for pid in _processes() if _is_marked(pid, marks)]
-        for pid in found:
-            _kill(pid)
-        empty = 0 if found else empty + 1
-        time.sleep(_PAUSE_S)
+class _Process(NamedTuple):
+    parent: int
+    session: int
+    started: int
+    is_zombie: bool
 
 
-def _processes() -> Iterable[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != os.getpid()]
+class _Tools:
+    """What tells the tools' processes from all others: marks of their calls, their sessions, and those seen before."""
+
+    def __init__(self) -> None:
+        self.marks: set[tuple[str, str]] = set()
+        # By the number of their leaders, with the time at which these were started.
+        self.sessions: dict[int, int] = {}
+        self.seen: set[tuple[int, int]] = set()
+
+    def see_all_of(self, engine: int) -> None:
+        """Remember all that its tools have left below an engine: once it is gone nobody can tell by parents."""
+        table = _processes()
+        own = table[engine].session if engine in table else 0
+        roots = {
+            pid for pid, one in table.items() if one.parent == engine and one.session != own and pid != os.getpid()
+        }
+        self.seen |= {(pid, table[pid].started) for pid in _with_descendants(roots, table)}
+
+    def sweep(self) -> None:
+        """End them all, until nothing is found twice in a row: a fork may hide from one look."""
+        give_up_at = time.monotonic() + _LONGEST_S
+        empty = 0
+        while empty < _EMPTY_LOOKS and time.monotonic() < give_up_at:
+            table = _processes()
+            found = _with_descendants({pid for pid, one in table.items() if self._has(pid, one, table)}, table)
+            # One that has ended, and that nobody has taken note of, is none: not every first process does.
+            found = {pid for pid in found if not table[pid].is_zombie}
+            for pid in found:
+                self.seen.add((pid, table[pid].started))
+                _kill(pid, table[pid].started)
+            empty = 0 if found else empty + 1
+            time.sleep(_PAUSE_S)
+
+    def _has(self, pid: int, process: _Process, table: dict[int, _Process]) -> bool:
+        if process.is_zombie:
+            return False
+        if (pid, process.started) in self.seen or self._has_session(pid, process, table):
+            return True
+        variables = {name: value for name, _, value in map(_parted, _read(pid, "environ").split("\0"))}
+        if "ERRAND_TASK" in variables:
+            return (variables["ERRAND_TASK"], variables.get("ERRAND_CALL", "")) in self.marks
+        return _stamp(pid) in {number for _, number in self.marks}
+
+    def _has_session(self, pid: int, process: _Process, table: dict[int, _Process]) -> bool:
+        """A number of a session can be another's by now, whose leader was started later."""
+        began, leader = self.sessions.get(process.session), table.get(process.session)
+        if began is None or leader is not None:
+            return leader is not None and leader.started == began
+        # Without its leader the number may have been a daemon's since: only commands are offered to the OOM killer.
+        return _read(pid, "oom_score_adj").strip() == _OOM_SCORE
 
 
-def _is_marked(pid: int, marks: set[tuple[str, str]]) -> bool:
-    """By both variables, or where a process has cleared its environment by the limit that it inherited.
+def _processes() -> dict[int, _Process]:
+    """All of the machine but this one; see proc(5) for the fields."""
+    table: dict[int, _Process] = {}
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
+        fields = _read(pid, "stat").rpartition(")")[2].split()
+        if fields and pid != os.getpid():
+            table[pid] = _Process(int(fields[1]), int(fields[3]), int(fields[19]), fields[0] in "ZX")
+    return table
 
-    One that has ended, and that nobody has taken note of, is none: not every first process of a container does.
-    """
-    if _read(pid, "stat").rpartition(")")[2].split()[:1] == ["Z"]:
-        return False
-    variables = {name: value for name, _, value in map(_parted, _read(pid, "environ").split("\0"))}
-    if "ERRAND_TASK" in variables:
-        return (variables["ERRAND_TASK"], variables.get("ERRAND_CALL", "")) in marks
-    return _stamp(pid) in {number for _, number in marks}
+
+def _with_descendants(roots: set[int], table: dict[int, _Process]) -> set[int]:
+    found: set[int] = set()
+    while roots:
+        found |= roots
+        roots = {pid for pid, one in table.items() if one.parent in roots} - found
+    return found
 
 
 def _parted(entry: str) -> tuple[str, str, str]:
@@ -186,9 +242,16 @@ def _read(pid: int, name: str) -> str:
         return ""
 
 
-def _kill(pid: int) -> None:
+def _kill(pid: int, started: int) -> None:
+    """Only the process that was started then: its number may be another's by now."""
     with suppress(OSError):  # gone, or another user's
-        os.kill(pid, signal.SIGKILL)
+        process = os.pidfd_open(pid)
+        try:
+            fields = _read(pid, "stat").rpartition(")")[2].split()
+            if fields and int(fields[19]) == started:
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+        finally:
+            os.close(process)
 
 
 if __name__ == "__main__":

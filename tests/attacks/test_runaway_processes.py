@@ -1,0 +1,139 @@
+"""Processes that want to outlive the task that started them: one trick or several, and none is left."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from app.engine.cancel import CancelSignal
+from app.engine.tools import processes
+from app.engine.tools.base import ToolError
+from tests.attacks.campaign import Campaign
+from tests.support.errand import Errand, rest
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import running, until
+from tests.support.workplaces import make_workplace, run, tool_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
+
+# Each is Python; `rest()` sleeps for a minute under the marker, `become()` does so in a new program.
+_BEGIN = """
+import ctypes, os, resource, signal, sys, time
+marker = sys.argv[1]
+def rest():
+    open(f"up-{os.getpid()}", "w").close()
+    time.sleep(60)
+def become():
+    open(f"up-{os.getpid()}", "w").close()
+    os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(60)", marker], {})
+def lower(): resource.setrlimit(resource.RLIMIT_MSGQUEUE, (1000, 1000))
+def leave():
+    if os.fork(): os._exit(0)
+    os.setsid()
+    if os.fork(): os._exit(0)
+"""
+TRICKS = {
+    "an empty environment": "become()",
+    "a session of its own": "os.setsid() if os.fork() == 0 else None; rest()",
+    "a double fork": "leave(); rest()",
+    "lower limits": "lower(); rest()",
+    "lower limits and an empty environment": "lower(); become()",
+    "lower limits, an empty environment and a double fork": "lower(); leave(); become()",
+    "a double fork first": "leave(); lower(); become()",
+    "no files and no processes allowed": "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); lower(); time.sleep(60)",
+    "another name": "ctypes.CDLL(None).prctl(15, b'kworker/0:1'); leave(); lower(); rest()",
+    "deaf to signals": "[signal.signal(n, signal.SIG_IGN) for n in (1, 2, 3, 15)]; leave(); lower(); rest()",
+    "a stop of its own": "leave(); lower(); open(f'up-{os.getpid()}', 'w').close(); os.kill(os.getpid(), 19); rest()",
+    "many children": "leave(); lower(); [os.fork() for _ in range(4)]; os.getpgrp() == os.getpid() or os.setsid(); "
+    "rest()",
+}
+
+
+def _command(folder: Path, trick: str, marker: str, after: str) -> str:
+    script = folder / "trick.py"
+    script.write_text(f"{_BEGIN}{TRICKS[trick]}\n")
+    return f"{sys.executable} trick.py {marker} & {after}"
+
+
+def _is_up(folder: Path, marker: str) -> Callable[[], bool]:
+    return lambda: bool(running(marker)) and (any(folder.glob("up-*")) or "NOFILE" in (folder / "trick.py").read_text())
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+async def test_a_stop_leaves_nothing_of_a_process_with(tmp_path: Path, trick: str, campaign: Campaign) -> None:
+    workplace, marker, cancel = make_workplace(tmp_path), uuid4().hex, CancelSignal()
+    command = _command(workplace.workspace, trick, marker, "sleep 60")
+    running_tool = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": command}, cancel))
+    await until(_is_up(workplace.workspace, marker))
+    cancel.set("stopped")
+    with pytest.raises(ToolError):
+        await running_tool
+    assert running(marker) == []
+    campaign.count("runaway processes ended by a stop")
+    await processes.end_task(workplace.task_id, lambda count: None)
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+async def test_the_end_of_a_task_leaves_nothing_of_a_process_with(tmp_path: Path, trick: str) -> None:
+    workplace, marker = make_workplace(tmp_path), uuid4().hex
+    command = _command(workplace.workspace, trick, marker, "sleep 0.2")
+    await run(tool_of(workplace, "shell"), {"command": command})
+    await until(_is_up(workplace.workspace, marker))
+    await processes.end_task(workplace.task_id, lambda count: None)
+    assert running(marker) == []
+
+
+async def test_what_one_task_hides_is_ended_with_the_last_task_that_may_have_started_it(tmp_path: Path) -> None:
+    hidden, other, marker = make_workplace(tmp_path, "task_h"), make_workplace(tmp_path, "task_o"), uuid4().hex
+    await run(tool_of(other, "shell"), {"command": "true"})
+    command = _command(hidden.workspace, "a double fork first", marker, "true")
+    await run(tool_of(hidden, "shell"), {"command": command})
+    await until(_is_up(hidden.workspace, marker))
+    await processes.end_task(hidden.task_id, lambda count: None)
+    await processes.end_task(other.task_id, lambda count: None)
+    assert running(marker) == []
+
+
+async def test_a_hundred_processes_that_fork_on_are_ended(tmp_path: Path) -> None:
+    workplace, marker, cancel = make_workplace(tmp_path), uuid4().hex, CancelSignal()
+    bomb = f"{_BEGIN}\nfor _ in range(7): os.fork(); os.getpgrp() == os.getpid() or os.setsid()\nlower(); rest()\n"
+    (workplace.workspace / "bomb.py").write_text(bomb)
+    command = f"{sys.executable} bomb.py {marker} & sleep 60"
+    running_tool = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": command}, cancel))
+    await until(lambda: len(running(marker)) > 20)
+    cancel.set("stopped")
+    with pytest.raises(ToolError):
+        await running_tool
+    assert running(marker) == []
+    await processes.end_task(workplace.task_id, lambda count: None)
+
+
+async def test_a_process_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    workplace, marker = make_workplace(tmp_path), uuid4().hex
+    program = [sys.executable, "-c", "import time; time.sleep(60)", marker]
+    stranger = await asyncio.create_subprocess_exec(*program, start_new_session=True)
+    await run(tool_of(workplace, "shell"), {"command": "true"})
+    await processes.end_task(workplace.task_id, lambda count: None)
+    assert running(marker) == [stranger.pid]
+    stranger.kill()
+    await stranger.wait()
+
+
+@pytest.mark.parametrize("trick", ["an empty environment", "lower limits and an empty environment"])
+async def test_the_watchdog_of_a_killed_engine_leaves_nothing_of_a_process_with(
+    own_errand: Errand, workspace: Path, trick: str
+) -> None:
+    marker = uuid4().hex
+    command = _command(workspace, trick, marker, "sleep 60")
+    async with ModelServer(replies=[Reply(calls=(Call("shell", {"command": command}),))]) as server:
+        model = ("--model", "openai_compatible/test-model", "--api-base", server.url)
+        process = await own_errand.start("run", "--approve", "all", *model, "go")
+        await until(_is_up(workspace, marker))
+        os.kill(own_errand.engine_pid(), signal.SIGKILL)
+        await until(lambda: not running(marker))
+        await rest(process)
