@@ -1,29 +1,37 @@
 """A backup as a file: a tar with the database, the attached pictures and the settings. Keys are never in it."""
 
+import errno
 import os
 import re
 import tarfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from app.paths import Paths
-from app.regular_file import open_regular, written_whole
+from app.protocol.json import JsonObject
+from app.regular_file import open_regular, read_regular, written_whole
 
 _DATABASE, _SETTINGS = "errand.db", "settings.json"
 _PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
 _PIECE = 1024 * 1024
 _LARGEST_SETTINGS = 1024 * 1024
+# Where keys and conversations go: a person chooses that on each machine.
+_ADDRESSES = ("default_api_base", "proxy_url", "model_servers", "database_url")
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What was put in beside the database."""
+    """What was put in beside the database. `left_out` names settings with addresses that were not chosen here."""
 
     pictures: int
     has_settings: bool
+    left_out: tuple[str, ...] = ()
 
 
 def write_backup(database: Path, paths: Paths, target: Path) -> Contents:
@@ -59,9 +67,10 @@ def unpack_database(backup: Path, to: Path) -> bool:
 def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> Contents:
     """Put back the pictures that are not there, and the settings; the present ones go to `kept_settings`.
 
-    Only names that a backup has are looked at, so that nothing lands elsewhere. Raises OSError or tarfile.TarError.
+    Addresses stay those of the present settings. Only names that a backup has are looked at, so that nothing lands
+    elsewhere. Raises OSError or tarfile.TarError.
     """
-    pictures, has_settings = 0, False
+    pictures, has_settings, left_out = 0, False, ()
     with open_backup(backup) as archive:
         for member in _files(archive):
             place = _PICTURE.fullmatch(member.name)
@@ -72,11 +81,30 @@ def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> Contents:
                     _copy(_opened(archive, member), picture)
                     pictures += 1
             elif member.name == _SETTINGS and member.size <= _LARGEST_SETTINGS:
+                settings, left_out = _with_own_addresses(_settings(_opened(archive, member).read()), paths)
                 if paths.settings.exists():
                     os.replace(paths.settings, kept_settings)
-                _copy(_opened(archive, member), paths.settings)
+                _copy(BytesIO(msgspec.json.format(msgspec.json.encode(settings), indent=2)), paths.settings)
                 has_settings = True
-    return Contents(pictures, has_settings)
+    return Contents(pictures, has_settings, left_out)
+
+
+def _settings(data: bytes) -> JsonObject:
+    try:
+        return msgspec.json.decode(data, type=JsonObject)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise OSError(errno.EINVAL, f"the settings in it cannot be read ({error})") from error
+
+
+def _with_own_addresses(settings: JsonObject, paths: Paths) -> tuple[JsonObject, tuple[str, ...]]:
+    """The settings with the addresses that are set here, and the names of those that were others."""
+    try:
+        present = _settings(read_regular(paths.settings, _LARGEST_SETTINGS))
+    except OSError:
+        present = JsonObject()
+    others = tuple(name for name in _ADDRESSES if settings.get(name) and settings[name] != present.get(name))
+    rest = {name: value for name, value in settings.items() if name not in _ADDRESSES}
+    return rest | {name: present[name] for name in _ADDRESSES if name in present}, others
 
 
 def _files(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

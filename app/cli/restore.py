@@ -95,6 +95,9 @@ def _rest(backup: Path, paths: Paths) -> str:
     pictures = f" {count(contents.pictures, 'picture')} that had gone came back." if contents.pictures else ""
     before = f" (those before: {kept})" if kept.exists() else ""
     settings = f" The settings came back{before}." if contents.has_settings else ""
+    if contents.left_out:
+        names = ", ".join(contents.left_out)
+        settings += f" The backup names other addresses than are set here; these were left as they are: {names}."
     return pictures + settings
 
 

@@ -4,6 +4,8 @@ import io
 import tarfile
 from pathlib import Path
 
+import msgspec
+
 from app.cli.backup_file import Contents, unpack_database, unpack_rest, write_backup
 from app.paths import Paths
 
@@ -35,7 +37,7 @@ def test_pictures_and_settings_come_back_and_keys_are_never_in_it(tmp_path: Path
     assert (tmp_path / "unpacked.db").read_bytes() == (tmp_path / "copy.db").read_bytes()
     new.settings.write_text("{}")
     assert unpack_rest(backup, new, new.copies / "before.json") == Contents(1, True)
-    assert new.settings.read_text() == '{"theme": "dark"}'
+    assert msgspec.json.decode(new.settings.read_bytes()) == {"theme": "dark"}
     assert (new.copies / "before.json").read_text() == "{}"
     assert (new.attachments / "a1" / "my photo.png").read_bytes() == b"picture"
     assert unpack_rest(backup, new, new.copies / "again.json") == Contents(0, True)
