@@ -108,13 +108,19 @@ class Code:
         allowed = self._allowed.pop(call_id, None)
         if cancel.is_set:
             raise ToolError("Operation aborted")
-        folder = self._workplace.workspace
+        is_over = False
+
+        def run() -> ToolResult:
+            return self._run(wanted, allowed, lambda: is_over or cancel.is_set)
+
         try:
-            return await in_workspace(folder, lambda: self._run(wanted, allowed, lambda: cancel.is_set), _PATIENCE_S)
+            return await in_workspace(self._workplace.workspace, run, _PATIENCE_S)
         except FolderNotAnswering as error:
             changes = wanted.action in ("write", "patch", "create_dir")
             later = " It may still be done when that answers again." if changes else ""
             raise ToolError(f"{error}{later}") from error
+        finally:
+            is_over = True  # what was given up writes nothing later, unless it is writing already
 
     def _run(self, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]) -> ToolResult:
         path = resolve(wanted.path, self._workplace)
@@ -140,7 +146,7 @@ class Code:
             case "read":
                 return self._read(wanted, path)
             case "write" | "patch":
-                return self._change(wanted, path, basis)
+                return self._change(wanted, path, basis, is_cancelled)
             case "list":
                 return self._list(wanted, path, is_cancelled)
             case "create_dir":
@@ -158,11 +164,16 @@ class Code:
         details: JsonObject = {"path": str(path), "start_line": part.first, "end_line": part.last, "lines": part.total}
         return text_result(text, _counted(count, "line"), details)
 
-    def _change(self, wanted: CodeArguments, path: Path, basis: str | None) -> ToolResult:
+    def _change(
+        self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
+    ) -> ToolResult:
         is_new = not path.exists()
         load = self._files.form_of if wanted.action == "write" else self._files.load
         before = load(path, basis)
-        change = self._files.replace(path, before, self._new_text(wanted, before.text, path))
+        text = self._new_text(wanted, before.text, path)
+        if is_cancelled():
+            raise ToolError("Operation aborted")
+        change = self._files.replace(path, before, text)
         details: JsonObject = {
             "path": str(path),
             "diff": change.diff,

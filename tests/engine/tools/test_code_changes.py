@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from app.engine.cancel import CancelSignal
 from app.engine.tools.base import Tool, Workplace
+from app.protocol.json import JsonObject
 from tests.support.workplaces import detail, failure, make_workplace, run, text_of, tool_of
 
 
@@ -185,3 +187,25 @@ async def test_the_tasks_own_long_output_is_harmless_to_read(workplace: Workplac
     assert code.access({"action": "read", "path": str(own)}).tier == "free"
     other = str(workplace.output_dir.parent / "other")
     assert code.access({"action": "read", "path": other}).tier == "read"
+
+
+class SetWhileItReads(CancelSignal):
+    """A signal that is set between the beginning of a call and its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._looks = 0
+
+    @property
+    def is_set(self) -> bool:
+        self._looks += 1
+        return self._looks > 1
+
+
+async def test_a_change_that_was_stopped_before_it_was_written_is_not_written(tmp_path: Path) -> None:
+    workplace = make_workplace(tmp_path)
+    (workplace.workspace / "file").write_text("before")
+    arguments: JsonObject = {"action": "write", "path": "file", "content": "after"}
+    error = await failure(tool_of(workplace, "code"), arguments, SetWhileItReads())
+    assert str(error) == "Operation aborted"
+    assert (workplace.workspace / "file").read_text() == "before"
