@@ -17,6 +17,8 @@ from app.protocol.struct import Moment
 _LONGEST_TEXT = 120
 # White space at the beginning of a text does not count.
 _READ = 180
+# Bodies in memory at a time.
+_PIECE = 200
 
 _LINKS = select(nodes.c.parent_id, nodes.c.id).order_by(nodes.c.number)
 _ROOTS = _LINKS.where(nodes.c.conversation_id == bindparam("conversation_id"), nodes.c.parent_id.is_(None))
@@ -27,10 +29,11 @@ _NEWEST_BELOW = select(_below.c.id).order_by(_below.c.number.desc()).limit(1)
 
 # The results of tools are long and not shown: they stay in the database.
 _IS_WRITTEN = nodes.c.role.in_(("user", "assistant"))
-_ALL = (
-    select(nodes.c.id, nodes.c.parent_id, case((_IS_WRITTEN, nodes.c.body), else_=None).label("body"))
-    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+_SOME = (
+    select(nodes.c.number, nodes.c.id, nodes.c.parent_id, case((_IS_WRITTEN, nodes.c.body), else_=None).label("body"))
+    .where(nodes.c.conversation_id == bindparam("conversation_id"), nodes.c.number > bindparam("after"))
     .order_by(nodes.c.number)
+    .limit(_PIECE)
 )
 
 
@@ -92,32 +95,41 @@ class TreeStore:
         return rows[0].id if rows else node_id
 
     async def outline(self, conversation_id: str) -> Outline:
-        rows = await self._reader.rows(_ALL, {"conversation_id": conversation_id})
-        return await asyncio.to_thread(_outline, rows)
+        drawn, after = _Drawn(), 0
+        while True:
+            rows = await self._reader.rows(_SOME, {"conversation_id": conversation_id, "after": after})
+            await asyncio.to_thread(drawn.add, rows)
+            if len(rows) < _PIECE:
+                return Outline(tuple(drawn.written), drawn.nearest)
+            after = rows[-1].number
 
 
-def _outline(rows: Iterable[Sequence[Any]]) -> Outline:
-    nearest: dict[str, str | None] = {}
-    written: list[TreeNode] = []
-    for node_id, parent_id, body in rows:
-        above = nearest.get(parent_id)
-        sketch = from_json(body, _Sketch) if body is not None else None
-        if sketch is None or sketch.author == "engine":
-            nearest[node_id] = above
-            continue
-        nearest[node_id] = node_id
-        written.append(
-            TreeNode(
-                id=node_id,
-                parent_id=above,
-                role=sketch.role,
-                status=sketch.status,
-                created_at=sketch.created_at,
-                text=_beginning(sketch.blocks) or sketch.error or "",
-                task_id=sketch.task_id,
+class _Drawn:
+    """An outline under way."""
+
+    def __init__(self) -> None:
+        self.nearest: dict[str, str | None] = {}
+        self.written: list[TreeNode] = []
+
+    def add(self, rows: Iterable[Sequence[Any]]) -> None:
+        for _, node_id, parent_id, body in rows:
+            above = self.nearest.get(parent_id)
+            sketch = from_json(body, _Sketch) if body is not None else None
+            if sketch is None or sketch.author == "engine":
+                self.nearest[node_id] = above
+                continue
+            self.nearest[node_id] = node_id
+            self.written.append(
+                TreeNode(
+                    id=node_id,
+                    parent_id=above,
+                    role=sketch.role,
+                    status=sketch.status,
+                    created_at=sketch.created_at,
+                    text=_beginning(sketch.blocks) or sketch.error or "",
+                    task_id=sketch.task_id,
+                )
             )
-        )
-    return Outline(tuple(written), nearest)
 
 
 def beginning(body: str) -> str:
