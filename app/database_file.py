@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from app.regular_file import flush_folder, read_beginning
+
 # 1 MB a step, then a breath: whoever else needs the disk or the interpreter gets it in between.
 _PAGES = 256
 _BREATH_S = 0.002
@@ -64,6 +66,7 @@ def copy_database(source: Path, target: Path, done: Callable[[int, int], None] =
             new.execute("PRAGMA journal_mode = DELETE")
         _flush(part)
         os.replace(part, target)
+        flush_folder(target.parent)
     except BaseException:
         for left_behind in (part, *beside(part)):
             with suppress(OSError):
@@ -100,6 +103,7 @@ def finish_move(database: Path) -> None:
         if left.exists():
             os.replace(left, left.with_name(left.name + ".replaced"))
     os.replace(waiting, database)
+    flush_folder(database.parent)
 
 
 def revision(file: Path) -> str | None:
@@ -124,9 +128,7 @@ def missing_end(file: Path) -> Cut | None:
     with suppress(OSError):
         if beside(file)[0].exists() and beside(file)[0].stat().st_size:
             return None
-        size = file.stat().st_size
-        with file.open("rb") as opened:
-            header = opened.read(100)
+        size, header = file.stat().st_size, read_beginning(file, 100)
         # https://sqlite.org/fileformat2.html: the page size, the pages, and whether those are of the newest change.
         if len(header) < 100 or not header.startswith(b"SQLite format 3") or header[24:28] != header[92:96]:
             return None
@@ -157,16 +159,6 @@ def new_epoch(file: Path) -> None:
     """Clients that followed another database's events must not take these for their continuation."""
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (uuid4().hex,))
-
-
-def flush_folder(folder: Path) -> None:
-    """Have the names in it on the disk."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _flush(file: Path) -> None:

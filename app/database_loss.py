@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from app.database_file import beside, open_untouched
+from app.regular_file import read_beginning
 
 _NEWEST = "SELECT (SELECT value FROM meta WHERE name = 'epoch'), (SELECT coalesce(max(sequence), 0) FROM events)"
 _ANEW = "anew"
@@ -55,7 +56,7 @@ def find_loss(database: Path, copies: Path) -> Loss | None:
     note = _read(database)
     if not os.path.lexists(database):
         return _missing_file(database, copies, is_known=bool(note)) if note != [_ANEW] else None
-    if len(note) != 2 or _has_log(database):
+    if len(note) != 2 or _has_log(database) or not database.is_file():
         return None
     there = newest_event(database)
     if there is None or there[0] != note[0] or there[1] >= int(note[1]):
@@ -119,6 +120,6 @@ def _note(database: Path) -> Path:
 def _read(database: Path) -> list[str]:
     """The words of the note; none where there is none, or it was cut."""
     with suppress(OSError, UnicodeDecodeError):
-        words = _note(database).read_text().split()
+        words = read_beginning(_note(database), 200).decode().split()
         return words if words == [_ANEW] or (len(words) == 2 and words[1].isdecimal()) else []
     return []

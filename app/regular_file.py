@@ -121,10 +121,32 @@ def written_whole(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int
             os.close(os.open(path, new, mode, dir_fd=folder))  # fails where another was first
         check_replaceable(path, overwrite=True, folder=folder)
         os.replace(unfinished, path, src_dir_fd=folder, dst_dir_fd=folder)
+        flush_folder(path.parent, folder=folder)
     except BaseException:
         with suppress(OSError):
             os.unlink(unfinished, dir_fd=folder)
         raise
+
+
+def flush_folder(path: Path, *, folder: int | None = None) -> None:
+    """Have the names in it on the disk, where the system can do that: a new name may else be gone after a power cut."""
+    if os.name != "posix":
+        return
+    with suppress(OSError):  # some file systems cannot, and the file itself is there
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """A folder for its owner alone, with those above it that are missing, on the disk. Raises OSError."""
+    if not path.is_dir():
+        above = path.parent
+        make_folder(above)
+        path.mkdir(mode=0o700, exist_ok=True)
+        flush_folder(above)
 
 
 def _check(found: os.stat_result, path: Path) -> None:

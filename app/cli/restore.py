@@ -20,7 +20,6 @@ from app.database_file import (
     copy_database,
     fault,
     finish_move,
-    flush_folder,
     move_database,
     new_epoch,
     revision,
@@ -30,7 +29,7 @@ from app.file_lock import FileLock
 from app.paths import Paths
 from app.protocol.engine import EmptyParams, EngineShutdownParams
 from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS
-from app.regular_file import NotRegularFile
+from app.regular_file import NotRegularFile, flush_folder
 
 _ENDS_WITHIN_S = 10.0
 
@@ -129,6 +128,7 @@ def put_in_place(new: Path, paths: Paths) -> Path | None:
     move_database(new, successor(paths.database))
     move_database(paths.database, kept)
     finish_move(paths.database)
+    flush_folder(paths.copies)
     flush_folder(paths.home)
     return kept if had_one else None
 

@@ -1,13 +1,12 @@
 """The encrypted file that holds keys where there is no keyring (AES-GCM; its own key lies beside it, 0600)."""
 
 import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 
 from app.engine.errors import ConfigurationError
-from app.regular_file import read_regular
+from app.regular_file import make_folder, read_regular, written_whole
 
 _NONCE_BYTES = 12
 _LARGEST = 1_000_000
@@ -49,17 +48,9 @@ class KeyFile:
 
     def write_private(self, path: Path, data: bytes) -> None:
         """Write a file whole or not at all, readable by its owner only."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=self._folder)  # 0600 from the first byte
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, path)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        make_folder(self._folder)
+        with written_whole(path, overwrite=True) as file:
+            file.write(data)
 
     def _write(self, keys: dict[str, str]) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM

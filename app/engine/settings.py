@@ -12,7 +12,7 @@ from app.engine.errors import ConfigurationError, InvalidParams
 from app.engine.messages import ThinkingLevel
 from app.protocol.json import JsonObject, JsonValue
 from app.protocol.settings import Setting
-from app.regular_file import read_regular
+from app.regular_file import read_regular, written_whole
 
 _LARGEST = 1_000_000
 _MOST_MINUTES = 1_000_000
@@ -184,9 +184,14 @@ def _read(file: Path) -> SettingValues:
 
 
 def _write(file: Path, values: SettingValues) -> None:
-    new = file.with_suffix(".new")
-    new.write_bytes(msgspec.json.format(msgspec.json.encode(values), indent=2))
-    os.replace(new, file)
+    try:
+        # Where a person has put a link to a file of their own, that one is written.
+        with written_whole(Path(os.path.realpath(file)), overwrite=True) as new:
+            new.write(msgspec.json.format(msgspec.json.encode(values), indent=2))
+    except OSError as error:
+        raise ConfigurationError(
+            f"The settings file {file} cannot be written: {error.strerror}. Nothing was changed."
+        ) from error
 
 
 def _meta(name: str) -> msgspec.Meta:

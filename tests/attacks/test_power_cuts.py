@@ -1,19 +1,29 @@
 """The power is cut while tasks work: whatever a client was told is there afterwards, and nothing is done in secret."""
 
 import asyncio
+import os
 import random
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 import app
+from app import database_file
 from app.client.connection import Connection
 from app.client.launch import read_endpoint
 from app.client.messages import Message
+from app.engine.data import stored_picture
+from app.engine.key_file import KeyFile
+from app.engine.settings import Settings
 from app.engine.storage.encoding import from_json
 from app.engine.storage.executions import Started
+from app.engine.storage.opening import prepare_file
+from app.engine.tools.atomic_write import write_atomically
 from app.paths import Paths
 from app.protocol.events import EventRecord, TaskUpdate
 from app.protocol.tasks import Task, TaskStartParams
@@ -62,6 +72,59 @@ async def test_whatever_was_acknowledged_before_a_power_cut_is_there_after_it(
                 assert missing == []
     campaign.count("power cuts: tasks acknowledged", len(told.acknowledged))
     campaign.count("power cuts: tasks told as complete", len(told.completed))
+
+
+@pytest.mark.parametrize("what", ["settings", "keys", "picture", "written file", "copy", "new database"])
+def test_a_file_that_was_written_whole_is_there_after_a_power_cut(tmp_path: Path, what: str) -> None:
+    """Each is the last thing that was done: nothing after it takes it to the disk by chance."""
+    with powered_disk(tmp_path, 48) as disk:
+        paths = Paths(disk.folder / "home")
+        paths.prepare()
+        (disk.folder / "old.txt").write_text("old")
+        prepare_file(paths.database, paths.copies)
+        os.sync()
+        look = _writings(disk.folder, paths)[what]()
+        disk.cut()
+        disk.restore()
+        assert look() == "new"
+
+
+def _writings(folder: Path, paths: Paths) -> dict[str, Callable[[], Callable[[], str]]]:
+    """Each writes something new and gives what reads it."""
+
+    def settings() -> Callable[[], str]:
+        Settings(paths.settings).set("default_model", "new")
+        return lambda: str(Settings(paths.settings).values.default_model)
+
+    def keys() -> Callable[[], str]:
+        KeyFile(paths.keys).put("openai", "new")
+        return lambda: KeyFile(paths.keys).read().get("openai", "no key")
+
+    def picture() -> Callable[[], str]:
+        kept = stored_picture.keep(paths.attachments, "picture.png", b"new")
+        return lambda: kept.read_text() if kept.exists() else "no picture"
+
+    def written_file() -> Callable[[], str]:
+        write_atomically(folder / "old.txt", b"new")
+        return (folder / "old.txt").read_text
+
+    def copy() -> Callable[[], str]:
+        database_file.copy_database(paths.database, paths.copies / "copy.db")
+        return lambda: "new" if (paths.copies / "copy.db").exists() else "no copy"
+
+    def new_database() -> Callable[[], str]:
+        made = folder / "another" / "home" / "errand.db"
+        prepare_file(made, paths.copies)
+        return lambda: "new" if made.exists() else "no database"
+
+    return {
+        "settings": settings,
+        "keys": keys,
+        "picture": picture,
+        "written file": written_file,
+        "copy": copy,
+        "new database": new_database,
+    }
 
 
 async def work_until_cut(

@@ -9,7 +9,7 @@ from app.engine.agent.attached import media_type
 from app.engine.errors import InvalidParams
 from app.engine.tools.atomic_write import write_atomically
 from app.engine.workspace_threads import in_workspace
-from app.regular_file import open_regular
+from app.regular_file import make_folder, open_regular
 
 _MOST = 20
 _LARGEST_PICTURE = 10 * 1024 * 1024
@@ -62,6 +62,6 @@ def _kept(path: Path, data: bytes, folder: Path) -> Path:
     if kept.exists():
         os.utime(kept.parent)  # young again: it is not swept before the message that names it is stored
     else:
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(kept.parent)
         write_atomically(kept, data)
     return kept

@@ -8,7 +8,7 @@ from pathlib import Path
 from app.engine.agent.attached import media_type
 from app.engine.tools.atomic_write import write_atomically
 from app.protocol.blocks import ImageBlock
-from app.regular_file import read_regular
+from app.regular_file import make_folder, read_regular
 
 _LARGEST = 20 * 1024 * 1024  # as much as a picture of an export has at most
 
@@ -17,7 +17,7 @@ def keep(attachments: Path, name: str, data: bytes) -> Path:
     """Where the copy is: where attached pictures are, in a folder named by the content."""
     kept = attachments / hashlib.sha256(data).hexdigest()[:32] / name
     if not kept.exists():
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(kept.parent)
         write_atomically(kept, data)
     return kept
 

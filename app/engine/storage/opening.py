@@ -18,6 +18,7 @@ from app.engine.errors import StorageError
 from app.engine.storage import schema
 from app.engine.storage.copies import copy_database
 from app.engine.storage.failure import reason
+from app.regular_file import flush_folder, make_folder
 
 _WAYS_BACK = {
     "file": "Put it back if you have it. If not: errand doctor --repair goes back to a copy or begins anew.",
@@ -60,11 +61,12 @@ def _make(path: Path) -> None:
     # Under another name first: a crash in the middle must not leave an empty database that looks like a real one.
     unfinished = path.with_name(path.name + ".new")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path.parent)
         unfinished.unlink(missing_ok=True)
         os.close(os.open(unfinished, os.O_CREAT | os.O_WRONLY, 0o600))
         _in_transaction(unfinished, schema.create)
         unfinished.replace(path)
+        flush_folder(path.parent)
     except (OSError, SQLAlchemyError) as error:
         why = reason(error) if isinstance(error, SQLAlchemyError) else error
         raise StorageError(f"No database can be made at {path} ({why}). Check the folder and its rights.") from error
