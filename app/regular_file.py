@@ -6,7 +6,6 @@ is for people: "it is a named pipe, not a file".
 
 import errno
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Generator
@@ -109,7 +108,7 @@ def written_whole(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int
     `folder`, where that is a descriptor.
     """
     check_replaceable(path, overwrite=overwrite, folder=folder)
-    unfinished = path.with_name(f".errand-{secrets.token_hex(8)}.tmp")  # fits where the name itself has 255 bytes
+    unfinished = path.with_name(f".errand-{os.urandom(8).hex()}.tmp")  # fits where the name itself has 255 bytes
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(unfinished, new, mode, dir_fd=folder)
     try:
