@@ -2,12 +2,12 @@
 
 import asyncio
 import gzip
+import json
 import tracemalloc
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from app.engine.messages import AssistantMessage, Text
@@ -51,7 +51,7 @@ def limits_of(campaign: Campaign) -> ReplyLimits:
 
 
 def event(delta: JsonObject) -> bytes:
-    return b"data: " + msgspec.json.encode({"choices": [{"index": 0, "delta": delta}]}) + b"\n\n"
+    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode() + b"\n\n"
 
 
 def call(index: int, arguments: str, name: str = "shell", call_id: str = "") -> bytes:
@@ -227,3 +227,11 @@ async def test_counts_that_cannot_be_true_cost_nobody_a_task(errand: Errand, usa
     assert isinstance(used, dict)
     counts = [used.get("inputTokens", 0), used.get("outputTokens", 0), used.get("cacheReadTokens", 0)]
     assert all(isinstance(count, int) and 0 <= count <= 1_000_000_000 for count in counts)
+
+
+@pytest.mark.parametrize("index", [-1, 10**9, 2**70])
+async def test_a_call_may_have_any_number_it_likes(tmp_path: Path, index: int) -> None:
+    pieces = (call(index, '{"command": "ls"}', call_id="a"), call(index, "", name="", call_id="a"))
+    done = b'data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}\n\ndata: [DONE]\n\n'
+    message = await reply_of("openai_compatible", Reply(raw=(*pieces, done)), tmp_path, REPLY_LIMITS)
+    assert [one.arguments for one in message.tool_calls] == [{"command": "ls"}]
