@@ -19,6 +19,7 @@ from app.protocol.asks import Approval, Ask, AskAnswerParams, ReachedLimit, Reme
 _RISKS: dict[Risk, str] = {"low": "low risk", "medium": "medium risk", "high": "high risk, look closely"}
 _MOST_PATHS = 10
 _MOST_LINES, _LAST_LINES = 40, 8
+_MOST_OF_CHANGE = 400
 _INDENT = " " * 9
 _WHOLE_WIDTH = 100
 _RAISE = "3"  # below the two choices of a limit that can be raised
@@ -141,7 +142,7 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
     reads = tuple(path for path in approval.reads if path != approval.working_dir)
     lines += _path_lines("reads", reads) + _path_lines("writes", approval.writes)
     lines.append(f"  why    {style.dim(exact_line(approval.rule))}")
-    return lines + _excerpt(whole_diff_lines(approval.preview, style), style)
+    return lines + _excerpt(whole_diff_lines(approval.preview, style, width), style, _MOST_OF_CHANGE)
 
 
 def _asked_lines(approval: Approval, style: Style, width: int) -> list[str]:
@@ -151,18 +152,18 @@ def _asked_lines(approval: Approval, style: Style, width: int) -> list[str]:
 
 def _whole(approval: Approval, style: Style, width: int) -> str:
     """All of what was shown in excerpts."""
-    lines = [*_asked_lines(approval, style, width), *whole_diff_lines(approval.preview, style)]
+    lines = [*_asked_lines(approval, style, width), *whole_diff_lines(approval.preview, style, width)]
     paths = [*_all_path_lines("reads", approval.reads), *_all_path_lines("writes", approval.writes)]
     return "\n".join([*lines, *paths]).lstrip()
 
 
-def _excerpt(lines: list[str], style: Style) -> list[str]:
+def _excerpt(lines: list[str], style: Style, most: int = _MOST_LINES) -> list[str]:
     """The beginning and the end, and how much stands between."""
-    left_out = len(lines) - _MOST_LINES
+    left_out = len(lines) - most
     if left_out <= 1:
         return lines
     mark = style.amber(f"         … {left_out:,} more lines (v shows all)")
-    return [*lines[: _MOST_LINES - _LAST_LINES], mark, *lines[-_LAST_LINES:]]
+    return [*lines[: most - _LAST_LINES], mark, *lines[-_LAST_LINES:]]
 
 
 def _labelled(label: str, text: str, style: Style, width: int) -> list[str]:

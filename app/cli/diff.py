@@ -2,35 +2,37 @@
 
 from collections.abc import Iterator
 
-from app.cli.plain import cut, exact, plain
+from app.cli.plain import cut, exact
 from app.cli.style import Style
+from app.client.call_words import without_file_names
 
 MOST_LINES = 40
 
 
 def diff_lines(diff: str, width: int, style: Style) -> list[str]:
     """The changed lines with their context, cut where they grow long; the tool line names the file."""
-    shown = _lines(plain(diff), style, max(12, width - 4))
+    room = max(12, width - 4)
+    shown = [_painted(line, cut(line, room), style) for line in _lines(diff)]
     if len(shown) > MOST_LINES:
         left_out = len(shown) - MOST_LINES
         return [*shown[:MOST_LINES], style.dim(f"    … {left_out:,} more lines")]
     return shown
 
 
-def whole_diff_lines(diff: str, style: Style) -> list[str]:
-    """All of it, as who is to allow it must see it."""
-    return _lines(exact(diff), style, None)
+def whole_diff_lines(diff: str, style: Style, width: int) -> list[str]:
+    """All of it, as who is to allow it must see it: what goes on in the next line stays indented."""
+    room = max(12, width - 5)
+    return [_painted(line, piece, style) for line in _lines(diff) for piece in _pieces(line, room)]
 
 
-def _lines(diff: str, style: Style, room: int | None) -> list[str]:
-    lines = _without_header(diff.split("\n"))
-    return [_painted(line, room, style) for line in _without_first_hunk_mark(lines) if line]
+def _pieces(line: str, room: int) -> list[str]:
+    rest = [f" {line[at : at + room]}" for at in range(room, len(line), room)]
+    return [line[:room], *rest]
 
 
-def _without_header(lines: list[str]) -> list[str]:
-    """The header is the first two lines only: further down the same signs begin a change, such as SQL's `-- x`."""
-    is_header = len(lines) > 1 and lines[0].startswith("--- ") and lines[1].startswith("+++ ")
-    return lines[2:] if is_header else lines
+def _lines(diff: str) -> list[str]:
+    lines = without_file_names(exact(diff)).split("\n")
+    return [line.expandtabs(4) for line in _without_first_hunk_mark(lines) if line]
 
 
 def _without_first_hunk_mark(lines: list[str]) -> Iterator[str]:
@@ -39,11 +41,11 @@ def _without_first_hunk_mark(lines: list[str]) -> Iterator[str]:
             yield line
 
 
-def _painted(line: str, room: int | None, style: Style) -> str:
-    line = line.expandtabs(4)
-    short = ("    " + (line if room is None else cut(line, room))).rstrip()
+def _painted(line: str, shown: str, style: Style) -> str:
+    """What is shown of a line, in the line's colour."""
+    text = f"    {shown}".rstrip()
     if line.startswith("+"):
-        return style.green(short)
+        return style.green(text)
     if line.startswith("-"):
-        return style.red(short)
-    return style.dim(short)
+        return style.red(text)
+    return style.dim(text)

@@ -57,3 +57,9 @@ def text_of(arguments: JsonObject, key: str) -> str:
     """An argument that is a text; empty if it is missing or something else."""
     value = arguments.get(key)
     return value if isinstance(value, str) else ""
+
+
+def without_file_names(diff: str) -> str:
+    """A change without the two lines at its top: further down, a line that looks like them is a change."""
+    lines = diff.split("\n", 2)
+    return lines[2] if len(lines) == 3 and lines[0].startswith("--- ") and lines[1].startswith("+++ ") else diff

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import logging
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ from typing import TypeVar, get_args
 import msgspec
 import pytest
 
+from app import log as logs
 from app.cli.main import main
 from app.cli.screen import JsonScreen, PeopleScreen
 from app.cli.terminal import Terminal
@@ -30,6 +32,7 @@ from app.protocol.events import Delta, Event, EventRecord, TextDelta, ToolOutput
 from app.protocol.health import Condition
 from app.protocol.struct import Wire
 from app.protocol.wire import METHODS
+from app.redaction import Redactor
 from tests.attacks.campaign import Campaign
 from tests.support.engine_server import engine_server
 from tests.support.errand import Errand
@@ -319,3 +322,20 @@ async def test_what_is_said_of_a_data_directory_that_cannot_be_used_steers_nothi
         shown = await asyncio.to_thread(run_command, (command,), is_terminal=False)
         assert "in the way" in shown or "annot" in shown
         assert steering(shown) == []
+
+
+def test_a_line_of_the_log_is_text_and_no_other_entry(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    paths.prepare()
+    root = logging.getLogger()
+    kept, level = root.handlers[:], root.level
+    try:
+        logs.configure(paths, "engine", Redactor())
+        logging.getLogger("app").warning("%s", f"{HOSTILE}\n2026-11-22 10:00:00,000 INFO app all is well")
+        root.handlers[0].close()
+    finally:
+        root.handlers[:] = kept
+        root.setLevel(level)
+    written = (paths.logs / "engine.log").read_text(encoding="utf-8")
+    assert steering(written) == []
+    assert [line for line in written.splitlines() if line.startswith("2026-11-22 10:00:00,000")] == []

@@ -180,3 +180,12 @@ def test_hidden_characters_of_a_change_are_written_out() -> None:
     assert ask.approval is not None
     changed = msgspec.structs.replace(ask.approval, preview="--- a\n+++ a\n@@ -1 +1 @@\n-x\n+x\u202e\U000e0041\n")
     assert "    +x\\u202e\\U000e0041" in plain_lines(msgspec.structs.replace(ask, approval=changed))
+
+
+def test_a_long_line_of_a_change_never_reaches_the_place_of_a_label() -> None:
+    ask = approval()
+    assert ask.approval is not None
+    preview = "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+" + "y" * 94 + "  why    reads a file\n"
+    lines = plain_lines(msgspec.structs.replace(ask, approval=msgspec.structs.replace(ask.approval, preview=preview)))
+    assert [line for line in lines if line.startswith("  why")] == ["  why    commands ask"]
+    assert all(len(line) <= 100 for line in lines)

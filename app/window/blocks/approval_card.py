@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QPushButton, QWidget
 
+from app.client.call_words import without_file_names
 from app.client.characters import exact, exact_line
 from app.protocol.asks import Approval, Ask, Remember, Risk
 from app.window.blocks.actions import BlockActions
@@ -113,7 +114,7 @@ class ApprovalCard(AskCard):
         self._risk.setText(words)
         self._risk.set_tone(tone)
         self._command.set_text(exact(approval.text if approval.command is None else approval.command))
-        self._preview.set_text(exact(_without_file_names(approval.preview)))
+        self._preview.set_text(exact(without_file_names(approval.preview)))
         self._show_facts(approval)
         self._always.setVisible(approval.grantable is not None)
         self._remember_row.set_text(exact(approval.remembered or ""))
@@ -166,9 +167,3 @@ class ApprovalCard(AskCard):
         self._deny_row.setVisible(not self._deny_row.isVisible())
         self._deny_row.take_focus()
         self.resized.emit()
-
-
-def _without_file_names(diff: str) -> str:
-    """Only the two lines at the top go, for the paths stand above: below, a line that looks like them is a change."""
-    lines = diff.split("\n", 2)
-    return lines[2] if len(lines) == 3 and lines[0].startswith("--- ") and lines[1].startswith("+++ ") else diff

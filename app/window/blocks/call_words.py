@@ -3,6 +3,7 @@
 import json
 
 from app.client.call_words import CallWords, text_of
+from app.client.characters import exact
 from app.protocol.json import JsonObject
 
 _ICONS = {
@@ -26,7 +27,7 @@ def icon_of(words: CallWords) -> str:
 def arguments_text(tool: str, arguments: JsonObject, invalid: str | None) -> tuple[str, str]:
     """What the call was given, whole, and the language it is in."""
     if invalid is not None:
-        return invalid, ""
+        return exact(invalid), ""
     if tool == "shell" and set(arguments) == {"command"}:
-        return text_of(arguments, "command"), "bash"
-    return json.dumps(arguments, indent=2, ensure_ascii=False), "json"
+        return exact(text_of(arguments, "command")), "bash"
+    return exact(json.dumps(arguments, indent=2, ensure_ascii=False)), "json"

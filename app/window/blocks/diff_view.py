@@ -4,6 +4,8 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter, QPaintEvent, QTextBlock
 from PySide6.QtWidgets import QWidget
 
+from app.client.call_words import without_file_names
+from app.client.characters import exact
 from app.window.blocks.code_view import CodeView
 from app.window.blocks.paint import colour
 from app.window.theme.theme import Theme
@@ -14,9 +16,8 @@ class DiffView(CodeView):
         super().__init__(theme, "Changes", parent, most_lines=most_lines)
 
     def show_diff(self, diff: str) -> None:
-        """File headers are left out: the card's line names the file."""
-        lines = [line for line in diff.splitlines() if not line.startswith(("--- ", "+++ "))]
-        self.show_code("\n".join(lines), "")
+        """The file's names are left out: the card's line has them."""
+        self.show_code(exact(without_file_names(diff)).rstrip("\n"), "")
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())

@@ -4,8 +4,8 @@ import json
 import re
 from typing import assert_never
 
-from app.client.call_words import text_of
-from app.client.characters import output_text, plain
+from app.client.call_words import text_of, without_file_names
+from app.client.characters import exact, output_text, plain
 from app.window.rows import (
     AskRow,
     EditRow,
@@ -65,7 +65,7 @@ def _call(row: ToolRow) -> str:
     details = (row.result.details or {}) if row.result else {}
     diff = details.get("diff")
     if isinstance(diff, str):
-        return "\n".join(line for line in diff.splitlines() if not line.startswith(("--- ", "+++ ")))
+        return exact(without_file_names(diff)).rstrip("\n")
     arguments = row.call.arguments
     is_command = row.call.tool == "shell" and set(arguments) == {"command"}
     given = text_of(arguments, "command") if is_command else json.dumps(arguments, indent=2, ensure_ascii=False)

@@ -156,3 +156,11 @@ def test_output_is_cleaned_of_what_steers_a_terminal() -> None:
     assert output_text("tab\tstays\r\n") == "tab\tstays\n"
     assert one_line("a\n  b   c", 20) == "a b c"
     assert one_line("x" * 50, 10) == "x" * 9 + "…"
+
+
+def test_a_change_that_looks_like_the_name_of_a_file_is_shown(show: MakeBlock) -> None:
+    diff = "--- a.sql\n+++ a.sql\n@@ -1 +1 @@\n--- DROP TABLE old;\n+++ DROP TABLE new\u202e;\n"
+    block = show(tool("code", {"action": "patch", "path": "a.sql"}, "ok", details={"diff": diff}))
+    _line(block).click()
+    shown = part(block, CodeView, "Changes").toPlainText()
+    assert shown == "@@ -1 +1 @@\n--- DROP TABLE old;\n+++ DROP TABLE new\\u202e;"
