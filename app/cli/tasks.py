@@ -72,7 +72,7 @@ def status_words(task: Task) -> str:
     if task.retry_at is not None and task.ended_at is None:
         return f"until {task.retry_at.astimezone():%H:%M}"
     if is_unfinished(task):
-        return "not allowed" if task.completion == "refused" else "unfinished"
+        return {"refused": "not allowed", "cut": "cut short"}.get(task.completion or "", "unfinished")
     limits = {
         "iteration_limit": "turn limit",
         "time_limit": "time limit",

@@ -21,8 +21,8 @@ TaskStatus = Literal[
 TaskStopReason = Literal[
     "completed", "manual_stop", "error", "iteration_limit", "time_limit", "budget_limit", "token_limit", "day_limit"
 ]
-# How a task came to the stop reason `completed`; the last two are no success.
-Completion = Literal["declared", "replied", "undeclared", "refused"]
+# How a task came to the stop reason `completed`; the last three are no success.
+Completion = Literal["declared", "replied", "undeclared", "refused", "cut"]
 TaskLimitKind = Literal["turns", "minutes", "money", "tokens"]
 DayLimitKind = Literal["day_money", "day_tokens"]
 LimitKind = Literal[TaskLimitKind, DayLimitKind]
@@ -71,8 +71,9 @@ class Task(Wire, frozen=True, kw_only=True):
     `completion` says of the stop reason `completed` what it rests on: the agent said that the work is done
     (`declared`), or gave a reply that ends a task (`replied`). Or it ended for want of either: replies without a call
     in a task that goes on until it is declared done (`undeclared`); calls that were not allowed, and none that does
-    more than read (`refused`). `refused_calls` counts what was not allowed, `acting_calls` what was and does more than
-    read.
+    more than read (`refused`); a last reply that hit the model's limit of output (`cut`).
+
+    `refused_calls` counts what was not allowed, `acting_calls` what was and does more than read.
     """
 
     id: str

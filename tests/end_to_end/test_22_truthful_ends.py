@@ -75,3 +75,12 @@ async def test_good_ends_say_what_they_rest_on(errand: Errand) -> None:
         replied = await errand.run("run", "--json", *MODEL, server.url, "greet")
         task = await errand.run("run", "--json", "--mode", "task", *MODEL, server.url, "greet")
     assert [(each.code, each.lines[-1]["completion"]) for each in (replied, task)] == [(0, "replied"), (0, "declared")]
+
+
+async def test_a_last_reply_that_was_cut_short_is_no_success(errand: Errand) -> None:
+    async with ModelServer(replies=[Reply(text="The first half of", finish="length")] * 2) as server:
+        done = await errand.run("run", *MODEL, server.url, "write")
+        result = (await errand.run("run", "--json", *MODEL, server.url, "write")).lines[-1]
+    assert (done.code, result["exitCode"], result["completion"]) == (4, 4, "cut")
+    assert "! ended, its last reply was cut short · 1 turn" in done.out
+    assert "cut short" in (await errand.run("tasks")).out

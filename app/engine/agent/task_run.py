@@ -321,7 +321,13 @@ class TaskRun:
             return "refused"
         if self._completion.completed is not None:
             return "declared"
-        return "undeclared" if self.task.mode == "task" and self._has_replied else "replied"
+        if not self._has_replied:
+            return "replied"
+        replies = (m for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage))
+        last = next(replies, None)
+        if last is not None and last.stop_reason == "length":
+            return "cut"
+        return "undeclared" if self.task.mode == "task" else "replied"
 
     def _remarks(self, end: _End) -> list[str]:
         """What the conversation is told at the end besides the end itself."""
