@@ -42,14 +42,12 @@ async def test_a_budget_that_another_model_does_not_keep_is_told_once(
     ]
 
 
-async def test_the_reply_stands_under_the_model_that_gave_it_and_a_notice_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_reply_stands_under_the_model_that_gave_it_and_a_notice_says_why(tmp_path: Path) -> None:
     replies = [Reply(calls=(Call("shell", {"command": "echo hi"}),)), Reply(text="It said hi.")]
     async with ModelServer(replies) as other:
-        monkeypatch.setenv("OLLAMA_HOST", other.url.removesuffix("/v1"))
         first = ModelServer([DOWN, DOWN])
         async with engine_parts(tmp_path, first, RetryPolicy(attempts=1)) as engine:
+            engine.services.keys.offer({"OLLAMA_HOST": other.url.removesuffix("/v1")})
             engine.services.settings.set("fallback_models", "ollama/second")
             task = await engine.watcher.end((await engine.start()).id)
             nodes = engine.watcher.nodes()
