@@ -6,6 +6,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+_ALL_OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
 # Below a person's home directory: what they teach their agents, for all workspaces.
 OWN_SKILLS = (".config/errand/skills", ".agents/skills")
 
@@ -102,21 +104,26 @@ class Paths:
             raise OSError(errno.EILSEQ, "its name is not UTF-8", ascii(str(self.home))) from error
         folders = (self.copies, self.outputs, self.attachments, self.logs, self.keys, self.workspaces, self.run)
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _close(self.home, stat.S_IWGRP | stat.S_IWOTH)
+        # One that holds other things too stays readable: others may be meant to read those.
+        is_new = not any(self.home.iterdir())
+        _close(self.home, _ALL_OF_OTHERS if is_new else stat.S_IWGRP | stat.S_IWOTH)
         for folder in folders:
             folder.mkdir(mode=0o700, exist_ok=True)
-            _close(folder, stat.S_IRWXG | stat.S_IRWXO)
+            _close(folder, _ALL_OF_OTHERS)
+        for file in (*self.home.glob(f"{self.database.name}*"), self.settings, self.models):
+            if file.is_file() and not file.is_symlink():
+                _close(file, _ALL_OF_OTHERS)
         if os.name == "posix" and self.run.stat().st_uid != os.geteuid():
             raise PermissionError(errno.EPERM, "it belongs to another user", str(self.run))
 
 
-def _close(folder: Path, to_others: int) -> None:
-    """Take rights of other users away, where the folder is ours; a folder like /tmp, which all share, is left alone."""
+def _close(path: Path, to_others: int) -> None:
+    """Take rights of other users away, where the path is ours; a folder like /tmp, which all share, is left alone."""
     if os.name != "posix":
         return
-    found = folder.stat()
+    found = path.stat()
     if found.st_mode & to_others and found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX:
-        folder.chmod(stat.S_IMODE(found.st_mode) & ~to_others)
+        path.chmod(stat.S_IMODE(found.st_mode) & ~to_others)
 
 
 def default_paths() -> Paths:

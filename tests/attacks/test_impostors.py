@@ -183,17 +183,24 @@ async def test_a_link_in_place_of_the_file_leads_nowhere(errand: Errand) -> None
     assert (done.code, "it is a link" in done.err) == (1, True), done.err
 
 
-def test_folders_that_were_left_open_to_others_are_closed_at_a_start(tmp_path: Path) -> None:
+def test_what_was_left_open_to_others_is_closed_at_a_start(tmp_path: Path) -> None:
     paths = Paths(tmp_path / "home")
+    paths.home.mkdir(0o755)
     paths.prepare()
+    assert _mode(paths.home) == "0o700"
     for folder in (paths.home, paths.run, paths.keys):
         folder.chmod(0o777)
+    for file in (paths.database, paths.settings, paths.home / "of-somebody"):
+        file.touch()
+        file.chmod(0o664)
     paths.prepare()
-    assert [oct(folder.stat().st_mode & 0o777) for folder in (paths.home, paths.run, paths.keys)] == [
-        "0o755",
-        "0o700",
-        "0o700",
-    ]
+    assert (_mode(paths.home), _mode(paths.run), _mode(paths.keys)) == ("0o755", "0o700", "0o700")
+    assert (_mode(paths.database), _mode(paths.settings)) == ("0o600", "0o600")
+    assert _mode(paths.home / "of-somebody") == "0o664"
+
+
+def _mode(path: Path) -> str:
+    return oct(path.stat().st_mode & 0o777)
 
 
 async def test_two_clients_that_look_at_the_lock_do_not_keep_an_engine_from_taking_it(tmp_path: Path) -> None:
