@@ -64,7 +64,6 @@ def copy_database(source: Path, target: Path, done: Callable[[int, int], None] =
             old.backup(new, pages=_PAGES, progress=step)
             # One file instead of three: a copy is carried about.
             new.execute("PRAGMA journal_mode = DELETE")
-        _flush(part)
         os.replace(part, target)
         flush_folder(target.parent)
     except BaseException:
@@ -159,11 +158,3 @@ def new_epoch(file: Path) -> None:
     """Clients that followed another database's events must not take these for their continuation."""
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (uuid4().hex,))
-
-
-def _flush(file: Path) -> None:
-    descriptor = os.open(file, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

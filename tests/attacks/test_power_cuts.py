@@ -110,12 +110,12 @@ def _writings(folder: Path, paths: Paths) -> dict[str, Callable[[], Callable[[],
 
     def copy() -> Callable[[], str]:
         database_file.copy_database(paths.database, paths.copies / "copy.db")
-        return lambda: "new" if (paths.copies / "copy.db").exists() else "no copy"
+        return lambda: database_file.fault(paths.copies / "copy.db") or "new"
 
     def new_database() -> Callable[[], str]:
         made = folder / "another" / "home" / "errand.db"
         prepare_file(made, paths.copies)
-        return lambda: "new" if made.exists() else "no database"
+        return lambda: database_file.fault(made) or "new"
 
     return {
         "settings": settings,

@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from app.engine.health import Health
 from app.protocol.blocks import TextBlock
 from tests.support.engine_parts import engine_parts
@@ -44,6 +46,20 @@ async def test_a_full_disk_makes_tasks_wait_without_a_further_step_and_they_go_o
         assert [(task.status, task.summary) for task in ended] == [("completed", "Done.")] * 2
         assert (engine.workspace / "made.txt").read_text() == "once\n" * 2
         assert engine.services.database.health.conditions == ()
+
+
+async def test_no_model_is_asked_before_it_is_on_record_that_it_will_be(tmp_path: Path) -> None:
+    wait = Call("shell", {"command": "touch begun; until [ -e go ]; do sleep 0.01; done"})
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(calls=(wait,)), Reply(text="Done.")])) as engine:
+        task = await engine.start()
+        await until((engine.workspace / "begun").exists)
+        with full_disk(engine.services.paths.database):
+            (engine.workspace / "go").touch()
+            await held(engine.services.database.health)
+            with pytest.raises(TimeoutError):
+                await engine.model.request(1, 0.3)
+        await engine.model.request(1)
+        assert (await engine.watcher.end(task.id)).status == "completed"
 
 
 async def test_what_was_said_while_the_disk_was_full_is_saved_later_as_one_branch(tmp_path: Path) -> None:
