@@ -83,7 +83,7 @@ async def test_a_retry_takes_over_nothing_that_a_file_allows_itself(tmp_path: Pa
         engine.services.settings.set("default_api_base", engine.model.url)
         conversation = await engine.services.database.conversations.get(file.conversation.id)
         assert conversation is not None
-        assert (conversation.turn_taking, conversation.kept) == (TurnTaking(), ())
+        assert (conversation.turn_taking, conversation.kept) == (TurnTaking(rule="round_robin", limit=6), ())
         tried = await engine.services.runner.retry(TaskRetryParams(node_id=file.nodes[1].id))
         assert (tried.approve, tried.max_turns, tried.budget_usd, tried.allowance, tried.queue) == (
             "ask",

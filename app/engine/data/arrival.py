@@ -31,7 +31,6 @@ from app.protocol.usage import Usage
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 # What the setting has by default: a retry takes over the turns of the task it repeats.
 _MOST_TURNS = 50
-_MOST_REPLIES = 100
 _MOST_KEPT = 100
 _LARGEST = 2**40
 _LONGEST_PATH = 4096
@@ -135,14 +134,15 @@ def _is_place(folder: str) -> bool:
 
 
 def _settled(bundle: Bundle) -> Conversation:
-    """With turns and kept messages as a person could have set them here."""
+    """With kept messages as a person could have set them here, and no longer rounds than are usual."""
     conversation, turns = bundle.conversation, bundle.conversation.turn_taking
     agent_ids, node_ids = {agent.id for agent in bundle.agents}, {node.id for node in bundle.nodes}
-    is_usual = 1 <= turns.limit <= _MOST_REPLIES and turns.moderator_id in (None, *agent_ids)
+    is_fitting = turns.limit >= 1 and turns.moderator_id in (None, *agent_ids)
+    shortened = msgspec.structs.replace(turns, limit=min(turns.limit, TurnTaking().limit))
     return msgspec.structs.replace(
         conversation,
         updated_at=min(conversation.updated_at, datetime.now(UTC)),
-        turn_taking=turns if is_usual else TurnTaking(),
+        turn_taking=shortened if is_fitting else TurnTaking(),
         kept=tuple(node_id for node_id in conversation.kept if node_id in node_ids)[:_MOST_KEPT],
     )
 
