@@ -15,7 +15,7 @@ from tests.benchmarks.steps import fifty_tasks, one_task
 from tests.benchmarks.stop import stop
 from tests.benchmarks.stored import stored
 from tests.benchmarks.window_transcript import window_transcript
-from tests.benchmarks.window_whole import window_start, window_stop, window_stored, window_streams
+from tests.benchmarks.window_whole import wakes, window_start, window_stop, window_stored, window_streams
 
 BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("one_task", one_task),
@@ -32,6 +32,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("window_stored", window_stored),
     ("window_streams", window_streams),
     ("window_stop", window_stop),
+    ("wakes", wakes),
 )
 
 

@@ -12,11 +12,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
+import psutil
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.protocol.tasks import TaskStartParams
+from app.client.launch import read_endpoint
+from app.paths import Paths
+from app.protocol.tasks import ApproveMode, TaskStartParams
 from app.protocol.wire import TASK_START
 from app.window.life import run
 from tests.benchmarks.bench import p99
@@ -29,6 +32,8 @@ _STREAMS = 20
 _WATCH_S = 10.0
 _BEAT_MS = 4
 _LONGEST_S = 40.0
+# The watchdog looks at an engine at rest for some time before it sleeps, too.
+_COMES_TO_REST_S = 15.0
 
 
 async def usable(open: OpenWindow) -> Measured:
@@ -60,6 +65,29 @@ async def idle(open: OpenWindow, *ids: str) -> Measured:
     before, started = time.process_time(), time.perf_counter()
     await asyncio.sleep(_WATCH_S)
     return {"percent": (time.process_time() - before) / (time.perf_counter() - started) * 100}
+
+
+async def wakes(open: OpenWindow, url: str, workspace: str) -> Measured:
+    """Wake-ups a second of window, engine and watchdog while a task waits for a person, its tab in front."""
+    await _begin(open, url, workspace, approve="ask")
+    open.window.pages.open(open.stores.tasks.running()[0].conversation_id)
+    open.front.composer.setFocus()
+    await _until(lambda: open.front.store.task is not None and open.front.store.task.status == "waiting_user")
+    await asyncio.sleep(_COMES_TO_REST_S)
+    engine = psutil.Process(read_endpoint(Paths(Path(os.environ["ERRAND_HOME"]))).pid)
+    theirs = [engine, *engine.children()]
+    before = [sum(map(_switches, theirs)), _switches(psutil.Process())]
+    await asyncio.sleep(_WATCH_S)
+    after = [sum(map(_switches, theirs)), _switches(psutil.Process())]
+    engine_s, window_s = ((late - early) / _WATCH_S for early, late in zip(before, after, strict=True))
+    return {"engine": engine_s, "window": window_s}
+
+
+def _switches(process: psutil.Process) -> int:
+    """How often its threads went to sleep so far, which is how often they woke."""
+    threads = Path(f"/proc/{process.pid}/task").iterdir()
+    lines = [line for thread in threads for line in (thread / "status").read_text().splitlines()]
+    return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
 
 
 async def streams(open: OpenWindow, url: str, workspace: str) -> Measured:
@@ -106,7 +134,7 @@ async def _until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def _begin(open: OpenWindow, url: str, workspace: str) -> None:
+async def _begin(open: OpenWindow, url: str, workspace: str, approve: ApproveMode = "all") -> None:
     many = len(open.stores.tasks.running())
     params = TaskStartParams(
         prompt="go",
@@ -114,7 +142,7 @@ async def _begin(open: OpenWindow, url: str, workspace: str) -> None:
         api_base=url,
         api_key="none",
         workspace=workspace,
-        approve="all",
+        approve=approve,
     )
     await open.stores.session.call(TASK_START, params)
     await _until(lambda: len(open.stores.tasks.running()) > many)
@@ -124,6 +152,7 @@ _STORIES: dict[str, Callable[..., Awaitable[Measured]]] = {
     "usable": usable,
     "memory": memory,
     "idle": idle,
+    "wakes": wakes,
     "streams": streams,
     "stop": stop,
 }

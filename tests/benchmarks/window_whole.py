@@ -89,6 +89,17 @@ async def window_streams() -> list[Row]:
     ]
 
 
+async def wakes() -> list[Row]:
+    """While nothing works nothing wakes."""
+    with home() as folder, model(1, "sleep 60") as server:
+        async with engine(folder):
+            found = await _story(folder, "wakes", server.url, str(folder / "workspaces"))
+    return [
+        Row("wake-ups while a task waits: engine with its watchdog", found["engine"], "/s", 0.5),
+        Row("wake-ups while a task waits: window", found["window"], "/s", 1.5),
+    ]
+
+
 async def window_stop() -> list[Row]:
     with home() as folder, model(1, "sleep 60") as server:
         async with engine(folder):

@@ -3,13 +3,14 @@
 import re
 from math import ceil
 
-from PySide6.QtCore import QMimeData, QSize, Qt, Signal
+from PySide6.QtCore import QMimeData, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent, QTextOption
-from PySide6.QtWidgets import QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QPlainTextEdit, QWidget
 
 from app.window.views.brought import holds
 
 _MOST_LINES = 12
+_BLINKS_MS = 10_000
 _LONG_WORD = re.compile(r"\S{2000}")
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _STEPS: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
@@ -34,6 +35,9 @@ class PromptEdit(QPlainTextEdit):
         self.setTabChangesFocus(True)
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._flash_ms = 0  # what it was before the caret came to rest
+        self._rest = QTimer(self, singleShot=True, interval=_BLINKS_MS)
+        self._rest.timeout.connect(self.rest_caret)
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
         self._fit()
 
@@ -57,7 +61,25 @@ class PromptEdit(QPlainTextEdit):
             self._wrap_for(source.text())
             super().insertFromMimeData(source)
 
+    def rest_caret(self) -> None:
+        """Have the caret stand: each blink wakes the machine, and nobody has typed for a while."""
+        self._rest.stop()
+        if self.hasFocus() and not self._flash_ms:
+            self._flash_ms = QApplication.cursorFlashTime()
+            QApplication.setCursorFlashTime(0)
+
+    def _blink(self, *, again: bool = True) -> None:
+        """Have the caret blink as the system wants it; it rests `again` if nothing is typed."""
+        if self._flash_ms:
+            QApplication.setCursorFlashTime(self._flash_ms)
+            self._flash_ms = 0
+        if again:
+            self._rest.start()
+        else:
+            self._rest.stop()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        self._blink()
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         if event.key() in _ENTER and modifiers == Qt.KeyboardModifier.NoModifier:
             self.submitted.emit()
@@ -76,10 +98,12 @@ class PromptEdit(QPlainTextEdit):
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
+        self._blink()
         self.focused.emit(True)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
+        self._blink(again=False)
         self.focused.emit(False)
 
     def minimumSizeHint(self) -> QSize:

@@ -114,7 +114,9 @@ class StatusLine(QWidget):
     def _run_clock(self) -> None:
         task = self._task
         runs = task is not None and task.ended_at is None and (task.status != "interrupted" or bool(task.retry_at))
-        running = runs and self.isVisible()
+        # While it waits for a person nothing moves, so nothing has to wake.
+        waits = task is not None and task.status in ("waiting_user", "paused") and not task.retry_at
+        running = runs and not waits and self.isVisible()
         if running == self._clock.isActive():
             return
         if running:

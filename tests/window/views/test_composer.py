@@ -3,12 +3,13 @@
 import pytest
 from PySide6.QtCore import QMimeData, Qt, SignalInstance
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.window.theme.theme import Theme
 from app.window.views.brought import brought
 from app.window.views.composer import ComposerView, Mode, Situation
+from app.window.views.prompt_edit import PromptEdit
 
 _ALT = Qt.KeyboardModifier.AltModifier
 _SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -122,3 +123,20 @@ def test_a_line_that_would_make_typing_slow_is_to_be_attached_and_a_megabyte_of_
     mime.setText("a line of words\n" * 65_000)
     composer.field.insertFromMimeData(mime)
     assert len(composer.text) == 16 * 65_000 and len(told) == 1
+
+
+def test_the_caret_stops_blinking_where_nobody_types_and_blinks_again_at_a_key(
+    composer: ComposerView, qtbot: QtBot
+) -> None:
+    field = composer.findChild(PromptEdit)
+    assert isinstance(field, PromptEdit)
+    field.setFocus()
+    qtbot.waitUntil(field.hasFocus)
+    before = QApplication.cursorFlashTime()
+    field.rest_caret()
+    assert QApplication.cursorFlashTime() == 0
+    QTest.keyClick(field, Qt.Key.Key_A)
+    assert QApplication.cursorFlashTime() == before
+    field.rest_caret()
+    field.clearFocus()
+    assert QApplication.cursorFlashTime() == before

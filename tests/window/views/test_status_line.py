@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -72,3 +73,19 @@ async def test_a_wait_for_a_limit_counts_down_while_it_is_seen_and_can_be_ended(
         line.show_task(msgspec.structs.replace(held, retry_at=None, status="thinking", activity=""))
         assert not button.isVisible()
         assert "goes on" not in line.text
+
+
+async def test_no_clock_runs_while_a_task_waits_for_a_person(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        line = StatusLine(theme, ContextBar(ContextStore(engine.stores.session), theme))
+        qtbot.addWidget(line)
+        line.show()
+        line.show_task(records.task())
+        assert _runs_a_clock(line)
+        for status in ("waiting_user", "paused"):
+            line.show_task(msgspec.structs.replace(records.task(), status=status))
+            assert not _runs_a_clock(line)
+
+
+def _runs_a_clock(line: StatusLine) -> bool:
+    return any(timer.isActive() and not timer.isSingleShot() for timer in line.findChildren(QTimer))
