@@ -32,3 +32,5 @@ def test_file_names_are_safe_and_differ() -> None:
     assert file_name(odd, "md") == "2026-05-06-a-b-ü-23456789.md"
     blank = msgspec.structs.replace(odd, title="???")
     assert file_name(blank, "md") == "2026-05-06-conversation-23456789.md"
+    long = msgspec.structs.replace(odd, title="\U00020000" * 80)  # each letter has four bytes
+    assert len(file_name(long, "html").encode()) <= 255

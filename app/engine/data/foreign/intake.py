@@ -15,6 +15,7 @@ from app.engine.data.stored_picture import keep
 from app.protocol.blocks import ImageBlock
 
 _LARGEST_PICTURE = 10 * 1024 * 1024
+_LONGEST_NAME = 80  # bytes
 _DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,", re.IGNORECASE)
 
 T = TypeVar("T")
@@ -64,7 +65,8 @@ class Intake:
         if data is None or not kind or len(data) > _LARGEST_PICTURE:
             self.skip("pictures")
             return ()
-        safe = re.sub(r"[^\w.-]+", "-", name).strip("-.")[-80:] or f"picture.{kind.partition('/')[2]}"
+        safe = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[-_LONGEST_NAME:].decode("utf-8", "ignore")
+        safe = safe.strip("-.") or f"picture.{kind.partition('/')[2]}"
         path = keep(self._attachments, safe, data)
         return (ImageBlock(media_type=kind, path=str(path), name=safe),)
 

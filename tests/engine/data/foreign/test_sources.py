@@ -1,6 +1,8 @@
 """Files of other programs that are large, broken, packed or hostile."""
 
+import base64
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -8,6 +10,7 @@ import pytest
 
 from app.engine.data.foreign.documents import documents
 from app.engine.data.foreign.formats import FORMATS
+from app.engine.data.foreign.intake import Intake
 from app.engine.errors import InvalidParams
 from app.protocol.blocks import ImageBlock
 from tests.engine.data.foreign.test_formats import CASES, FILES, every_node
@@ -152,3 +155,10 @@ def test_a_large_array_is_read_one_element_at_a_time(tmp_path: Path) -> None:
 def test_every_program_is_named_in_the_documents() -> None:
     text = (Path(__file__).parents[4] / "docs" / "export.md").read_text(encoding="utf-8")
     assert [one.program for one in FORMATS if one.program not in text] == []
+
+
+def test_a_picture_whose_name_is_longer_than_names_can_be_is_kept(tmp_path: Path) -> None:
+    intake = Intake(tmp_path, lambda beginning: None, Counter())
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+    (block,) = intake.picture(picture, "\U00020000" * 300 + ".png")
+    assert block.name.endswith("\U00020000.png") and Path(block.path).read_bytes() == b"\x89PNG\r\n\x1a\n"
