@@ -115,5 +115,6 @@ async def test_234_esc_in_the_edited_message_leaves_it_and_stops_no_task(
             assert any(isinstance(row, UserRow) for row in person.rows)
             task = person.front.store.task
             assert task is not None and not task.stopping and task.ended_at is None
-            QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Escape)
+            for _ in range(2):
+                QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Escape)
             await person.until(lambda: isinstance(person.rows[-1], EndRow))
