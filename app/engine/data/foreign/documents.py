@@ -16,6 +16,7 @@ Shape = Literal["lines", "whole"]
 # A file of lines is one conversation, which is in memory as a whole.
 _MOST_IN_LINES = 128 * 1024 * 1024
 _PIECE = 1024 * 1024
+_LARGEST_PIECE = 4 * _PIECE
 # What does not matter, strings with whatever is in them, then one bracket. Nothing in it can be tried in two ways.
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}])', re.DOTALL)
 _FIRST = re.compile(rb"[^\s\xef\xbb\xbf]")
@@ -42,12 +43,12 @@ def _elements(file: IO[bytes]) -> Documents:
     depth = position = outer = opened = 0
     start: int | None = None
     is_begun = False
-    # As much again where no bracket was found: a long string is looked through twice at most, not with each piece.
-    while piece := file.read(max(_PIECE, len(text) - position)):
+    # More at a time where no bracket was found: a long string is looked through anew with each piece.
+    while piece := file.read(min(max(_PIECE, len(text) - position), _LARGEST_PIECE)):
         done = position if start is None else start
         text, position = text[done:] + piece, position - done
         start = None if start is None else 0
-        if len(text) > 2 * LARGEST_RECORD:
+        if len(text) > LARGEST_RECORD + _LARGEST_PIECE:
             raise too_large("one of its conversations")
         if not is_begun and (first := _FIRST.search(text)) is not None:
             # A file that is one object instead of an array is one document.
