@@ -47,7 +47,10 @@ async def dial(endpoint: Endpoint, params: InitializeParams) -> "tuple[Socket, I
 async def _greet(socket: "Socket", endpoint: Endpoint, params: InitializeParams) -> InitializeResult:
     """Nothing but a random number is sent to whoever has not proved to know the token of the endpoint file."""
     nonce = new_nonce()
-    engine = await _ask(socket, CHALLENGE, ChallengeParams(nonce=nonce))
+    try:
+        engine = await _ask(socket, CHALLENGE, ChallengeParams(nonce=nonce))
+    except CallError as error:  # what a stranger says is told to nobody
+        raise SocketFailed(f"What answers on port {endpoint.port} takes no part in the handshake.") from error
     if not is_proof(engine.proof, endpoint.token, "answers", nonce, engine.nonce):
         raise SocketFailed(f"What answers on port {endpoint.port} is not the engine that wrote the endpoint file.")
     socket.trust()
