@@ -14,7 +14,7 @@ from app.engine.broadcast import EventLog
 from app.engine.data.arrival import check, moved_in, settled
 from app.engine.data.files import own_workspace
 from app.engine.data.sources import ERRAND, Found, Sources
-from app.engine.errors import EngineError, FolderNotAnswering, InvalidParams, StorageError
+from app.engine.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, StorageError
 from app.engine.storage import removal
 from app.engine.storage.database import Database
 from app.engine.storage.slices import in_slices
@@ -113,7 +113,8 @@ class Importer:
         journal, insertion = self.database.journal, Insertion(bundle)
         conversation_id = bundle.conversation.id
         if await self.database.conversations.is_there(conversation_id):
-            raise InvalidParams("it is being taken in or deleted at this moment: try again in a while")
+            title = bundle.conversation.title
+            raise Conflict(f"“{title}” is being taken in or deleted at this moment. Import the file again in a while.")
         await journal.transact(_refusing(insertion.begin))
         try:
             await in_slices(journal, _refusing(insertion.step))

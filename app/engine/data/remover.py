@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from app.engine.broadcast import EventLog
 from app.engine.data import files
-from app.engine.errors import Conflict, EngineError, InvalidParams, NotFound
+from app.engine.errors import AgentBusy, Conflict, EngineError, InvalidParams, NotFound
 from app.engine.permissions.grants import Grants
 from app.engine.storage import removal
 from app.engine.storage.database import Database
@@ -65,7 +65,8 @@ class Remover:
         """At the start: what a crash left of removed conversations, and output of tasks that there are no more."""
         try:
             for one in await self._database.removals.pending():
-                await self._finish(one.conversation_id)
+                with suppress(AgentBusy):  # somebody was quicker to work in it: the next start goes on
+                    await self._finish(one.conversation_id)
             await self.delete_left_files()
             await self._delete_unknown_outputs()
         except (EngineError, OSError) as error:

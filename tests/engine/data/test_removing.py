@@ -181,3 +181,20 @@ async def test_the_summary_counts_what_is_there(engine: EngineParts) -> None:
     assert parts["Long output"].bytes == 800 and parts["Long output"].files == 2
     assert parts["Records"].bytes > 4096 and parts["Records"].files == 1
     assert result.free_bytes > 0 and result.folder == str(engine.services.paths.home)
+
+
+async def test_a_conversation_on_its_way_out_is_not_listed_and_the_next_start_takes_the_rest_away(
+    engine: EngineParts,
+) -> None:
+    database = engine.services.database
+    task = await worked(engine)
+    await archived(engine, task)
+    database.journal.put(begin(Removal(task.conversation_id, ())))
+    await database.journal.flush()
+    assert await database.conversations.get(task.conversation_id) is None
+    assert (await database.conversations.page(archived=True)).conversations == ()
+    assert await database.conversations.is_there(task.conversation_id)
+    await remover(engine).sweep()
+    assert not await database.conversations.is_there(task.conversation_id)
+    assert await database.removals.pending() == ()
+    assert engine.watcher.events[-1] == ConversationDeleted(conversation_id=task.conversation_id)
