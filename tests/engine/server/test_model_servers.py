@@ -263,3 +263,15 @@ async def test_models_that_a_server_does_not_list_are_named_in_the_settings(
         assert "name its models in the setting Own models" in saved.text
         engine.services.settings.set("own_models", "lab/hidden 32000 0 0 tools")
         assert await client.models_of("lab") == ("lab/hidden",)
+
+
+async def test_a_key_that_a_server_quotes_is_neither_shown_nor_kept(client: Asking, engine: EngineServer) -> None:
+    rows = ({"id": f"model-of-{KEY}"}, {"id": "plain"})
+    async with own_server(rows=rows) as server, own_server(moved_to=f"https://elsewhere/?key={KEY}") as moved:
+        quoted = await client.test(server.url, key=KEY)
+        assert quoted.models == ("model-of-[key removed]", "plain")
+        assert "[key removed]" in (await client.test(moved.url, key=KEY)).text
+        saved = await client.save("Lab", server.url, key=KEY)
+        assert KEY not in str(saved) + str(await client.found())
+    files = [file for file in engine.services.paths.home.rglob("*") if file.is_file()]
+    assert [file for file in files if KEY.encode() in file.read_bytes()] == []
