@@ -266,7 +266,7 @@ async def test_models_that_a_server_does_not_list_are_named_in_the_settings(
 
 
 async def test_a_key_that_a_server_quotes_is_neither_shown_nor_kept(client: Asking, engine: EngineServer) -> None:
-    rows = ({"id": f"model-of-{KEY}"}, {"id": "plain"})
+    rows: tuple[JsonObject, ...] = ({"id": f"model-of-{KEY}"}, {"id": "plain"})
     async with own_server(rows=rows) as server, own_server(moved_to=f"https://elsewhere/?key={KEY}") as moved:
         quoted = await client.test(server.url, key=KEY)
         assert quoted.models == ("model-of-[key removed]", "plain")
