@@ -90,7 +90,11 @@ async def test_a_task_of_the_background_has_changes_of_its_own(tmp_path: Path) -
         except StorageError as error:
             told.append(str(error))
 
+    async def careless() -> None:
+        database.journal.put(nodes.save(node("another orphan", conversation_id="none")))
+
     await background.start(work(), "work")
+    await background.start(careless(), "careless")
     await database.journal.flush()
     assert len(told) == 1
     await background.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from app.protocol.blocks import NoticeBlock
 from app.protocol.conversations import Node
+from app.protocol.events import AgentUpdate
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.task_replies import DONE
@@ -73,7 +74,10 @@ async def test_a_reply_that_cannot_be_stored_is_given_up_and_the_agent_stays_at_
         assert notices(engine, task.id) == [said]
         path = await stored(engine, task.id, task.agent_id)
         assert [node.role for node in path] == ["user", "system"]
-        assert [node.id for node in engine.watcher.nodes()] == [node.id for node in path]
+        known = [node.id for node in engine.watcher.nodes()]
+        assert known == [node.id for node in path]
+        heads = {event.agent.head_id for event in engine.watcher.events if isinstance(event, AgentUpdate)}
+        assert heads <= {None, *known}, "clients were told of a head that is not there"
 
         again = await engine.start("once more", conversation_id=task.conversation_id)
         assert (await engine.watcher.end(again.id)).status == "completed"
