@@ -27,8 +27,7 @@ from app.window.theme.theme import Theme
 from app.window.views.settings.calls import Calls
 from app.window.views.settings.page import SettingsPage, hairline
 from app.window.views.settings.provider_row import ProviderRow, TriedRow
-from app.window.views.settings.server_form import ServerForm
-from app.window.views.settings.server_row import ServerRow
+from app.window.views.settings.server_form import ServerForm, ServerRow
 
 _TEXT = (
     "Keys are found in the environment, the system's keyring, or an encrypted file. A key you add here goes to the "

@@ -1,12 +1,14 @@
-"""The form of a model server of one's own: name, address, key, and a test of them. Nothing is stored before Save."""
+"""A model server of one's own: its row in the list, and the form of its name, address and key with a test of them."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
 
 from app.protocol.models import ModelServerSaveParams, ModelServerTestParams, ModelServerTestResult, Provider
 from app.window.theme.look import Tone, push_button, set_tip
 from app.window.theme.theme import Theme
+from app.window.views.settings.provider_row import TriedRow
+from app.window.views.settings.question import QuestionView
 from app.window.widgets.card import Card
 from app.window.widgets.text_label import TextLabel
 
@@ -15,7 +17,9 @@ _MOST_NAMED = 5
 
 
 class ServerForm(Card):
-    """`saved` and `tested` come with the params of the call; `left` when a person wants none of it."""
+    """Nothing is stored before Save.
+
+    `saved` and `tested` come with the params of the call; `left` when a person wants none of it."""
 
     saved = Signal(object)
     tested = Signal(object)
@@ -176,3 +180,41 @@ class ServerForm(Card):
             name=self._name.text(), address=self._address.text(), key=self._typed_key, id=own
         )
         self.saved.emit(params)
+
+
+class ServerRow(TriedRow):
+    """`edit_asked` to change it, `remove_asked` once a person has confirmed that it goes."""
+
+    edit_asked = Signal()
+    remove_asked = Signal()
+
+    def __init__(self, theme: Theme, provider: Provider, models: int) -> None:
+        super().__init__(theme, provider, models)
+        self._provider = provider
+        edit, self._remove = push_button("Edit …"), push_button("Remove …")
+        edit.setAccessibleName(f"Edit {provider.title}")
+        self._remove.setAccessibleName(f"Remove {provider.title}")
+        self._yes, self._no = push_button("Remove it", "danger"), push_button("Keep it")
+        self._question = QuestionView(theme, self._no, self._yes)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addLayout(self.head(theme, edit, self._remove))
+        column.addWidget(self._question)
+        edit.clicked.connect(self.edit_asked)
+        self._remove.clicked.connect(self._on_remove_clicked)
+        self._yes.clicked.connect(self.remove_asked)
+        self._no.clicked.connect(self._on_kept)
+
+    def take_focus(self) -> None:
+        """The keyboard comes to what is done most."""
+        (self._test if self._test.isVisibleTo(self) else self._remove).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _on_remove_clicked(self) -> None:
+        has_key = self._provider.key_source in ("keyring", "file")
+        key = " and its key" if has_key else ""
+        self._question.ask(f"Remove {self._provider.title}{key}? Conversations with its models stay.", self._no)
+
+    def _on_kept(self) -> None:
+        self._question.hide()
+        self._remove.setFocus()
