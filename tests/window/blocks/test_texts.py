@@ -1,5 +1,6 @@
 """What people and agents said, as blocks."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -140,6 +141,22 @@ def test_highlighting_keeps_every_character() -> None:
     assert "".join(run.text for run in runs(code, "python")) == code
     assert {run.kind for run in runs(code, "python")} >= {"keyword", "string", "number", "name", "comment"}
     assert runs(code, "no such language") == (Run(code, "text"),)
+
+
+@pytest.mark.parametrize(
+    ("code", "language"),
+    [
+        ("\n " * 10_000, "c"),
+        ("=>" * 10_000, "ini"),
+        ("{ " * 10_000, "console"),
+        ("(" * 4_000, "ng2"),
+        ("\r\n " * 6_000, "c"),
+    ],
+)
+def test_code_that_a_lexer_takes_minutes_for_is_shown_at_once(code: str, language: str) -> None:
+    started = time.monotonic()
+    assert "".join(run.text for run in runs(code, language)) in (code, code.replace("\r\n", "\n"))
+    assert time.monotonic() - started < 5
 
 
 def test_thinking_is_closed_until_it_is_opened(show: MakeBlock) -> None:
