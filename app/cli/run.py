@@ -125,6 +125,7 @@ def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParam
         workspace=None if options.conversation and not options.workspace else _workspace(options.workspace),
         mode=msgspec.convert(options.mode, TaskMode),
         approve=approve,
+        attended=someone,
         thinking_level=msgspec.convert(options.thinking, ThinkingLevel | None),
         max_turns=options.max_turns,
         budget_usd=options.budget,

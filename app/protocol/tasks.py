@@ -74,6 +74,8 @@ class Task(Wire, frozen=True, kw_only=True):
     more than read (`refused`); a last reply that hit the model's limit of output (`cut`).
 
     `refused_calls` counts what was not allowed, `acting_calls` what was and does more than read.
+
+    `attended`: somebody can be asked about limits and about calls made again and again, also where all is approved.
     """
 
     id: str
@@ -87,6 +89,7 @@ class Task(Wire, frozen=True, kw_only=True):
     api_base: str | None = None
     mode: TaskMode = "auto"
     approve: ApproveMode = "ask"
+    attended: bool = True
     thinking_level: ThinkingLevel = "off"
     max_turns: int = 50
     budget_usd: float | None = None
@@ -157,6 +160,7 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
     workspace: str | None = None
     mode: TaskMode = "auto"
     approve: ApproveMode = "ask"
+    attended: bool = True
     thinking_level: ThinkingLevel | None = None
     max_turns: int | None = None
     budget_usd: float | None = None

@@ -86,6 +86,7 @@ class EngineParts:
         prompt: str = "go",
         *,
         approve: ApproveMode = "all",
+        attended: bool = False,
         mode: TaskMode = "auto",
         max_turns: int | None = None,
         conversation_id: str | None = None,
@@ -94,7 +95,7 @@ class EngineParts:
         attachments: tuple[str, ...] = (),
         api_key: str | None = "sk-test-key-of-the-tests",
     ) -> Task:
-        """Start a task that talks to the model server."""
+        """Start a task that talks to the model server. It can ask somebody where it has to or `attended` says so."""
         params = TaskStartParams(
             prompt=prompt,
             task_id=task_id,
@@ -104,6 +105,7 @@ class EngineParts:
             api_key=api_key,
             workspace=None if conversation_id else str(self.workspace),
             approve=approve,
+            attended=attended or approve == "ask",
             mode=mode,
             max_turns=max_turns,
             personality_id=personality_id,

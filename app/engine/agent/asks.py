@@ -15,6 +15,7 @@ from app.engine.storage.asks import AskStore
 from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
 from app.protocol.events import AskUpdate
 from app.protocol.grants import Grant
+from app.protocol.tasks import Task
 
 _MOST = 1e12
 
@@ -33,6 +34,11 @@ class _Waiting:
         if not is_there or approval is None or approval.grantable is None:
             return False
         return (approval.tool, approval.grantable) == (grant.tool, grant.call)
+
+
+def can_be_asked(task: Task) -> bool:
+    """Whether somebody answers what no approval is: limits, and calls that are made again and again."""
+    return task.attended and task.approve != "never"
 
 
 class AskDesk:

@@ -97,8 +97,8 @@ class Assembly:
         room = Room(branch, recorder, summaries, self.database, known, warn)
         calls = ModelCalls(branch, recorder, model, room)
         steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, resumption, calls, tools)
-        repeats = Repeats(live, self.desk, history, warn)
         course = Course(live, self.desk, completion, self._limits(task), self.day, warn)
+        repeats = Repeats(live, self.desk, history, warn, course.end_as_stuck)
         agent = Agent(
             AgentOptions(
                 stream=steps.stream,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from app.engine.agent.asks import AskDesk
+from app.engine.agent.asks import AskDesk, can_be_asked
 from app.engine.agent.control import TaskComplete
 from app.engine.agent.day import Day
 from app.engine.agent.hooks import FinishedTurn, NextTurn, TurnDecision
@@ -21,7 +21,8 @@ _MOST_NUDGES = 3
 
 
 class Course:
-    """Decides at the end of each turn. `over` is set when a limit was reached and ended the task.
+    """Decides at the end of each turn. `over` is set when a limit was reached and ended the task, `stuck` when it
+    made the same call again and again and nobody could be asked.
 
     `tell` puts a warning into the conversation.
     """
@@ -48,11 +49,21 @@ class Course:
         self._is_cut = False
         self._word = ""
         self.over: Used[LimitKind] | None = None
+        self.stuck: str | None = None
+
+    @property
+    def has_ended_it(self) -> bool:
+        return self.over is not None or self.stuck is not None
+
+    def end_as_stuck(self, text: str) -> None:
+        self.stuck = text
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
         """`end` once the task is complete and all that was said is read, or out of limits; `continue` for a nudge."""
         if cancel.is_set or turn.message.error is not None:
             return None
+        if self.stuck is not None:
+            return "end"
         if self._completion.completed is not None and not self._live.task.queue:
             return "end"
         self._completion.completed = None
@@ -100,7 +111,7 @@ class Course:
         found = near((*self._uses(), *await self._day.uses()))
         new = [used.share for used in found if used.kind not in task.near]
         if new:
-            end = "it will ask you" if task.approve == "ask" else "it will stop"
+            end = "it will ask you" if can_be_asked(task) else "it will stop"
             self._tell(f"Used: {' and '.join(new)}; at the limit {end}.")
         kinds: tuple[LimitKind, ...] = tuple(used.kind for used in found)
         if kinds != task.near:
@@ -124,7 +135,7 @@ class Course:
 
     async def _raised(self, over: Used[LimitKind], adds: float, cancel: CancelSignal) -> float | None:
         """The limit after a yes: as much again, or what the person named. None where nobody can be asked."""
-        if self._live.task.approve != "ask":
+        if not can_be_asked(self._live.task):
             return None
         ask = Ask(
             id=new_id("ask"),

@@ -62,6 +62,7 @@ async def as_task(task: Task, params: TaskSetModeParams, database: Database) -> 
         api_base=task.api_base,
         mode="task",
         approve=task.approve,
+        attended=task.attended,
         thinking_level=task.thinking_level,
         max_turns=task.max_turns,
         budget_usd=task.budget_usd,

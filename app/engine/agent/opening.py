@@ -76,6 +76,7 @@ async def new_task(params: TaskStartParams, place: Place, settings: SettingValue
         mode="task" if params.answer_schema is not None else params.mode,
         answer_schema=params.answer_schema,
         approve=params.approve,
+        attended=params.attended,
         thinking_level=params.thinking_level or _thinking_level(place.personality, settings),
         max_turns=params.max_turns or settings.max_turns,
         budget_usd=params.budget_usd or settings.budget_usd or None,

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from app.engine.agent.asks import AskDesk
+from app.engine.agent.asks import AskDesk, can_be_asked
 from app.engine.agent.control import AskUser
 from app.engine.agent.events import AgentEvent, MessageEnd, ToolExecutionStart, TurnStart
 from app.engine.agent.hooks import Block, FinishedCall, FinishedTurn, PendingCall, ResultChange, TurnDecision
@@ -25,7 +25,9 @@ from app.protocol.json import JsonObject
 
 _TOLD_AT = 3
 _ASKED_EVERY = 5
+_ENDED_AT = 2 * _ASKED_EVERY
 _LONGEST_CALL = 160
+_CUT = "(cut at the limit of the reply)"
 _ABOUT_TO = "It is about to make the same call for the"
 _TRIED = "It has tried to make the same call, which cannot be made, for the"
 
@@ -34,12 +36,24 @@ FinishTurn: TypeAlias = Callable[[FinishedTurn, CancelSignal], Awaitable[TurnDec
 
 
 class Repeats:
-    """`history` are the messages before the task goes on; `tell` puts a remark into the conversation."""
+    """`history` are the messages before the task goes on; `tell` puts a remark into the conversation.
 
-    def __init__(self, live: LiveTask, desk: AskDesk, history: Iterable[Message], tell: Callable[[str], None]) -> None:
+    `end` is told why the task ends with this turn, where nobody can be asked.
+    """
+
+    def __init__(
+        self,
+        live: LiveTask,
+        desk: AskDesk,
+        history: Iterable[Message],
+        tell: Callable[[str], None],
+        end: Callable[[str], None],
+    ) -> None:
         self._live = live
         self._desk = desk
         self._tell = tell
+        self._end = end
+        self._is_cut = False
         self._call = ""
         self._count = 0
         self._counts: dict[str, int] = {}
@@ -52,6 +66,8 @@ class Repeats:
         match event:
             case MessageEnd(message=UserMessage()):
                 self._forget()
+            case MessageEnd(message=AssistantMessage(stop_reason=reason)):
+                self._is_cut = reason == "length"
             case ToolExecutionStart(call_id=call_id, tool=tool, arguments=arguments):
                 self._begin(call_id, tool, arguments)
             case TurnStart():
@@ -89,6 +105,7 @@ class Repeats:
         if isinstance(message, UserMessage):
             self._forget()
         elif isinstance(message, AssistantMessage):
+            self._is_cut = message.stop_reason == "length"
             for call in message.tool_calls:
                 self._add(call.name, call.arguments)
 
@@ -103,7 +120,9 @@ class Repeats:
         if tool == AskUser.name:  # a person answers it: that is a word of theirs
             self._forget()
             return
-        call = f"{tool} {msgspec.json.encode(arguments, order='deterministic').decode()}"
+        # Of a call that was cut the arguments are as long as the limit let them be: they say nothing.
+        shown = _CUT if self._is_cut else msgspec.json.encode(arguments, order="deterministic").decode()
+        call = f"{tool} {shown}"
         self._count = self._count + 1 if call == self._call else 1
         self._call = call
 
@@ -117,10 +136,14 @@ class Repeats:
             self._remark = ""
 
     async def _ask_if_due(self, call_id: str | None, cancel: CancelSignal) -> None:
-        """Where nobody can be asked, the limits of the task end it."""
-        if self._is_due and not cancel.is_set and self._live.task.approve == "ask":
-            self._is_due = False
+        """Where nobody can be asked, the task ends when it would be asked about for the second time."""
+        if not self._is_due or cancel.is_set:
+            return
+        self._is_due = False
+        if can_be_asked(self._live.task):
             await self._ask(call_id, cancel)
+        elif self._count >= _ENDED_AT:
+            self._end(f"It made the same call {self._count} times in a row: {_shown(self._call)}")
 
     async def _ask(self, call_id: str | None, cancel: CancelSignal) -> None:
         ask = Ask(

@@ -28,6 +28,7 @@ async def as_start(params: TaskRetryParams, database: Database) -> tuple[TaskSta
         api_base=task.api_base if is_same_model else None,
         mode=task.mode,
         approve=task.approve,
+        attended=task.attended,
         thinking_level=task.thinking_level,
         max_turns=task.max_turns,
         budget_usd=task.budget_usd,

@@ -142,6 +142,7 @@ async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[Plac
         api_base=task.api_base,
         mode=task.mode,
         approve=task.approve,
+        attended=task.attended,
         max_turns=task.max_turns,
         budget_usd=_money_left(task),
     )

@@ -234,7 +234,7 @@ class TaskRun:
 
     def _is_read_on(self) -> bool:
         """True for words that came while the last turn ended: they are read though it ended the task."""
-        ended_well = not self._cancel.is_set and self._agent.state.error is None and self._course.over is None
+        ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._course.has_ended_it
         return ended_well and self._unmade is None and bool(self.task.queue)
 
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
@@ -262,6 +262,8 @@ class TaskRun:
             return _End("interrupted", None, ("interrupted", f"The engine ended; {what}."))
         if (over := self._course.over) is not None:
             return _End("cancelled", over.reason, ("limit", over.text))
+        if self._course.stuck is not None:
+            return _End("cancelled", "iteration_limit", ("limit", self._course.stuck))
         if self._cancel.is_set:
             return _End("cancelled", "manual_stop", ("stopped", f"{self._cancel.reason}."))
         if self._agent.state.error is not None:

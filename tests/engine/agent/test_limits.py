@@ -38,10 +38,15 @@ def test_what_has_no_limit_is_never_near() -> None:
     assert near(uses_of(Limits(10), 1, 1e9, Usage(cost_usd=1e9, input_tokens=10**9))) == ()
 
 
-@pytest.mark.parametrize(("approve", "end"), [("ask", "it will ask you"), ("all", "it will stop")])
-async def test_a_limit_that_is_near_is_told_once(tmp_path: Path, approve: ApproveMode, end: str) -> None:
+@pytest.mark.parametrize(
+    ("approve", "attended", "end"),
+    [("ask", True, "it will ask you"), ("all", True, "it will ask you"), ("all", False, "it will stop")],
+)
+async def test_a_limit_that_is_near_is_told_once(
+    tmp_path: Path, approve: ApproveMode, attended: bool, end: str
+) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[*_updates(9), DONE])) as engine:
-        task = await engine.watcher.end((await engine.start(max_turns=10, approve=approve)).id)
+        task = await engine.watcher.end((await engine.start(max_turns=10, approve=approve, attended=attended)).id)
         assert (task.status, task.near) == ("completed", ("turns",))
         assert _warnings(engine.watcher.nodes()) == [f"Used: 8 of 10 turns; at the limit {end}."]
 

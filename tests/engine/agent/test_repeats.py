@@ -107,10 +107,34 @@ async def test_after_the_fifth_same_call_that_cannot_be_made_the_person_is_asked
         assert (ended.status, ended.step_count) == ("cancelled", 5)
 
 
-async def test_where_nobody_can_be_asked_the_limits_of_the_task_end_it(tmp_path: Path) -> None:
-    async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 8)) as engine:
-        task = await engine.watcher.end((await engine.start(max_turns=6)).id)
-        assert (task.stop_reason, task.step_count) == ("iteration_limit", 6)
+async def test_where_all_is_allowed_a_person_who_is_there_is_asked_all_the_same(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 12)) as engine:
+        started = await engine.start(approve="all", attended=True)
+        await _answer(engine, await engine.watcher.ask(started.id), allow=False)
+        task = await engine.watcher.end(started.id)
+        assert (task.stop_reason, task.step_count) == ("manual_stop", 5)
+
+
+async def test_where_nobody_can_be_asked_the_tenth_ends_the_task_and_says_why(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 12)) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 10)
+        (end,) = engine.watcher.nodes()[-1].blocks
+        assert isinstance(end, NoticeBlock)
+        assert end.text == 'It made the same call 10 times in a row: send_update {"message":"still waiting"}'
+
+
+async def test_calls_that_are_cut_are_the_same_whatever_is_left_of_them(tmp_path: Path) -> None:
+    cut = [
+        Reply(calls=(Call("code", {"operation": "write", "path": "a", "content": "x" * size}),), finish="length")
+        for size in range(12)
+    ]
+    async with engine_parts(tmp_path, ModelServer(turns=cut)) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.stop_reason, task.step_count) == ("iteration_limit", 10)
+        assert _warnings(engine.watcher.nodes()) == [
+            "The same call was made three times in a row: code (cut at the limit of the reply)"
+        ]
 
 
 async def test_the_count_and_what_was_asked_hold_over_a_restart(tmp_path: Path) -> None:
