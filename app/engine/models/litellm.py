@@ -104,7 +104,7 @@ class LiteLLM:
             "api_key": key,
             "api_base": self._endpoint.base_url or None,
             "temperature": options.temperature,
-            "max_tokens": options.max_tokens,
+            "max_tokens": options.max_tokens or _room_beside_thinking(request),
             "reasoning_effort": _effort(request),
         }
         return arguments | {name: value for name, value in optional.items() if value is not None}
@@ -135,6 +135,14 @@ class LiteLLM:
             case LibraryFailure():
                 body = self._endpoint.redactor.hide(error.text).encode("utf-8", "replace")
                 return refusal(provider.title, error.status, error.headers, body, self._endpoint.key_help)
+
+
+def _room_beside_thinking(request: ModelRequest) -> int | None:
+    """All that the model can give: of a Claude that thinks the library would ask for 4,096 tokens of answer."""
+    known = prices.facts(request.model)
+    if known is None or "claude" not in request.model or _effort(request) is None:
+        return None
+    return known.output_tokens
 
 
 def _effort(request: ModelRequest) -> str | None:

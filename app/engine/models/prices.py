@@ -12,8 +12,11 @@ from app.engine.messages import Usage
 from app.engine.models import catalog
 
 _FILE = "model_prices_and_context_window_backup.json"
-_LARGE_PROMPT = 200_000
 _MILLION = 1_000_000
+# Beyond so many thousand tokens of input the file has other prices for some models.
+_THRESHOLDS = (100, 128, 200, 272, 512)
+# This provider asks for the higher price from the threshold on, the others above it.
+_INCLUSIVE = "xai"
 
 
 class _Row(msgspec.Struct):
@@ -22,12 +25,11 @@ class _Row(msgspec.Struct):
     litellm_provider: str = ""
     mode: str = ""
     max_input_tokens: int | float | str | None = None
+    max_output_tokens: int | float | str | None = None
     input_cost_per_token: float | str | None = None
     output_cost_per_token: float | str | None = None
     cache_read_input_token_cost: float | str | None = None
     cache_creation_input_token_cost: float | str | None = None
-    input_cost_per_token_above_200k_tokens: float | str | None = None
-    output_cost_per_token_above_200k_tokens: float | str | None = None
     supports_function_calling: bool | str | None = None
     supports_reasoning: bool | str | None = None
     supports_vision: bool | str | None = None
@@ -36,20 +38,54 @@ class _Row(msgspec.Struct):
     supports_xhigh_reasoning_effort: bool | str | None = None
 
 
+_PRICES = {
+    "input": "input_cost_per_token",
+    "output": "output_cost_per_token",
+    "cache_read": "cache_read_input_token_cost",
+    "cache_write": "cache_creation_input_token_cost",
+}
+_TieredRow = msgspec.defstruct(
+    "_TieredRow",
+    [
+        (f"{name}_above_{threshold}k_tokens", float | str | None, None)
+        for name in _PRICES.values()
+        for threshold in _THRESHOLDS
+    ],
+    bases=(_Row,),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars for one token; None is for what has no price of its own."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def over(self, base: "Prices") -> "Prices":
+        """These, and those of `base` where there is none."""
+        return Prices(
+            base.input if self.input is None else self.input,
+            base.output if self.output is None else self.output,
+            base.cache_read if self.cache_read is None else self.cache_read,
+            base.cache_write if self.cache_write is None else self.cache_write,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known of one model. Prices are US dollars for one token; None is for what is not known.
+    """What is known of one model; None is for what is not known.
 
-    `reasons` says that it is known to think, `thinks` whether it does.
+    `tiers` are other prices of the whole call, each from so many tokens of input on, lowest first. `reasons` says that
+    it is known to think, `thinks` whether it does.
     """
 
     context_tokens: int | None
-    input_price: float | None
-    output_price: float | None
-    cache_read_price: float | None
-    cache_write_price: float | None
-    large_input_price: float | None
-    large_output_price: float | None
+    output_tokens: int | None
+    prices: Prices
+    tiers: tuple[tuple[int, Prices], ...]
     calls_tools: bool | None
     sees: bool | None
     reasons: bool
@@ -57,20 +93,24 @@ class ModelFacts:
     thinks: bool | None = None
 
     def cost(self, usage: Usage) -> float | None:
-        """US dollars of one call; None where the price is unknown. Long prompts cost more with some models."""
-        if self.input_price is None or self.output_price is None:
+        """US dollars of one call; None where the price is unknown.
+
+        Where a provider charges less at night, the price of the day is taken: a limit of money is kept early.
+        """
+        prices = self.prices
+        for first, dearer in self.tiers:
+            if usage.input_tokens >= first:
+                prices = dearer.over(prices)
+        if prices.input is None or prices.output is None:
             return None
-        large = usage.input_tokens > _LARGE_PROMPT
-        price_in = (self.large_input_price if large else None) or self.input_price
-        price_out = (self.large_output_price if large else None) or self.output_price
-        read = self.cache_read_price if self.cache_read_price is not None else price_in
-        write = self.cache_write_price if self.cache_write_price is not None else price_in
+        read = prices.input if prices.cache_read is None else prices.cache_read
+        write = prices.input if prices.cache_write is None else prices.cache_write
         fresh = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
         return (
-            fresh * price_in
+            fresh * prices.input
             + usage.cache_read_tokens * read
             + usage.cache_write_tokens * write
-            + usage.output_tokens * price_out
+            + usage.output_tokens * prices.output
         )
 
 
@@ -89,9 +129,8 @@ def told_facts(
     """What a person or a provider told of a model; prices are for a million tokens."""
     into = None if input_price is None else input_price / _MILLION
     out = None if output_price is None else output_price / _MILLION
-    return ModelFacts(
-        context_tokens, into, out, None, None, None, None, tools, images, bool(thinking), frozenset(), thinking
-    )
+    prices = Prices(into, out)
+    return ModelFacts(context_tokens, None, prices, (), tools, images, bool(thinking), frozenset(), thinking)
 
 
 def learn(own: Mapping[str, ModelFacts], listed: Mapping[str, ModelFacts]) -> None:
@@ -109,6 +148,7 @@ def facts(model_id: str) -> ModelFacts | None:
     return _own.get(bare) or _from_file(bare) or _listed.get(bare)
 
 
+@functools.cache
 def _from_file(model_id: str) -> ModelFacts | None:
     provider, _, name = model_id.partition("/")
     row = catalog.find(provider)
@@ -154,8 +194,8 @@ def _table() -> dict[str, _Row]:
     file = Path(found.origin).with_name(_FILE)
     if not file.is_file():
         return {}
-    rows = msgspec.json.decode(file.read_bytes(), type=dict[str, _Row])
-    return {name: row for name, row in rows.items() if row.mode in ("chat", "responses")}
+    rows = msgspec.json.decode(file.read_bytes(), type=dict[str, _TieredRow])
+    return {name: row for name, row in rows.items() if isinstance(row, _Row) and row.mode in ("chat", "responses")}
 
 
 def _facts(row: _Row) -> ModelFacts:
@@ -164,21 +204,24 @@ def _facts(row: _Row) -> ModelFacts:
         "minimal": row.supports_minimal_reasoning_effort,
         "xhigh": row.supports_xhigh_reasoning_effort,
     }
-    context = _number(row.max_input_tokens)
+    context, longest = _number(row.max_input_tokens), _number(row.max_output_tokens)
+    above = 0 if row.litellm_provider == _INCLUSIVE else 1
+    tiers = ((threshold * 1000 + above, _prices(row, f"_above_{threshold}k_tokens")) for threshold in _THRESHOLDS)
     return ModelFacts(
         int(context) if context else None,
-        _number(row.input_cost_per_token),
-        _number(row.output_cost_per_token),
-        _number(row.cache_read_input_token_cost),
-        _number(row.cache_creation_input_token_cost),
-        _number(row.input_cost_per_token_above_200k_tokens),
-        _number(row.output_cost_per_token_above_200k_tokens),
+        int(longest) if longest else None,
+        _prices(row, ""),
+        tuple(tier for tier in tiers if tier[1] != Prices()),
         _flag(row.supports_function_calling),
         _flag(row.supports_vision),
         row.supports_reasoning is True,
         frozenset(level for level, has in levels.items() if has is True),
         _flag(row.supports_reasoning),
     )
+
+
+def _prices(row: _Row, suffix: str) -> Prices:
+    return Prices(**{kind: _number(getattr(row, f"{name}{suffix}")) for kind, name in _PRICES.items()})
 
 
 def _flag(value: bool | str | None) -> bool | None:

@@ -129,7 +129,7 @@ class ModelRouter:
         if provider is not None and (provider.is_local or provider.kind == "scripted" or provider.name == "openrouter"):
             return True
         known = prices.facts(model_id)
-        return known is not None and known.input_price is not None and known.output_price is not None
+        return known is not None and known.prices.input is not None and known.prices.output is not None
 
     async def close(self) -> None:
         """End all streams as aborted and close the connections."""

@@ -54,6 +54,12 @@ async def test_a_signed_reply_arrives_whole_with_its_cost(model: ChatModel) -> N
     assert usage.cost_usd == pytest.approx((10 * 3 + 90 * 0.3 + 5 * 3.75 + 20 * 15) / 1e6)
 
 
+async def test_a_model_that_thinks_has_all_its_tokens_for_the_answer(server: AnthropicServer, model: ChatModel) -> None:
+    await final(model, thinking_request())
+    body = server.bodies[0]
+    assert (body["max_tokens"], body["thinking"]) == (64_000, {"type": "enabled", "budget_tokens": 1024})
+
+
 async def test_closing_leaves_no_connection_of_the_library_open(server: AnthropicServer) -> None:
     row = find("anthropic")
     assert row is not None

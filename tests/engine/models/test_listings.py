@@ -156,7 +156,7 @@ async def test_own_models_are_listed_and_their_price_and_window_count(tmp_path: 
     assert models.context_tokens("proxy/ollama/qwen3") == 40960
     tiny = prices.facts("ollama/tiny")
     assert tiny is not None
-    assert (tiny.context_tokens, tiny.input_price, tiny.calls_tools) == (2048, None, False)
+    assert (tiny.context_tokens, tiny.prices.input, tiny.calls_tools) == (2048, None, False)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_every_default_model_is_known_and_priced() -> None:
         if row.default_model and row.price_prefix:
             known = prices.facts(f"{row.name}/{row.default_model}")
             assert known is not None, row.name
-            assert known.input_price, row.name
+            assert known.prices.input, row.name
             assert known.context_tokens, row.name
 
 
