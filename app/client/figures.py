@@ -32,17 +32,19 @@ def file_size(count_of_bytes: int) -> str:
 
 
 def money(usage: Usage) -> str:
-    """Empty where the price is not known: no number is better than a wrong one."""
+    """Empty where the price is not known: no number is better than a wrong one. `~` stands before an estimate."""
     if usage.cost_usd is None:
         return ""
     if usage.cost_usd == 0:
         return "$0"
-    return f"${usage.cost_usd:.2f}" if usage.cost_usd >= 1 else f"${usage.cost_usd:.4f}"
+    amount = f"${usage.cost_usd:.2f}" if usage.cost_usd >= 1 else f"${usage.cost_usd:.4f}"
+    return f"~{amount}" if usage.estimated else amount
 
 
 def tokens(usage: Usage) -> str:
     total = usage.input_tokens + usage.output_tokens
-    return count(total, "token") if total else ""
+    amount = count(total, "token") if total else ""
+    return f"~{amount}" if usage.estimated and amount else amount
 
 
 def elapsed(task: Task) -> float:

@@ -49,13 +49,17 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and money of one model call. `input_tokens` includes the cached ones; cost is in US dollars."""
+    """Tokens and money of one model call. `input_tokens` includes the cached ones; cost is in US dollars.
+
+    `estimated` where the provider did not count all of it.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost_usd: float = 0.0
+    estimated: bool = False
 
 
 UserContent: TypeAlias = Text | Image

@@ -9,7 +9,10 @@ UsageKey = Literal["day", "model", "conversation"]
 
 
 class Usage(Wire, frozen=True, kw_only=True):
-    """Sums. `input_tokens` includes the cached ones; `cost_usd` is null when the model's price is not known."""
+    """Sums. `input_tokens` includes the cached ones; `cost_usd` is null when the model's price is not known.
+
+    `estimated`: the provider did not count all of it, as of a reply that was stopped.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -17,6 +20,7 @@ class Usage(Wire, frozen=True, kw_only=True):
     cache_write_tokens: int = 0
     cost_usd: float | None = None
     seconds: float = 0.0
+    estimated: bool = False
 
 
 class UsageReportParams(Wire, frozen=True, kw_only=True):

@@ -143,4 +143,5 @@ def added(total: Usage, turn: Usage) -> Usage:
         cache_write_tokens=total.cache_write_tokens + turn.cache_write_tokens,
         cost_usd=sum(costs) if costs else None,
         seconds=total.seconds + turn.seconds,
+        estimated=total.estimated or turn.estimated,
     )

@@ -25,6 +25,7 @@ from app.engine.agent.task_queue import TaskQueue, node_of
 from app.engine.broadcast import EventLog
 from app.engine.messages import AssistantMessage, Message, StopReason, Text, ToolResultMessage
 from app.engine.models.base import BlockDelta, ModelRequest, Remark, Retry
+from app.engine.models.usage import counted, with_usage
 from app.engine.storage import tasks, turns
 from app.engine.storage.journal import Journal
 from app.protocol.blocks import NoticeBlock, NoticeKind, SummaryBlock
@@ -65,6 +66,7 @@ class Recorder:
         self._reply = StreamingReply(live, branch, log, journal)
         self._call_started = time.monotonic()
         self._in_call = False
+        self._request: ModelRequest | None = None
         self._leaves = False
         self._withholds = False
         self._remarks: list[str] = []
@@ -97,6 +99,7 @@ class Recorder:
         self._live.turn_started()
         self._call_started = time.monotonic()
         self._in_call = True
+        self._request = request
         task = self._live.task
         self._journal.put(
             turns.started(
@@ -143,7 +146,10 @@ class Recorder:
     def close(self) -> None:
         """Cut the reply of a model call that was given up without an end, or is not made again any more."""
         if self._in_call or self._reply.is_shown:
-            self._assistant(AssistantMessage(self._reply.content, "aborted", model=self._live.task.model))
+            message = AssistantMessage(self._reply.content, "aborted", model=self._live.task.model)
+            if self._request is not None and message.content:
+                message = with_usage(message, counted(self._request, message))
+            self._assistant(message)
 
     def _remarked(self, text: str) -> None:
         """Once for the task, though each turn may be made the same way; what was said of waits before it is over."""
@@ -257,6 +263,7 @@ class Recorder:
             cache_write_tokens=used.cache_write_tokens,
             cost_usd=used.cost_usd if self._has_price(message.model or self._live.task.model) else None,
             seconds=time.monotonic() - self._call_started,
+            estimated=used.estimated,
         )
 
     def _output(self, event: ToolExecutionUpdate) -> None:

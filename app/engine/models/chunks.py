@@ -58,7 +58,9 @@ class _Usage(msgspec.Struct):
 
     prompt_tokens: JsonValue = None
     completion_tokens: JsonValue = None
+    total_tokens: JsonValue = None
     prompt_tokens_details: JsonValue = None
+    completion_tokens_details: JsonValue = None
     prompt_cache_hit_tokens: JsonValue = None  # DeepSeek
     cache_read_input_tokens: JsonValue = None  # litellm, for Anthropic
     cache_creation_input_tokens: JsonValue = None
@@ -69,11 +71,18 @@ class _Usage(msgspec.Struct):
         details = given if isinstance(given, dict) else {}
         return Usage(
             token_count(self.prompt_tokens),
-            token_count(self.completion_tokens),
+            token_count(self.completion_tokens) + self._reasoning_beside(),
             _first(details.get("cached_tokens"), self.prompt_cache_hit_tokens, self.cache_read_input_tokens),
             _first(self.cache_creation_input_tokens, details.get("cache_write_tokens")),
             dollars(self.cost),
         )
+
+    def _reasoning_beside(self) -> int:
+        """Reasoning that is billed beside the completion, as xAI counts it: only with it the total is the sum."""
+        given = self.completion_tokens_details
+        reasoning = token_count(given.get("reasoning_tokens")) if isinstance(given, dict) else 0
+        others = token_count(self.prompt_tokens) + token_count(self.completion_tokens)
+        return reasoning if token_count(self.total_tokens) == others + reasoning else 0
 
 
 def _first(*values: JsonValue) -> int:

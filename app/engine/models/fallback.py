@@ -21,8 +21,7 @@ from app.engine.models.base import (
     Retry,
 )
 from app.engine.models.outages import Outages
-
-_CHARACTERS_A_TOKEN = 4
+from app.engine.models.usage import CHARACTERS_A_TOKEN, together
 
 
 class Fallback:
@@ -99,7 +98,7 @@ class _Attempt:
                         self.failure = event
                         return
                     case ReplyEnd():
-                        usage = _sum(self._spent, event.message.usage)
+                        usage = together(self._spent, event.message.usage)
                         event = replace(event, message=replace(event.message, usage=usage))
                     case _:
                         pass
@@ -122,7 +121,7 @@ def _can_take(model_id: str, request: ModelRequest) -> bool:
     if has_pictures and known.sees is False:
         return False
     characters = len(request.system_prompt) + sum(len(text_of(message)) for message in request.messages)
-    return known.context_tokens is None or characters // _CHARACTERS_A_TOKEN < known.context_tokens
+    return known.context_tokens is None or characters // CHARACTERS_A_TOKEN < known.context_tokens
 
 
 def _why(request: ModelRequest, failures: list[ReplyEnd], model_id: str) -> str:
@@ -143,15 +142,5 @@ def _all_failed(request: ModelRequest, failures: list[ReplyEnd]) -> ReplyEnd:
 def _spent(failures: list[ReplyEnd]) -> Usage:
     total = Usage()
     for failure in failures:
-        total = _sum(total, failure.message.usage)
+        total = together(total, failure.message.usage)
     return total
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cache_read_tokens + other.cache_read_tokens,
-        one.cache_write_tokens + other.cache_write_tokens,
-        one.cost_usd + other.cost_usd,
-    )

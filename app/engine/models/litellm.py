@@ -85,7 +85,6 @@ class LiteLLM:
                 for event in reader.read(chunk):
                     yield event
                 assembly.check()
-        assembly.usage = prices.priced(request.model, assembly.usage)
         for event in reader.end():
             yield event
 

@@ -20,7 +20,6 @@ from app.engine.models.endpoint import Endpoint, Timeouts
 from app.engine.models.failure import Failed, Failure, Refused
 from app.engine.models.kept import Kept
 from app.engine.models.open_streams import OpenStreams
-from app.engine.models.prices import priced
 from app.engine.models.refusals import refusal
 from app.engine.models.reply_content import REPLY_LIMITS, ReplyLimits, ReplyTooLong
 from app.engine.models.retry import AttemptEvents, RetryPolicy
@@ -100,7 +99,6 @@ class OpenAICompatible:
             async with aclosing(reply.events(watch)) as events:
                 async for event in events:
                     yield event
-            assembly.usage = priced(request.model, assembly.usage)
             for event in reply.end():
                 yield event
         finally:

@@ -154,6 +154,7 @@ class SentUsage(Wire, frozen=True, omit_defaults=True):
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost_usd: float = 0.0
+    estimated: bool = False
 
 
 class SentLater(Wire, frozen=True, omit_defaults=True):

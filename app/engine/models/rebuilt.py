@@ -167,6 +167,7 @@ def _usage(sent: SentUsage) -> Usage:
         token_count(sent.cache_read_tokens),
         token_count(sent.cache_write_tokens),
         dollars(sent.cost_usd),
+        sent.estimated,
     )
 
 

@@ -12,9 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from app.engine.cancel import CancelSignal
-from app.engine.messages import AssistantMessage
-from app.engine.models.base import Later, ModelEvent, ModelRequest, ReplyEnd, Retry
+from app.engine.messages import AssistantMessage, Usage
+from app.engine.models.base import Later, ModelEvent, ModelRequest, ReplyEnd, ReplyStart, Retry
 from app.engine.models.failure import ABORTED, Failed, Failure
+from app.engine.models.usage import counted, together, with_usage
 
 AttemptEvents: TypeAlias = AsyncGenerator[ModelEvent | Failed, None]
 Attempt: TypeAlias = Callable[[ModelRequest, CancelSignal], AttemptEvents]
@@ -53,19 +54,27 @@ class RetryPolicy:
 async def with_retries(
     attempt: Attempt, request: ModelRequest, stop: CancelSignal, policy: RetryPolicy
 ) -> AsyncGenerator[ModelEvent, None]:
-    """One reply from as many attempts as it takes; the last event is always `ReplyEnd`."""
+    """One reply from as many attempts as it takes; the last event is always `ReplyEnd`, with what all of them took."""
     number = 0
+    spent = Usage()
     while True:
         number += 1
         failed: Failed | None = None
+        has_begun = False
         async with aclosing(attempt(request, stop)) as events:
             async for event in events:
-                if isinstance(event, Failed):
-                    failed = event
-                else:
-                    yield event
+                match event:
+                    case Failed():
+                        failed = event
+                    case ReplyEnd():
+                        yield replace(event, message=_with_all(event.message, request, has_begun, spent))
+                    case _:
+                        has_begun = has_begun or isinstance(event, ReplyStart)
+                        yield event
         if failed is None:
             return
+        failed = replace(failed, partial=_with_all(failed.partial, request, has_begun, spent))
+        spent = failed.partial.usage
         delay = policy.delay(number, failed.failure)
         if delay is None:
             failure = failed.failure
@@ -81,8 +90,14 @@ async def with_retries(
             return
         yield Retry(number, policy.attempts, delay, failed.failure.short, failed.partial)
         if await _is_set_within(stop, delay):
-            yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model))
+            yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model, usage=spent))
             return
+
+
+def _with_all(message: AssistantMessage, request: ModelRequest, has_begun: bool, spent: Usage) -> AssistantMessage:
+    """The message with what it took, and what the attempts before it did. One that never began took nothing."""
+    has_begun = has_begun or message.usage != Usage()
+    return with_usage(message, together(spent, counted(request, message)) if has_begun else spent)
 
 
 def _failed_message(failed: Failed, attempts: int) -> AssistantMessage:

@@ -15,10 +15,9 @@ from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd
 from app.engine.models.open_streams import OpenStreams
 from app.engine.models.reply_content import ReplyTooLong
 from app.engine.models.script import ScriptedReply, load
+from app.engine.models.usage import CHARACTERS_A_TOKEN
 from app.engine.models.watch import Aborted, Watch
 from app.protocol.json import JsonObject, JsonValue
-
-_CHARACTERS_A_TOKEN = 4  # a rough count, so that usage is shown in the tour too
 
 
 class ScriptedModel:
@@ -139,4 +138,4 @@ def _usage(request: ModelRequest, reply: AssistantMessage) -> Usage:
     """Sizes of what was sent and given back; it costs nothing."""
     sent = len(request.system_prompt) + sum(len(text_of(message)) for message in request.messages)
     given = len(reply.text) + sum(len(str(call.arguments)) for call in reply.tool_calls)
-    return Usage(sent // _CHARACTERS_A_TOKEN, given // _CHARACTERS_A_TOKEN)
+    return Usage(sent // CHARACTERS_A_TOKEN, given // CHARACTERS_A_TOKEN)

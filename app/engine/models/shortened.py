@@ -78,6 +78,7 @@ class Shortened:
                 cache_read_tokens=used.cache_read_tokens,
                 cache_write_tokens=used.cache_write_tokens,
                 cost_usd=used.cost_usd,
+                estimated=used.estimated,
             ),
             later=None if event.later is None else SentLater(reason=event.later.reason, at=event.later.at),
             is_too_long=event.is_too_long,

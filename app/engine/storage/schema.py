@@ -13,7 +13,22 @@ from app.engine.storage.tables import metadata
 from app.engine.storage.title_schema import CREATE_TITLES
 
 # Oldest first; a test compares them with the migrations.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
+REVISIONS = (
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+    "0011",
+    "0012",
+    "0013",
+    "0014",
+)
 HEAD = REVISIONS[-1]
 
 MIGRATIONS = Path(__file__).parent / "migrations"

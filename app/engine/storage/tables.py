@@ -121,6 +121,7 @@ turns = Table(
     Column("cost_usd", Float),
     Column("seconds", Float),
     Column("context", Text),
+    Column("estimated", Integer, nullable=False, server_default="0"),
     PrimaryKeyConstraint("task_id", "turn"),
     Index(
         "turns_by_time",
@@ -134,6 +135,7 @@ turns = Table(
         "cache_write_tokens",
         "cost_usd",
         "seconds",
+        "estimated",
     ),
 )
 

@@ -30,6 +30,7 @@ class TurnRow:
     cache_write_tokens: int | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+    estimated: int = 0
     context: tuple[PartSize, ...] | None = None
 
 
@@ -50,6 +51,7 @@ def turn_of(row: Row[Any]) -> TurnRow:
         cache_write_tokens=row.cache_write_tokens,
         cost_usd=row.cost_usd,
         seconds=row.seconds,
+        estimated=row.estimated,
         context=from_json(row.context, tuple[PartSize, ...]) if row.context else None,
     )
 
@@ -71,5 +73,6 @@ def columns_of(turn: TurnRow) -> dict[str, Value]:
         "cache_write_tokens": turn.cache_write_tokens,
         "cost_usd": turn.cost_usd,
         "seconds": turn.seconds,
+        "estimated": turn.estimated,
         "context": to_json(turn.context) if turn.context is not None else None,
     }

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 import msgspec
-from sqlalchemy import bindparam, case, select
+from sqlalchemy import and_, bindparam, case, select
 
 from app.engine.storage.encoding import from_json, to_json, to_text
 from app.engine.storage.reader import Reader
@@ -35,6 +35,7 @@ _FINISH = (
                 "cache_write_tokens",
                 "cost_usd",
                 "seconds",
+                "estimated",
             )
         }
     )
@@ -54,15 +55,16 @@ _SENT = select(turns.c.turn, turns.c.model, turns.c.input_tokens, turns.c.contex
     turns.c.task_id == bindparam("task_id")
 )
 _ONE_SENT = _SENT.where(turns.c.turn == bindparam("turn"))
+_WAS_COUNTED = and_(turns.c.input_tokens > 0, turns.c.estimated == 0)
 # A turn that failed or is under way was not counted: the newest one that was comes first.
-_NEWEST_SENT = _SENT.order_by(case((turns.c.input_tokens > 0, 0), else_=1), turns.c.turn.desc()).limit(1)
+_NEWEST_SENT = _SENT.order_by(case((_WAS_COUNTED, 0), else_=1), turns.c.turn.desc()).limit(1)
 _COUNTED = (
     select(turns.c.input_tokens, turns.c.context)
     .join_from(tasks, turns, turns.c.task_id == tasks.c.id)
     .where(
         tasks.c.conversation_id == bindparam("conversation_id"),
         turns.c.model == bindparam("model"),
-        turns.c.input_tokens > 0,
+        _WAS_COUNTED,
         turns.c.context.is_not(None),
     )
     .order_by(tasks.c.started_at.desc(), turns.c.turn.desc())
@@ -142,6 +144,7 @@ def finished(task_id: str, turn: int, status: TurnStatus, usage: Usage, at: date
             "cache_write_tokens": usage.cache_write_tokens,
             "cost_usd": usage.cost_usd,
             "seconds": usage.seconds,
+            "estimated": int(usage.estimated),
         },
     )
 

@@ -62,7 +62,7 @@ async def test_what_a_failed_reply_took_is_counted_too(tmp_path: Path) -> None:
         end, _ = await asked(models, first.url)
         await models.close()
     assert end.message.text == "Here."
-    assert (end.message.usage.input_tokens, end.message.usage.output_tokens) == (200, 40)
+    assert (end.message.usage.input_tokens, end.message.usage.output_tokens) == (300, 60)  # the first was asked twice
 
 
 async def test_no_other_is_asked_once_something_was_shown(tmp_path: Path) -> None:

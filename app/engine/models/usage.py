@@ -1,0 +1,64 @@
+"""What a reply took: what the provider counted, else an estimate that is marked as one.
+
+A reply that was stopped, failed in its middle or was tried again has been paid for, though nobody counted it.
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from app.engine.messages import AssistantContent, AssistantMessage, Image, ModelMessage, Text, Thinking, ToolCall, Usage
+from app.engine.models.base import ModelRequest
+from app.engine.models.prices import priced
+
+# English and code with the tokenizers of OpenAI; a large picture has about 1,500 tokens.
+CHARACTERS_A_TOKEN = 4
+_PICTURE = 6_000
+
+_encoder = msgspec.json.Encoder()
+
+
+def counted(request: ModelRequest, message: AssistantMessage) -> Usage:
+    """The usage of a reply that has begun, with its cost where that is known."""
+    usage = message.usage
+    if not (usage.input_tokens or usage.output_tokens):
+        usage = estimate(request, message.content)
+    return priced(message.model or request.model, usage)
+
+
+def estimate(request: ModelRequest, content: tuple[AssistantContent, ...]) -> Usage:
+    """By the length of what was sent and of what came."""
+    sent = len(request.system_prompt) + sum(map(_characters, request.messages))
+    sent += sum(len(tool.description) + len(_encoder.encode(tool.parameters)) for tool in request.tools)
+    came = sum(map(_block, content))
+    return Usage(sent // CHARACTERS_A_TOKEN, came // CHARACTERS_A_TOKEN, estimated=True)
+
+
+def together(one: Usage, other: Usage) -> Usage:
+    """The sum; an estimate if a part of it is."""
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cache_read_tokens + other.cache_read_tokens,
+        one.cache_write_tokens + other.cache_write_tokens,
+        one.cost_usd + other.cost_usd,
+        one.estimated or other.estimated,
+    )
+
+
+def with_usage(message: AssistantMessage, usage: Usage) -> AssistantMessage:
+    return message if message.usage == usage else replace(message, usage=usage)
+
+
+def _characters(message: ModelMessage) -> int:
+    return sum(map(_block, message.content))
+
+
+def _block(block: Text | Image | Thinking | ToolCall) -> int:
+    match block:
+        case Text(text) | Thinking(text):
+            return len(text)
+        case Image():
+            return _PICTURE
+        case ToolCall():
+            return len(block.name) + len(block.invalid or _encoder.encode(block.arguments))

@@ -1,0 +1,89 @@
+"""What replies took that nobody counted: stopped, failed in the middle, tried again; and reasoning beside the rest."""
+
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.cancel import CancelSignal
+from app.engine.messages import Usage
+from app.engine.models.base import BlockDelta, ReplyEnd
+from app.engine.models.catalog import find
+from app.engine.models.connections import Connections
+from app.engine.models.endpoint import Endpoint
+from app.engine.models.openai_compatible import OpenAICompatible
+from tests.engine.models.ways import ONCE, QUICK, OpenWay, fast, proxy, stored_key
+from tests.support.model_server import ModelServer, Reply
+from tests.support.replies import final, request_for
+
+TEXT = "one two three four five six "  # 28 characters
+WAYS = [pytest.param(fast, id="direct"), pytest.param(proxy, id="through another machine")]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_reply_that_breaks_off_is_estimated_and_added_to_the_one_that_is_whole(
+    tmp_path: Path, way: OpenWay
+) -> None:
+    async with way([Reply(text=TEXT, cut_after=4), Reply(text="Done.")], tmp_path, QUICK) as opened:
+        usage = (await final(opened.model, request_for(opened.model_id))).usage
+    # 24 characters came in three pieces; of what was sent nothing is left out.
+    assert (usage.output_tokens, usage.estimated) == (20 + 6, True)
+    assert usage.input_tokens > 100
+
+
+async def test_a_reply_that_is_stopped_is_estimated_with_its_price() -> None:
+    provider = find("openai")
+    assert provider is not None
+    cancel = CancelSignal()
+    connections = Connections()
+    async with ModelServer([Reply(text=TEXT, stall_after=3)]) as server:
+        model = OpenAICompatible(Endpoint(provider, server.url, stored_key), connections, retry=ONCE)
+        async with aclosing(model.stream(request_for("openai/gpt-5.4"), cancel)) as events:
+            end = None
+            async for event in events:
+                if isinstance(event, BlockDelta):
+                    cancel.set("Stopped")
+                end = event
+        await model.close()
+        await connections.close()
+    assert isinstance(end, ReplyEnd)
+    usage = end.message.usage
+    assert (end.message.stop_reason, usage.estimated) == ("aborted", True)
+    assert usage.input_tokens > 0
+    assert usage.output_tokens > 0
+    assert usage.cost_usd > 0
+
+
+async def test_a_request_that_is_refused_took_nothing(tmp_path: Path) -> None:
+    async with fast([Reply(status=401, error="no")], tmp_path) as way:
+        assert (await final(way.model, request_for(way.model_id))).usage == Usage()
+
+
+async def test_a_server_that_counts_nothing_is_estimated(tmp_path: Path) -> None:
+    async with fast([Reply(text=TEXT, usage=(0, 0))], tmp_path) as way:
+        usage = (await final(way.model, request_for(way.model_id))).usage
+    assert (usage.output_tokens, usage.estimated) == (7, True)
+
+
+@pytest.mark.parametrize(
+    ("told", "output"),
+    [
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, 103),  # xAI: beside the completion
+        ({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135}, 103),  # OpenAI: a part of it
+        ({"prompt_tokens": 32, "completion_tokens": 9}, 9),
+    ],
+)
+async def test_reasoning_beside_the_completion_is_counted_once(
+    tmp_path: Path, told: dict[str, int], output: int
+) -> None:
+    usage = {**told, "completion_tokens_details": {"reasoning_tokens": 94}}
+    chunks = (
+        {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]},
+        {"choices": [], "usage": usage},
+    )
+    raw = tuple(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks)
+    async with fast([Reply(raw=(*raw, b"data: [DONE]\n\n"))], tmp_path) as way:
+        counted = (await final(way.model, request_for(way.model_id))).usage
+    assert replace(counted, cost_usd=0.0) == Usage(32, output)
