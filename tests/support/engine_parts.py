@@ -17,6 +17,7 @@ from app.protocol.conversations import Node
 from app.protocol.events import AskUpdate, Delta, Event, EventRecord, TaskMessage, TaskUpdate
 from app.protocol.tasks import ApproveMode, QueuedKind, Task, TaskMessageParams, TaskMode, TaskStartParams
 from tests.support.model_server import ModelServer
+from tests.support.no_local_servers import NO_LOCAL_SERVERS
 
 LONGEST_S = 15.0
 _RETRY = RetryPolicy()
@@ -126,7 +127,7 @@ async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RET
     workspace = home / "workspace"
     workspace.mkdir(exist_ok=True)
     async with model, AsyncExitStack() as stack:
-        services = await open_services(paths, KeyStore(paths.keys, {}), lambda: None, stack, retry)
+        services = await open_services(paths, KeyStore(paths.keys, NO_LOCAL_SERVERS), lambda: None, stack, retry)
         watcher = Watcher()
         stack.callback(services.log.attach(watcher))
         yield EngineParts(services, watcher, model, workspace)

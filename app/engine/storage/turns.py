@@ -195,7 +195,7 @@ class TurnStore:
     async def usages(self, task_id: str) -> tuple[Usage, ...]:
         """What each finished model call took."""
         rows = await self._reader.rows(_USAGES, {"task_id": task_id})
-        return tuple(msgspec.convert(row, Usage, from_attributes=True) for row in rows)
+        return tuple(msgspec.convert(row, Usage, from_attributes=True, strict=False) for row in rows)
 
     async def started(self, task_id: str) -> tuple[OpenTurn, ...]:
         """Model calls without an outcome: after a crash these are made again."""

@@ -3,8 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from app.engine.models.retry import RetryPolicy
 from app.engine.record.lines import TaskRecord
 from app.protocol.agents import Agent
@@ -24,13 +22,14 @@ _TOOL = "<tool_name>shell</tool_name><parameters><command>echo hi</command></par
 
 async def answered_by_another(home: Path) -> TaskRecord:
     """Its provider is down, so that another model goes on."""
-    async with ModelServer([shell("echo hi"), DONE]) as other:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("OLLAMA_HOST", other.url.removesuffix("/v1"))
-            async with engine_parts(home, ModelServer([DOWN, DOWN]), RetryPolicy(attempts=1)) as engine:
-                engine.services.settings.set("fallback_models", "ollama/second")
-                task = await engine.watcher.end((await engine.start()).id)
-                return await record_of(engine, task.id)
+    async with (
+        ModelServer([shell("echo hi"), DONE]) as other,
+        engine_parts(home, ModelServer([DOWN, DOWN]), RetryPolicy(attempts=1)) as engine,
+    ):
+        engine.services.keys.offer({"OLLAMA_HOST": other.url.removesuffix("/v1")})
+        engine.services.settings.set("fallback_models", "ollama/second")
+        task = await engine.watcher.end((await engine.start()).id)
+        return await record_of(engine, task.id)
 
 
 async def limited(home: Path) -> TaskRecord:
