@@ -142,7 +142,8 @@ async def test_closing_the_model_ends_its_streams_as_aborted(open_way: OpenWay, 
             async with aclosing(way.model.stream(request_for(way.model_id), CancelSignal())) as events:
                 async for event in events:
                     begun.set()
-                    message = event.message if isinstance(event, ReplyEnd) else event.partial
+                    if isinstance(event, ReplyEnd):
+                        message = event.message
             return message
 
         reading = asyncio.create_task(read())

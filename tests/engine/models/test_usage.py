@@ -14,6 +14,7 @@ from app.engine.models.catalog import find
 from app.engine.models.connections import Connections
 from app.engine.models.endpoint import Endpoint
 from app.engine.models.openai_compatible import OpenAICompatible
+from app.protocol.json import JsonObject
 from tests.engine.models.ways import ONCE, QUICK, OpenWay, fast, proxy, stored_key
 from tests.support.model_server import ModelServer, Reply
 from tests.support.replies import final, request_for
@@ -78,8 +79,8 @@ async def test_a_server_that_counts_nothing_is_estimated(tmp_path: Path) -> None
 async def test_reasoning_beside_the_completion_is_counted_once(
     tmp_path: Path, told: dict[str, int], output: int
 ) -> None:
-    usage = {**told, "completion_tokens_details": {"reasoning_tokens": 94}}
-    chunks = (
+    usage: JsonObject = {**told, "completion_tokens_details": {"reasoning_tokens": 94}}
+    chunks: tuple[JsonObject, ...] = (
         {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]},
         {"choices": [], "usage": usage},
     )
