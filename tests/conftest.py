@@ -71,15 +71,16 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 
 @pytest.fixture(autouse=True)
 def _all_tasks_end(request: pytest.FixtureRequest) -> None:  # pyright: ignore[reportUnusedFunction]
-    """Fail a test that leaves asyncio tasks behind, once its own fixtures have ended."""
+    """Fail a test that leaves asyncio tasks or open generators behind, once its own fixtures have ended."""
     if request.node.get_closest_marker("asyncio"):
         request.getfixturevalue("_tasks_end")
 
 
 @pytest.fixture
 async def _tasks_end() -> AsyncGenerator[None]:  # pyright: ignore[reportUnusedFunction]
+    open_generators = leaks.watch_generators()
     yield
-    left = await leaks.leaked_tasks()
+    left = await leaks.leaked_tasks() + open_generators
     if left:
         pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)
 

@@ -1,22 +1,32 @@
-"""What a test leaves behind: asyncio tasks, threads and processes that do not end by themselves."""
+"""What a test leaves behind: asyncio tasks, threads and processes that do not end by themselves, open generators."""
 
 import asyncio
 import ctypes
+import gc
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Coroutine, Generator, Iterable
+from contextvars import Context
 from pathlib import Path
+from types import AsyncGeneratorType
+from typing import TypeVar, cast
 
 import msgspec
 import psutil
+
+import app
 
 _PR_SET_CHILD_SUBREAPER = 36
 
 # What is ending when a test is over may take so long to be gone.
 _GRACE_S = 5.0
 _LOOK_S = 0.01
+
+_PROGRAM = str(Path(app.__file__).parent)
+
+_T = TypeVar("_T")
 
 
 def adopt_orphans() -> None:
@@ -31,6 +41,29 @@ async def leaked_tasks() -> list[str]:
     if others:
         _, others = await asyncio.wait(others, timeout=_GRACE_S)
     return sorted(repr(task) for task in others)
+
+
+def watch_generators() -> list[str]:
+    """The async generators of the program that nobody closes, by name; it grows while this loop runs.
+
+    Such a generator keeps what it holds, a connection for example, until it is collected. Then the loop makes a task
+    that closes it.
+    """
+    left: list[str] = []
+
+    def make(
+        loop: asyncio.AbstractEventLoop,
+        coroutine: Coroutine[object, object, _T] | Generator[asyncio.Future[object] | None, None, _T],
+        context: Context | None = None,
+    ) -> asyncio.Task[_T]:
+        if type(coroutine).__name__ == "async_generator_athrow":
+            found = cast("AsyncGeneratorType[object, object]", gc.get_referents(coroutine)[0])
+            if found.ag_code.co_filename.startswith(_PROGRAM):
+                left.append(f"async generator {found.__qualname__}, not closed by who took it")
+        return asyncio.Task(coroutine, loop=loop, context=context)
+
+    asyncio.get_running_loop().set_task_factory(make)
+    return left
 
 
 def threads() -> set[threading.Thread]:
