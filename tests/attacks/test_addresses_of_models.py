@@ -24,6 +24,7 @@ from tests.engine.agent.test_resume import shell
 from tests.support.engine_parts import engine_parts
 from tests.support.hostile_file import HostileFile
 from tests.support.model_server import ModelServer, Reply
+from tests.support.no_local_servers import NO_LOCAL_SERVERS
 from tests.support.records import NOW
 from tests.support.replies import final, request_for
 
@@ -95,6 +96,21 @@ async def test_no_client_follows_a_server_that_sends_it_elsewhere(tmp_path: Path
         await models.close()
     assert thief.headers == []
     assert "redirect" in (message.error or "") and KEY not in (message.error or "")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_no_look_for_models_follows_a_server_that_sends_it_elsewhere(tmp_path: Path, status: int) -> None:
+    async with Thief() as thief, redirecting_to(thief, status) as address:
+        known = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": address, "ERRAND_PROXY_API_KEY": KEY}
+        keys = KeyStore(tmp_path / "keys", known | dict.fromkeys(NO_LOCAL_SERVERS, address), lambda: None)
+        models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), lambda: SettingValues(proxy_url=address))
+        found = await models.offer.list(refresh=True, fetch=True)
+        answer = await models.offer.probe(f"{address}/v1", KEY)
+        await models.close()
+    assert thief.headers == []
+    assert {row.name for row in found.providers if row.list_error} == {"openai", "proxy"}
+    assert not any(row.ready for row in found.providers if row.local)
+    assert answer.models is None and "sends callers on" in answer.text
 
 
 async def test_a_file_gives_no_address_to_a_retry_a_summary_or_a_message(tmp_path: Path) -> None:
