@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.errand import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.processes import file_appears, running, until
+from tests.support.processes import file_appears, is_alive, running, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the watchdog reads /proc")
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
@@ -35,6 +35,27 @@ async def test_46_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand:
     assert left.code != 0
     assert "has ended without a word" in left.err
     assert "errand resume ID" in left.err
+
+
+async def test_46_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engine(
+    own_errand: Errand, workspace: Path
+) -> None:
+    command = Reply(calls=(Call("shell", {"command": "echo $$ > ready; exec sleep 60"}),))
+    async with ModelServer(replies=[command]) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
+        await until(lambda: (workspace / "ready").exists() and bool((workspace / "ready").read_text()))
+        engine = psutil.Process(own_errand.engine_pid())
+        engine.suspend()  # it would start another watchdog
+        for child in engine.children():
+            if "watchdog" in " ".join(child.cmdline()):
+                child.kill()
+        process.kill()
+        own_errand.kill_engine()
+        await rest(process)
+        pid = int((workspace / "ready").read_text())
+        assert is_alive(pid)
+        await own_errand.run("tasks")
+        await until(lambda: not is_alive(pid))
 
 
 async def test_47_an_engine_that_ends_in_order_takes_its_watchdog_along(own_errand: Errand) -> None:

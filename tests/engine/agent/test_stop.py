@@ -42,6 +42,18 @@ async def test_stop_ends_every_process_also_those_that_left_their_session(tmp_pa
         assert isinstance(notice, NoticeBlock) and all(f"(pid {pid})" in notice.text for pid in pids)
 
 
+@pytest.mark.parametrize(("count", "left"), [(1, "1 process left"), (2, "2 processes left")])
+async def test_stop_says_how_many_processes_are_left(tmp_path: Path, count: int, left: str) -> None:
+    others = "sh -c 'echo $$ >> pids; exec sleep 60' & " * (count - 1)
+    command = f"trap '' TERM; {others} echo $$ >> pids; exec sleep 61"
+    async with engine_parts(tmp_path, ModelServer(turns=[shell(command)])) as engine:
+        started = await engine.start()
+        await _lines(engine.workspace / "pids", count)
+        await engine.services.runner.stop(started.id, "me")
+        assert (await engine.watcher.end(started.id)).activity == ""
+        assert f"stopping, {left}" in [task.activity for task in engine.watcher.tasks(started.id) if task.stopping]
+
+
 async def test_a_second_stop_changes_nothing_and_one_after_the_end_is_refused(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
         started = await engine.start()
