@@ -13,45 +13,73 @@ import msgspec
 from app.paths import Paths
 from app.protocol.json import JsonObject, JsonValue
 
-# Which rows may name such a place, and where in them it stands.
-_ROWS = {
-    "nodes": """body LIKE '%"type":"image"%'""",
-    "conversations": "body LIKE '%/workspaces/%'",
-    "tasks": "body LIKE '%/workspaces/%' OR body LIKE '%/attachments/%'",
-}
+# Which rows may name such a place, and where in them it stands; of tasks all.
+_ROWS = {"nodes": """body LIKE '%"type":"image"%'""", "conversations": "body LIKE '%/workspaces/%'", "tasks": "true"}
 
-
-# Of the tasks that can be resumed: no answer that has not been acted on counts any more.
-_AT_REST = (
-    """UPDATE tasks SET body = json_set(body, '$.resumes', json('false'), '$.retryAt', NULL,
-    '$.approve', CASE json_extract(body, '$.approve') WHEN 'all' THEN 'ask' ELSE json_extract(body, '$.approve') END)
-    WHERE ended_at IS NULL""",
-    """UPDATE asks SET status = 'cancelled', body = json_set(body, '$.status', 'cancelled')
-    WHERE status = 'answered' AND task_id IN (SELECT id FROM tasks WHERE ended_at IS NULL)""",
-)
+_AT_REST: JsonObject = {"resumes": False, "retryAt": None}
+# What triggers of ours write to, and the one view.
+_INDEXES = frozenset(("node_search", "title_search"))
+_VIEW = "node_texts"
+# By the column, by which the engine finds them, or by what the task says itself.
+_ASKS_OF_OPEN_TASKS = """SELECT asks.rowid FROM asks JOIN tasks ON tasks.id = asks.task_id
+WHERE tasks.ended_at IS NULL OR json_extract(tasks.body, '$.status') NOT IN ('completed', 'cancelled', 'error')"""
+_WRITES = frozenset((sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE))
 
 
 def settle(database: Path, paths: Paths) -> None:
     """Nobody else has it open. What is named in this folder already, and folders that are there, stay. Raises
-    sqlite3.Error.
+    sqlite3.Error, also for a database that changes its records by itself.
     """
     settled = {"nodes": _with_pictures, "conversations": _with_workspace, "tasks": _as_task}
     with closing(sqlite3.connect(database)) as connection, connection:
-        for statement in _AT_REST:
-            connection.execute(statement)
+        _check_acts_not(connection)
         for table, rows in _ROWS.items():
             numbers = connection.execute(f"SELECT rowid FROM {table} WHERE {rows}").fetchall()
             for (number,) in numbers:
                 _settle_row(connection, table, number, lambda body, of=table: settled[of](body, paths))
+        for (number,) in connection.execute(_ASKS_OF_OPEN_TASKS).fetchall():
+            _settle_row(connection, "asks", number, _unanswered)
+            connection.execute("UPDATE asks SET status = json_extract(body, '$.status') WHERE rowid = ?", (number,))
+
+
+def _check_acts_not(connection: sqlite3.Connection) -> None:
+    """What a database brings along runs with all that is written to it later: our triggers keep indexes, no others do.
+
+    SQLite itself tells what a change of a table would set off.
+    """
+    foreign: list[str] = []
+
+    def look(action: int, table: str | None, _: str | None, __: str | None, trigger: str | None) -> int:
+        if trigger is not None and action in _WRITES and table not in _INDEXES:
+            foreign.append(trigger)
+        return sqlite3.SQLITE_OK
+
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+    for kind, name, sql in found:
+        is_plain = kind == "table" and not sql.upper().startswith("CREATE VIRTUAL")
+        if not (is_plain or name in _INDEXES or (kind, name) == ("view", _VIEW)):
+            foreign.append(name)
+    connection.set_authorizer(look)
+    for table in [_quoted(name) for kind, name, _ in found if kind == "table"]:
+        columns = [_quoted(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")]
+        connection.execute(f"EXPLAIN INSERT INTO {table} DEFAULT VALUES")
+        connection.execute(f"EXPLAIN UPDATE {table} SET {', '.join(f'{column} = NULL' for column in columns)}")
+        connection.execute(f"EXPLAIN DELETE FROM {table}")
+    connection.set_authorizer(None)
+    if foreign:
+        raise sqlite3.DatabaseError(f"it is made to change its records by itself ({foreign[0]!r})")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _settle_row(
     connection: sqlite3.Connection, table: str, number: int, settled: Callable[[JsonObject], JsonObject]
 ) -> None:
     (text,) = connection.execute(f"SELECT body FROM {table} WHERE rowid = ?", (number,)).fetchone()
-    body = msgspec.json.decode(text, type=JsonObject)
-    if (moved := settled(body)) != body:
-        new = msgspec.json.encode(moved).decode()
+    new = msgspec.json.encode(settled(msgspec.json.decode(text, type=JsonObject))).decode()
+    if new != text:  # also where a name stands in it twice: SQLite reads the first, the engine the last
         connection.execute(f"UPDATE {table} SET body = ? WHERE rowid = ?", (new, number))
 
 
@@ -82,8 +110,16 @@ def _with_workspace(conversation: JsonObject, paths: Paths) -> JsonObject:
 
 
 def _as_task(task: JsonObject, paths: Paths) -> JsonObject:
+    """Waiting for a person, who is asked; a task that repeats it takes over no more."""
+    task = task | {name: rest for name, rest in _AT_REST.items() if task.get(name)}
+    if task.get("approve") == "all":
+        task = {**task, "approve": "ask"}
     moved, queue = _moved_to_own(task, task.get("conversationId"), paths), task.get("queue")
     return {**moved, "queue": [_queued(entry, paths) for entry in queue]} if isinstance(queue, list) else moved
+
+
+def _unanswered(ask: JsonObject) -> JsonObject:
+    return {**ask, "status": "cancelled"} if ask.get("status") == "answered" else ask
 
 
 def _queued(entry: JsonValue, paths: Paths) -> JsonValue:

@@ -45,6 +45,7 @@ async def restore(options: Options, paths: Paths, terminal: Terminal) -> int:
         file = _checked(_database_of(given, unpacked) if is_backup else given, given, paths)
         await asyncio.to_thread(_prepare, file, new, paths)
     except (OSError, sqlite3.Error, tarfile.TarError) as error:
+        new.unlink(missing_ok=True)
         terminal.note(f"errand: {given} cannot be put in place: {error}. Nothing was changed.")
         return EXIT_ERROR
     finally:
