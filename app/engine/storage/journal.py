@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ _BATCH = 1000
 _BEHIND_S = 0.02
 # While nothing can be saved it is tried again this often.
 _AGAIN_S = 1.0
-_PROBE = Write(Upsert(meta, ["name"], ["value"]), {"name": "probe", "value": ""})
+_PROBE = Upsert(meta, ["name"], ["value"])
 
 
 class _Owner:
@@ -272,8 +273,9 @@ class Journal:
     async def _catch_up(self) -> None:
         """Have on the disk what is committed already."""
         try:
-            await self._write((_PROBE,), durable=True)
+            await self._write((_change_of_nothing(),), durable=True)
         except StorageError as error:
+            self._is_behind = False  # else it would be tried fifty times a second; the next durable commit does it too
             _log.error("what is committed may not outlive a power cut: %s", error)
 
     async def _write(self, writes: Sequence[Write], *, durable: bool) -> None:
@@ -320,13 +322,13 @@ class Journal:
     async def _probe(self, done: asyncio.Future[None]) -> None:
         """Answer who waits after the first try; then go on trying, so that the mending is noticed."""
         try:
-            await self._writer.write((_PROBE,), durable=False)
+            await self._writer.write((_change_of_nothing(),), durable=False)
         except CannotSave as error:
             self._stand_still(error)
             if not done.done():
                 done.set_exception(self._refusal())
             with suppress(StorageError):
-                await self._write((_PROBE,), durable=True)
+                await self._write((_change_of_nothing(),), durable=True)
         except StorageError as error:
             if not done.done():
                 done.set_exception(error)
@@ -360,6 +362,11 @@ class Journal:
                     await over
             case _:
                 assert_never(entry)
+
+
+def _change_of_nothing() -> Write:
+    """Another value each time: SQLite neither writes nor flushes a row that stays as it is."""
+    return Write(_PROBE, {"name": "probe", "value": str(time.time_ns())})
 
 
 def _falls(change: Change) -> bool:

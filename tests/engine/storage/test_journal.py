@@ -200,6 +200,18 @@ async def test_a_commit_that_somebody_waits_for_is_on_the_disk_and_one_that_need
     assert levels == [2, 1, 2, 2, 2]
 
 
+async def test_a_change_of_nothing_is_written_each_time(database: Database, tmp_path: Path) -> None:
+    """SQLite leaves out a commit that changes no page: it would flush nothing, and go well on a full disk."""
+    log = tmp_path / "errand.db-wal"
+    for number in range(3):
+        database.journal.put(conversations.save(conversation(f"c{number}")))
+        await database.journal.flush(durable=False)
+        for change_nothing in (database.journal.flush, database.journal.probe):
+            written = log.stat().st_size
+            await change_nothing()
+            assert log.stat().st_size > written
+
+
 async def test_a_failed_group_is_logged_with_its_tables(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     database.journal.put(nodes.save(ORPHAN))
     with pytest.raises(StorageError):
