@@ -8,8 +8,8 @@ from app.protocol.engine import is_offered
 # Above this a variable, and all of them, are no longer sent. Linux itself takes 128 KB for one.
 _LONGEST = 32_768
 _MOST = 131_072
-# What a shell says of itself, not of its person.
-_OF_THE_SHELL = frozenset(("PWD", "OLDPWD", "SHLVL", "_"))
+# What a shell says of itself and of its terminal, not of its person.
+_OF_THE_SHELL = frozenset(("PWD", "OLDPWD", "SHLVL", "_", "GPG_TTY", "SSH_TTY"))
 
 _SHORTEST_KEY = 8
 _LONGEST_KEY = 10_000  # no key is as long; the first message must stay small
@@ -17,19 +17,24 @@ _LONGEST_KEY = 10_000  # no key is as long; the first message must stay small
 # One of these in a name marks a secret, wherever `_` or another sign parts its words: GITHUB_TOKEN, DB_PASS, MY_KEY_2.
 _WORDS = frozenset(
     (
-        *("auth", "cookie", "cookies", "credential", "credentials", "jwt", "key", "keys", "pass", "passphrase"),
-        *("passwd", "pat", "pwd", "token", "tokens"),
+        *("auth", "cookie", "cookies", "credential", "credentials", "creds", "dsn", "jwt", "key", "keys", "pass"),
+        *("passphrase", "passwd", "pat", "pwd", "token", "tokens"),
     )
 )
 # So does a word that ends like this: NPM_AUTHTOKEN, PGPASSWORD, CLIENTSECRET.
-_ENDINGS = ("apikey", "password", "passwd", "secret", "secrets", "token")
+_ENDINGS = (
+    *("accesskey", "apikey", "authkey", "privatekey", "secretkey"),
+    *("password", "passwd", "secret", "secrets", "token"),
+)
 _PREFIXES = ("AWS_",)
 _HARMLESS = frozenset(("PWD", "SSH_AUTH_SOCK"))  # the second is where the agent listens that keeps the keys
 _PARTS = re.compile(r"[^a-z0-9]+")
 
 # Known keys under other names, and addresses with a password. A proxy's is needed by whoever has to get through it.
+# Between the parts of a header too; not among folders, which `:` and `/` part.
 _KEY_SHAPE = re.compile(
-    r"(sk-|xai-|gsk_|AIza|gh[opsu]_|github_pat_|glpat-|hf_|xox[abp]-|AKIA)[\w\-]{12,}$|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"(?:^|[\s=\"'])(?:sk-|xai-|gsk_|AIza|gh[opsu]_|github_pat_|glpat-|hf_|xox[abp]-|AKIA)[\w\-]{12,}(?:$|[\s,;\"'])"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
 )
 _WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
@@ -38,10 +43,10 @@ def is_secret(name: str, value: str) -> bool:
     """True for a key, a token or a password, by the words of the variable's name or the shape of its value."""
     if name in _HARMLESS:
         return False
-    words = _PARTS.split(name.lower())
+    words = [word.rstrip("0123456789") for word in _PARTS.split(name.lower())]
     if name.upper().startswith(_PREFIXES) or any(word in _WORDS or word.endswith(_ENDINGS) for word in words):
         return True
-    if _KEY_SHAPE.match(value):
+    if "connectionstring" in name.lower().replace("_", "") or _KEY_SHAPE.search(value):
         return True
     return "://" in value and not name.lower().endswith("_proxy") and _WITH_PASSWORD.search(value) is not None
 

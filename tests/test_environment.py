@@ -42,6 +42,13 @@ def test_the_values_are_not_part_of_the_text_of_the_first_message() -> None:
         ("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json"),
         ("npm_config_//registry.npmjs.org/:_authToken", "x"),
         ("my-api-key", "x"),
+        ("OPENAI_API_KEY2", "x"),
+        ("TS_AUTHKEY", "x"),
+        ("MINIO_SECRETKEY", "x"),
+        ("REGISTRY_CREDS", "x"),
+        ("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=b"),
+        ("EXTRA_HEADERS", "Authorization: Bearer sk-0123456789abcdef"),
+        ("SENTRY_DSN", "https://0123456789abcdef0123@o1.ingest.sentry.io/1"),
         ("SPARE", "sk-0123456789abcdef"),
         ("SIGNING", "-----BEGIN OPENSSH PRIVATE KEY-----\nabc"),
         ("DATABASE_URL", "postgres://me:secret@db/shop"),
@@ -60,6 +67,8 @@ def test_what_commands_need_is_no_secret() -> None:
         "SSH_AUTH_SOCK": "/run/agent",
         "XAUTHORITY": "/run/auth",
         "KEYBOARD": "us",
+        "MONKEY": "yes",
+        "EDGE": "/opt/sk-0123456789abcdef:/opt/a",
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
         "https_proxy": "http://me:secret@proxy:3128",
@@ -71,7 +80,15 @@ def test_what_commands_need_is_no_secret() -> None:
 
 
 def test_what_commands_get_is_text_that_fits_and_nothing_a_shell_says_of_itself() -> None:
-    environment = {"LANG": "C", "PWD": "/", "_": "/bin/env", "NAME": "caf\udce9", "LONG": "x" * 40_000, "A_TOKEN": "t"}
+    environment = {
+        "LANG": "C",
+        "PWD": "/",
+        "GPG_TTY": "/dev/pts/1",
+        "_": "/bin/env",
+        "NAME": "caf\udce9",
+        "LONG": "x" * 40_000,
+        "A_TOKEN": "t",
+    }
     many = {f"V{number}": "x" * 30_000 for number in range(9)}
     assert for_commands(environment) == {"LANG": "C"}
     assert list(for_commands(environment | many)) == ["LANG", "V0", "V1", "V2", "V3"]

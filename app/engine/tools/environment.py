@@ -46,4 +46,6 @@ def environment_of_commands() -> dict[str, str]:
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What of an environment a tool may see, and that nobody is there to type. PATH is always set."""
-    return {"PATH": _DEFAULT_PATH} | without_secrets(environ) | _NOBODY_THERE
+    # Programs have variables of their own that go before EDITOR: KUBE_EDITOR, SVN_EDITOR, HGEDITOR.
+    editors = {name: _NOBODY_THERE["EDITOR"] for name in environ if name.endswith("EDITOR")}
+    return {"PATH": _DEFAULT_PATH} | without_secrets(environ) | editors | _NOBODY_THERE

@@ -19,6 +19,7 @@ def test_the_environment_of_commands_is_that_of_a_person_without_keys() -> None:
     none = clean_environment({})
     assert none["PATH"] == "/usr/local/bin:/usr/bin:/bin"
     assert clean_environment(own | keys) == none | own
+    assert clean_environment({"KUBE_EDITOR": "vim", "EDITOR": "vim"}) == none | {"KUBE_EDITOR": none["EDITOR"]}
 
 
 @pytest.mark.parametrize(
