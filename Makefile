@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint bench attacks crash clients soak setup system docs screenshots clean
+.PHONY: run test lint bench attacks mutants crash clients soak setup system docs screenshots clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -32,6 +32,11 @@ clients: $(VENV)/.ready-dev
 # The long form of every attack of tests/attacks; SEED repeats a run, ARGS go to pytest.
 attacks: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.attacks "$(SEED)" $(ARGS)
+
+# N small changes of the program, one at a time: which of them does no test notice? SEED repeats a run; MODULES are
+# parts such as `permissions storage`, or pieces of paths.
+mutants: $(VENV)/.ready-mutants
+	@$(BIN)/python -m tests.mutants $(or $(N),60) $(SEED) $(if $(MODULES),--modules $(MODULES))
 
 # Twenty tasks at a time for HOURS or MINUTES (ten by default): is the engine flat?
 soak: $(VENV)/.ready-dev
@@ -65,6 +70,10 @@ $(VENV)/.ready: $(VENV)/bin/python pyproject.toml $(LOCK)
 $(VENV)/.ready-dev: $(VENV)/.ready
 	@echo "Installing the developers' tools …"
 	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.ready-mutants: $(VENV)/.ready-dev
+	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[mutants]'
 	@touch $@
 
 clean:

@@ -185,6 +185,26 @@ def test_danger_asks_in_red_and_is_never_remembered(house: House, line: str) -> 
     assert (decision.verdict, decision.risk, decision.grantable) == ("ask", "high", None)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -v build",
+        "git push origin main",
+        "git reset --soft HEAD",
+        "git add --force x",
+        "git add -f x",
+        "git clean -n",
+        "git --version",
+        "find . -name x",
+        "chmod 600 x",
+        "bash x.sh",
+    ],
+)
+def test_what_only_resembles_danger_is_asked_about_as_any_command(house: House, line: str) -> None:
+    decision = house.command(line)
+    assert (decision.verdict, decision.risk, decision.grantable) == ("ask", "medium", house.run(line))
+
+
 @pytest.mark.parametrize("line", ["echo rm -rf /", "git commit -m 'rm -rf /'", "ls /", "rm a", "dd --help > help"])
 def test_words_alone_do_not_reach_the_floor(house: House, line: str) -> None:
     assert house.command(line).verdict == "ask"
@@ -206,7 +226,7 @@ def test_the_floor_holds_for_a_nested_shell(house: House) -> None:
     assert house.command(nested(4), "all").rule == "never allowed: it would delete the system or the home directory"
 
 
-@pytest.mark.parametrize("line", ["env " * 30_000 + "rm", "eval " * 20_000 + "rm", nested(6), "rm " * 60_000])
+@pytest.mark.parametrize("line", ["env " * 30_000 + "rm", "eval " * 20_000 + "rm", nested(5), "rm " * 60_000])
 def test_a_command_that_cannot_be_checked_is_asked_in_red_and_never_allowed(house: House, line: str) -> None:
     asked = house.command(line, "ask", (house.run(line),))
     assert (asked.verdict, asked.risk, asked.grantable) == ("ask", "high", None)

@@ -1,0 +1,102 @@
+"""The parts of the program that mutants are made of, and the tests that must notice each of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`code` and `tests` are files and folders of the checkout; the tests run in their order."""
+
+    name: str
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    def modules(self, checkout: Path) -> Iterator[Path]:
+        """Paths below the checkout. Migrations are left out: their tests start from databases of old versions."""
+        for name in self.code:
+            place = checkout / name
+            for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+                if "migrations" not in file.parts and file.name != "__init__.py":
+                    yield file.relative_to(checkout)
+
+
+def _of(folder: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{folder}/{name}.py" for name in names)
+
+
+PARTS = (
+    Part(
+        "permissions",
+        ("app/engine/permissions",),
+        (
+            "tests/engine/permissions",
+            *_of("tests/engine/agent", "test_asks", "test_gate"),
+            "tests/attacks/test_shown_is_done.py",
+        ),
+    ),
+    Part(
+        "storage",
+        ("app/engine/storage",),
+        (
+            "tests/engine/storage",
+            *_of("tests/engine/agent", "test_full_disk", "test_durable_intents", "test_lost_changes"),
+            *_of("tests/engine/server", "test_reads", "test_tree_reads", "test_usage"),
+        ),
+    ),
+    Part(
+        "processes",
+        _of(
+            "app/engine/tools",
+            "processes",
+            "process_table",
+            "portable_table",
+            "marks",
+            "orphans",
+            "spawn",
+            "command",
+            "pipe",
+            "capture",
+            "watchdog",
+            "watchdog_child",
+        ),
+        (
+            *_of("tests/engine/tools", "test_process_trees", "test_shell", "test_shell_output"),
+            "tests/engine/agent/test_stop.py",
+            "tests/attacks/test_runaway_processes.py",
+            "tests/end_to_end/test_10_crash.py",
+        ),
+    ),
+    Part(
+        "task",
+        _of(
+            "app/engine/agent",
+            "task_run",
+            "steps",
+            "recorder",
+            "course",
+            "model_calls",
+            "resumption",
+            "open_turn",
+            "recovery",
+            "executions",
+            "gate",
+            "live",
+            "branch",
+            "task",
+            "task_queue",
+        ),
+        ("tests/engine/agent",),
+    ),
+    Part("server", ("app/engine/server",), ("tests/engine/server", "tests/attacks/test_strangers.py")),
+    Part(
+        "data",
+        ("app/engine/data",),
+        (
+            "tests/engine/data",
+            "tests/engine/server/test_data.py",
+            *_of("tests/attacks", "test_import_files", "test_imported_tasks", "test_hostile_records"),
+        ),
+    ),
+)
