@@ -129,6 +129,7 @@ async def start(connection: Connection, url: str, workspace: Path) -> Task:
             api_key="none",
             workspace=str(workspace),
             approve="all",
+            attended=False,
             max_turns=1000,
         ),
     )

@@ -136,14 +136,17 @@ class Repeats:
             self._remark = ""
 
     async def _ask_if_due(self, call_id: str | None, cancel: CancelSignal) -> None:
-        """Where nobody can be asked, the task ends when it would be asked about for the second time."""
+        """Where nobody can be asked, the limits of the task end it, and the tenth call that cannot be made.
+
+        A call that is made again and again may wait for something.
+        """
         if not self._is_due or cancel.is_set:
             return
         self._is_due = False
         if can_be_asked(self._live.task):
             await self._ask(call_id, cancel)
-        elif self._count >= _ENDED_AT:
-            self._end(f"It made the same call {self._count} times in a row: {_shown(self._call)}")
+        elif call_id is None and self._count >= _ENDED_AT:
+            self._end(f"It tried {self._count} times in a row to make a call that cannot be made: {_shown(self._call)}")
 
     async def _ask(self, call_id: str | None, cancel: CancelSignal) -> None:
         ask = Ask(

@@ -115,13 +115,10 @@ async def test_where_all_is_allowed_a_person_who_is_there_is_asked_all_the_same(
         assert (task.stop_reason, task.step_count) == ("manual_stop", 5)
 
 
-async def test_where_nobody_can_be_asked_the_tenth_ends_the_task_and_says_why(tmp_path: Path) -> None:
-    async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 12)) as engine:
-        task = await engine.watcher.end((await engine.start()).id)
-        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 10)
-        (end,) = engine.watcher.nodes()[-1].blocks
-        assert isinstance(end, NoticeBlock)
-        assert end.text == 'It made the same call 10 times in a row: send_update {"message":"still waiting"}'
+async def test_where_nobody_can_be_asked_the_limits_of_the_task_end_it(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 14)) as engine:
+        task = await engine.watcher.end((await engine.start(max_turns=12)).id)
+        assert (task.stop_reason, task.step_count) == ("iteration_limit", 12)
 
 
 async def test_calls_that_are_cut_are_the_same_whatever_is_left_of_them(tmp_path: Path) -> None:
@@ -131,7 +128,10 @@ async def test_calls_that_are_cut_are_the_same_whatever_is_left_of_them(tmp_path
     ]
     async with engine_parts(tmp_path, ModelServer(turns=cut)) as engine:
         task = await engine.watcher.end((await engine.start()).id)
-        assert (task.stop_reason, task.step_count) == ("iteration_limit", 10)
+        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 10)
+        (end,) = engine.watcher.nodes()[-1].blocks
+        assert isinstance(end, NoticeBlock)
+        assert end.text.startswith("It tried 10 times in a row to make a call that cannot be made: code (cut")
         assert _warnings(engine.watcher.nodes()) == [
             "The same call was made three times in a row: code (cut at the limit of the reply)"
         ]
