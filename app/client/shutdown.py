@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import signal
 import sys
 import time
@@ -35,10 +36,10 @@ async def shut_down(paths: Paths, client_name: str) -> Outcome:
         return "none"
     if not await _ask(paths, client_name):
         _signal(endpoint, signal.SIGTERM)  # one that is merely slow ends in order
-    if await _is_gone(paths, _ENDS_WITHIN_S):
+    if await _is_gone(paths, endpoint, _ENDS_WITHIN_S):
         return "ended"
     _signal(endpoint, _KILL)
-    return "killed" if await _is_gone(paths, _KILLED_WITHIN_S) else "left"
+    return "killed" if await _is_gone(paths, endpoint, _KILLED_WITHIN_S) else "left"
 
 
 async def _ask(paths: Paths, client_name: str) -> bool:
@@ -57,13 +58,29 @@ async def _ask(paths: Paths, client_name: str) -> bool:
     return True
 
 
-async def _is_gone(paths: Paths, seconds: float) -> bool:
+async def _is_gone(paths: Paths, endpoint: Endpoint, seconds: float) -> bool:
     give_up_at = time.monotonic() + seconds
-    while has_engine(paths):  # a lock of another process sets no event
+    while has_engine(paths) or _is_running(endpoint):  # a lock of another process sets no event
         if time.monotonic() > give_up_at:
             return False
         await asyncio.sleep(_LOOK_S)
     return True
+
+
+def _is_running(endpoint: Endpoint) -> bool:
+    """True for the process that wrote the endpoint file: it gives up its lock a moment before it has ended."""
+    if sys.platform != "linux":
+        return False
+    try:
+        process = os.pidfd_open(endpoint.pid)
+    except OSError:
+        return False
+    try:
+        ended = select.poll()
+        ended.register(process, select.POLLIN)
+        return start_of(endpoint.pid) == endpoint.process_start and not ended.poll(0)
+    finally:
+        os.close(process)
 
 
 def _signal(endpoint: Endpoint, number: int) -> None:
