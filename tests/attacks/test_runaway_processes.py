@@ -137,3 +137,35 @@ async def test_the_watchdog_of_a_killed_engine_leaves_nothing_of_a_process_with(
         os.kill(own_errand.engine_pid(), signal.SIGKILL)
         await until(lambda: not running(marker))
         await rest(process)
+
+
+# An engine as far as its processes are concerned, killed while its watchdog has not read all that it was told.
+_BUSY_ENGINE = """
+import os, signal, sys
+from pathlib import Path
+import asyncio
+from app.engine.tools import marks, spawn, watchdog
+async def main():
+    watchdog.keep()
+    start = lambda mark: spawn.start(
+        [sys.executable, "-c", "import time; time.sleep(60)", sys.argv[1]], Path.cwd(), {}, mark, print, print
+    )
+    start(marks.new_mark("task"))
+    (dog,) = [child for child in spawn.children_of(os.getpid()) if watchdog.is_watchdog(child)]
+    os.kill(dog, signal.SIGSTOP)
+    for number in range(3000):
+        watchdog.tell(marks.new_mark("task_" + "x" * 90))
+    os.kill(dog, signal.SIGCONT)
+    for number in range(200):
+        watchdog.tell(marks.new_mark("task_" + "x" * 90))
+        await asyncio.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+
+
+async def test_a_watchdog_that_was_told_of_more_calls_than_it_read_ends_their_processes(tmp_path: Path) -> None:
+    marker = uuid4().hex
+    engine = await asyncio.create_subprocess_exec(sys.executable, "-c", _BUSY_ENGINE, marker)
+    assert await engine.wait() == -signal.SIGKILL
+    await until(lambda: not running(marker))

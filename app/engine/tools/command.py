@@ -55,7 +55,7 @@ class Command:
         try:
             child = self._start(line, working_dir, mark)
         except BaseException:
-            marks.forget(mark)
+            marks.forget((mark,))
             raise
         try:
             end = await _wait(child.exit, timeout_s, cancel)

@@ -10,7 +10,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -59,8 +59,8 @@ def note_session(mark: Mark, session: int) -> None:
     _sessions[session] = mark.number
 
 
-def sessions_of(mark: Mark) -> tuple[int, ...]:
-    return tuple(session for session, number in _sessions.items() if number == mark.number)
+def all_sessions() -> tuple[int, ...]:
+    return tuple(_sessions)
 
 
 def note_process(mark: Mark, pid: int, started: float) -> None:
@@ -86,19 +86,18 @@ def _ticks_now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") - 1 if sys.platform == "linux" else 0.0
 
 
-def forget(mark: Mark) -> None:
-    """Free the mark's number; to be called when no process has it."""
-    if mark.number not in _numbers:
-        return
-    _numbers.discard(mark.number)
-    for session in sessions_of(mark):
+def forget(marks: Collection[Mark]) -> None:
+    """Free the marks' numbers; to be called when no process has them. A task may have thousands."""
+    numbers = _numbers & {mark.number for mark in marks}
+    _numbers.difference_update(numbers)
+    for session in [session for session, number in _sessions.items() if number in numbers]:
         del _sessions[session]
-    for process in [process for process, number in _seen.items() if number == mark.number]:
+    for process in [process for process, number in _seen.items() if number in numbers]:
         del _seen[process]
-    marks = _by_task[mark.task_id]
-    marks.remove(mark)
-    if not marks:
-        del _by_task[mark.task_id]
+    for task_id in {mark.task_id for mark in marks}:
+        left = [mark for mark in _by_task.pop(task_id, ()) if mark.number not in numbers]
+        if left:
+            _by_task[task_id] = left
 
 
 if sys.platform == "linux":

@@ -50,8 +50,7 @@ async def end_task(task_id: str, on_progress: Callable[[int], None]) -> tuple[st
     if not of:
         return ()
     ended = await _Ending(lambda: _table.find(of), on_progress).run()
-    for mark in of:
-        marks.forget(mark)
+    marks.forget(of)
     return ended
 
 

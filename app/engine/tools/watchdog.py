@@ -6,18 +6,22 @@ It holds the other end of a pipe: nothing tells of a death as surely. It also en
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from app.engine.heartbeat import Heartbeat
 from app.engine.tools import watchdog_child
-from app.engine.tools.marks import Mark, all_marks, sessions_of
+from app.engine.tools.marks import Mark, all_marks, all_sessions
 from app.engine.tools.process_table import entry_of, has_proc
 
 # The watchdog forgets old marks when it is given all anew.
 _ANEW_EACH = 256
 _LAST_S = 1.0
+# Room for the marks of ten thousand calls, if the watchdog does not read just now.
+_PIPE_BYTES = 1024 * 1024
+# A line has up to 120 bytes, and PIPE_BUF is 4,096.
+_LINES = 32
 
 
 class _Watchdog:
@@ -37,34 +41,39 @@ class _Watchdog:
     def _look(self) -> None:
         if not self.is_wanted:
             return
-        if self.process is None:
-            self._start()  # it begins with a look
+        if self._is_there():
+            self._write(["look\n"])
         else:
-            self._write("look\n")
+            self._start()  # it begins with a look
+            self._tell_all()
 
     def tell(self, mark: Mark) -> None:
         if not self.is_wanted:
             return
         self._told += 1
-        if self.process is None or self.process.poll() is not None:
+        if not self._is_there():
             self._start()
         elif self._told % _ANEW_EACH:
-            self._write(_line(mark))
+            self._write([_line(mark)])
             return
-        self._write("clear\n" + "".join(map(_line, all_marks())))
-        for session in (session for mark in all_marks() for session in sessions_of(mark)):
-            self.tell_session(session)
+        self._tell_all()
 
     def tell_session(self, session: int) -> None:
-        leader = entry_of(session)
-        if self.is_wanted and leader is not None:
-            self._write(f"session {session} {leader.started:.0f}\n")
+        if self.is_wanted:
+            self._write(_session_line(session))
+
+    def _tell_all(self) -> None:
+        self._write(["clear\n", *map(_line, all_marks())])
+        self._write([line for session in all_sessions() for line in _session_line(session)])
+
+    def _is_there(self) -> bool:
+        return self.process is not None and self.process.poll() is None
 
     def end(self) -> None:
         self.is_wanted = False
         if self.process is None:
             return
-        self._write("bye\n")
+        self._write(["bye\n"])
         if self.process.stdin is not None:
             self.process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
@@ -84,15 +93,18 @@ class _Watchdog:
                 stderr=subprocess.DEVNULL,
                 cwd=Path("/"),
                 start_new_session=True,
+                pipesize=_PIPE_BYTES,
             )
             assert self.process.stdin is not None
             os.set_blocking(self.process.stdin.fileno(), False)
 
-    def _write(self, text: str) -> None:
+    def _write(self, lines: Sequence[str]) -> None:
+        """So many at a time as go through a pipe whole or not at all: half a line would end the watchdog."""
         if self.process is None or self.process.stdin is None:
             return
         with suppress(OSError):  # it hangs, or somebody has ended it: the next call starts another
-            os.write(self.process.stdin.fileno(), text.encode())
+            for start in range(0, len(lines), _LINES):
+                os.write(self.process.stdin.fileno(), "".join(lines[start : start + _LINES]).encode())
 
 
 _watchdog = _Watchdog()
@@ -134,3 +146,9 @@ def _command() -> list[str]:
 
 def _line(mark: Mark) -> str:
     return f"+ {mark.task_id} {mark.number}\n"
+
+
+def _session_line(session: int) -> list[str]:
+    """None for one whose leader is gone."""
+    leader = entry_of(session)
+    return [] if leader is None else [f"session {session} {leader.started:.0f}\n"]
