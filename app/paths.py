@@ -130,7 +130,7 @@ def default_paths() -> Paths:
     """ERRAND_HOME if set, else the platform's place for a user's application data."""
     home = os.environ.get("ERRAND_HOME")
     if home:
-        return Paths(Path(home).expanduser().absolute())
+        return Paths(Path(os.path.expanduser(home)).absolute())
     from platformdirs import user_data_path  # only without ERRAND_HOME; it costs 20 ms
 
     return Paths(user_data_path("errand", appauthor=False))

@@ -1,6 +1,7 @@
 """`errand backup`: all conversations, pictures and settings in one file, made while the engine works or without it."""
 
 import asyncio
+import os
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -51,7 +52,7 @@ def _target(given: str | None, paths: Paths) -> Path:
     name = f"errand-backup-{datetime.now(UTC):%Y%m%dT%H%M%S}.tar"
     if given is None:
         return paths.copies / name
-    target = Path(given).expanduser().absolute()
+    target = Path(os.path.expanduser(given)).absolute()
     if target.is_dir():
         target = target / name
     try:

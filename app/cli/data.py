@@ -1,5 +1,6 @@
 """`errand export`, `import`, `prune` and `delete`: conversations taken out, in and away."""
 
+import os
 from pathlib import Path
 
 from app.cli.options import Options
@@ -75,4 +76,4 @@ async def delete(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 def _absolute(path: str) -> str:
     """As the engine takes it: it does not know the folder that this was typed in."""
-    return as_text(Path(path).expanduser().absolute())
+    return as_text(Path(os.path.expanduser(path)).absolute())

@@ -19,7 +19,7 @@ from app.protocol.wire import MODEL_LIST, MODEL_SERVER_REMOVE, MODEL_SERVER_SAVE
 async def add_server(options: Options, paths: Paths, terminal: Terminal) -> int:
     """Add it, or change the one of that name; 1 where it is saved but gives no list of models now."""
     address = options.add_server or ""
-    name = options.name or urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    name = options.name or _host(address)
     key = key_of(options.api_key_env)
     connection = await connect(paths, "errand models")
     try:
@@ -58,6 +58,13 @@ async def remove_server(options: Options, paths: Paths, terminal: Terminal) -> i
         await connection.close()
     terminal.line(plain(result.text))
     return 0
+
+
+def _host(address: str) -> str:
+    try:
+        return urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    except ValueError as error:
+        raise UsageError(f"{address!r} is not a web address. Write one such as http://127.0.0.1:8000/v1.") from error
 
 
 async def _own(connection: Connection) -> tuple[Provider, ...]:

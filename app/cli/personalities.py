@@ -1,5 +1,6 @@
 """`errand personalities`: who an agent can be; listed, written to a file, and taken from one."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -65,7 +66,7 @@ async def _export(connection: Connection, name: str, options: Options, terminal:
 
 
 def _write(personality: Personality, options: Options) -> Path:
-    file = Path(options.path).expanduser()
+    file = Path(os.path.expanduser(options.path))
     if file.exists() and not options.overwrite:
         raise UsageError(f"{file} is there already. Name another, or replace it with --overwrite.")
     try:
@@ -87,6 +88,6 @@ async def _take_in(connection: Connection, file: str, terminal: Terminal) -> Non
 
 def _read(file: str, there: PersonalityListResult) -> Arrival:
     try:
-        return arrival(personality_file.read(Path(file).expanduser()), there.personalities, there.tools)
+        return arrival(personality_file.read(Path(os.path.expanduser(file))), there.personalities, there.tools)
     except NotAPersonality as error:
         raise UsageError(str(error)) from error

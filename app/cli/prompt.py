@@ -1,5 +1,6 @@
 """`errand prompt`: the system prompt of a task, or of one that would start here, part by part with sizes."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -50,4 +51,4 @@ async def _params(options: Options, connection: Connection) -> PromptGetParams:
 
 
 def _folder(given: str | None) -> str:
-    return as_text(Path(given or ".").expanduser().absolute())
+    return as_text(Path(os.path.expanduser(given or ".")).absolute())

@@ -1,6 +1,7 @@
 """`errand restore FILE`: go back to a copy. The present database is kept aside, and an engine that runs is ended."""
 
 import asyncio
+import os
 import sqlite3
 import tarfile
 import time
@@ -65,7 +66,7 @@ async def restore(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 def _absolute(given: str) -> Path:
-    return Path(given).expanduser().absolute()
+    return Path(os.path.expanduser(given)).absolute()
 
 
 def _is_backup(file: Path) -> bool:

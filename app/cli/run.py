@@ -161,7 +161,7 @@ def _schema(file: str | None) -> JsonObject | None:
     if file is None:
         return None
     try:
-        return msgspec.json.decode(read_regular(Path(file).expanduser(), _LARGEST_SCHEMA), type=JsonObject)
+        return msgspec.json.decode(read_regular(Path(os.path.expanduser(file)), _LARGEST_SCHEMA), type=JsonObject)
     except OSError as error:
         raise UsageError(f"The schema {file!r} cannot be read ({error.strerror}).") from error
     except (ValueError, RecursionError) as error:
@@ -169,7 +169,7 @@ def _schema(file: str | None) -> JsonObject | None:
 
 
 def _attachment(file: str) -> str:
-    path = Path(file).expanduser()
+    path = Path(os.path.expanduser(file))
     if not path.is_file():
         raise UsageError(f"There is no file {file!r} to attach. Check its name; a folder is named in the prompt.")
     return as_text(path.absolute())
@@ -186,9 +186,9 @@ def as_text(path: Path) -> str:
 
 
 def _workspace(folder: str | None) -> str:
-    path = Path(folder or ".").expanduser()
+    path = Path(os.path.expanduser(folder or "."))
     try:
-        whole = path.resolve()  # fails where the folder we are in was removed
+        whole = Path(os.path.realpath(path))  # fails where the folder we are in was removed
     except OSError:
         whole = path
     if not whole.is_absolute() or not whole.is_dir():

@@ -61,6 +61,22 @@ async def test_no_command_waits_for_a_pipe_or_follows_one(errand: Errand, worksp
         assert arguments[-1] in refused.err or "pipe" in refused.err, arguments
 
 
+@pytest.mark.parametrize("path", ["~nobody-has-this-name/x", "link to itself"])
+async def test_a_path_that_leads_nowhere_is_said(errand: Errand, workspace: Path, path: str) -> None:
+    (workspace / "link to itself").symlink_to("link to itself")
+    for arguments in (
+        ("import", path),
+        ("restore", path),
+        ("personalities", "import", path),
+        ("run", "--answer-schema", path, "say something"),
+        ("run", "--attach", path, "say something"),
+        ("run", "--workspace", path, "say something"),
+        ("prompt", "--workspace", path),
+    ):
+        refused = await errand.run(*arguments)
+        assert refused.code == 2 and "Traceback" not in refused.err, arguments
+
+
 async def test_no_command_writes_over_a_pipe(errand: Errand, workspace: Path) -> None:
     os.mkfifo(workspace / "pipe")
     for arguments in (

@@ -151,7 +151,7 @@ async def _addressed(prompt: str, conversation: Conversation, agents: tuple[Agen
 
 
 def _real_folder(given: str) -> Path:
-    workspace = Path(given).expanduser()
+    workspace = Path(os.path.expanduser(given))
     if not workspace.is_absolute():
         raise InvalidParams(f"The workspace {given!r} must be an absolute path.")
     if not os.path.isdir(workspace):  # False also where the disk has an error

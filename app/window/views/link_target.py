@@ -32,6 +32,13 @@ class LinkTarget:
 
 def link_target(url: str, workspace: str) -> LinkTarget:
     """Of a program, or a file that may be one, the folder is opened: a click never starts it."""
+    try:
+        return _target(url, workspace)
+    except ValueError:  # brackets that hold no address; a NUL in the name of a file
+        return LinkTarget("refused", why=f"This is no address and no file: {url[:200]}")
+
+
+def _target(url: str, workspace: str) -> LinkTarget:
     parts = urlsplit(url) if _is_url(url) else None
     scheme = parts.scheme.lower() if parts is not None else ""
     if scheme in _WEB:
@@ -51,7 +58,7 @@ def _is_url(url: str) -> bool:
 
 
 def _file(name: str, workspace: str) -> LinkTarget:
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     if not path.is_absolute() and not workspace:
         return LinkTarget("refused", why=f"It is not known in which folder {name} is.")
     root = Path(os.path.realpath(workspace)) if workspace else None

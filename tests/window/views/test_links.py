@@ -56,7 +56,17 @@ def test_of_a_program_only_the_folder_is_opened(workspace: Path, url: str) -> No
 
 @pytest.mark.parametrize(
     "url",
-    ["javascript:alert(1)", "smb://host/share", "file://host/share/a", "ms-settings:x", "data:text/html,x", "#top"],
+    [
+        *(
+            "javascript:alert(1)",
+            "smb://host/share",
+            "file://host/share/a",
+            "ms-settings:x",
+            "data:text/html,x",
+            "#top",
+        ),
+        *("http://[", "file:///%00", "a%00b", "~nobody-has-this-name/a"),
+    ],
 )
 def test_all_other_links_are_refused_in_words(url: str) -> None:
     target = link_target(url, "/tmp")
