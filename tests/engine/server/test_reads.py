@@ -115,6 +115,12 @@ async def test_a_new_name_or_pin_leaves_a_conversation_in_its_place_and_archivin
     assert msgspec.convert(answer["result"], ConversationChangeResult).conversation.updated_at > NOW
 
 
+async def test_of_a_text_pasted_into_the_search_only_the_beginning_is_looked_for(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        answer = await client.ask("conversation/search", text="ab " * 300_000)
+        assert answer["result"] == {"hits": [], "titles": [], "words": ("ab " * 2_000)[:5_000].strip(), "advice": ""}
+
+
 async def test_search_finds_nodes(engine: EngineServer) -> None:
     await store(engine)
     async with raw_client(engine) as client:

@@ -42,6 +42,8 @@ from app.protocol.wire import (
 _LONGEST_TITLE = 500
 _MOST_KEPT = 100
 _MOST_REPLIES = 100
+# More than a search looks at: a longer text was pasted by mistake.
+_LONGEST_SEARCH = 5_000
 
 
 async def list_conversations(
@@ -86,11 +88,11 @@ async def tree(services: Services, session: Session, params: ConversationTreePar
 
 
 async def search(services: Services, session: Session, params: ConversationSearchParams) -> ConversationSearchResult:
-    limit = page_size(params.limit)
-    query = parse_query(params.text)
-    hits = await services.database.search.find(params.text, limit, params.conversation_id)
+    limit, text = page_size(params.limit), params.text[:_LONGEST_SEARCH]
+    query = parse_query(text)
+    hits = await services.database.search.find(text, limit, params.conversation_id)
     has_titles = params.conversation_id is None and not query.narrows
-    titles = await services.database.titles.find(params.text, limit) if has_titles else ()
+    titles = await services.database.titles.find(text, limit) if has_titles else ()
     return ConversationSearchResult(hits=hits, titles=titles, words=query.words, advice=query.advice)
 
 
