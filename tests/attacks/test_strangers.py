@@ -184,3 +184,32 @@ def test_warnings_of_one_kind_are_counted_from_the_third_on_until_their_minute_i
     assert [one.getMessage().strip() for one in limit.summaries()] == ["… 3 more like this"]
     assert limit.summaries(at_end=True) == []
     assert limit.allows(record(1))
+
+
+_LARGE = 1_000_000
+
+
+@pytest.mark.parametrize(
+    "params",
+    ["[" * _LARGE, "[]," * (_LARGE // 3), '{"x":' * (_LARGE // 5), '"",' * (_LARGE // 3), "7"],
+    ids=["deep", "wide", "deep objects", "quotes", "a method without end"],
+)
+async def test_what_strangers_say_at_length_is_refused_without_being_read(engine: EngineServer, params: str) -> None:
+    method = "x" * _LARGE if params == "7" else "challenge"
+    frame = f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}'
+    async with raw_client(engine, client_id="") as stranger, raw_client(engine) as client:
+        for ending in ("", "}"):
+            await stranger.send(frame + ending)
+            answer = await stranger.read()
+            assert "error" in answer
+            assert len(msgspec.json.encode(answer)) < 2_000
+        assert "result" in await client.ask("unsubscribe", scope="all")
+
+
+async def test_a_client_that_asks_too_fast_and_too_deep_is_told_so(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        for _ in range(1_000):
+            await client.send('{"jsonrpc":"2.0","id":1,"method":"task/list","params":' + "[" * 2_000)
+        told = [str((await client.read())["error"]) for _ in range(1_000)]
+        assert any("Too many requests" in text for text in told)
+        assert all("Too many requests" in text or "64 levels" in text for text in told)

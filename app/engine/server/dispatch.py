@@ -8,7 +8,7 @@ import msgspec
 from app.engine.errors import EngineError
 from app.engine.server import failure
 from app.engine.server.commands import Command, Commands
-from app.engine.server.frame import BadFrame, id_of, read_request
+from app.engine.server.frame import BadFrame, check_depth, id_of, read_request
 from app.engine.server.route import Served
 from app.engine.server.services import Services
 from app.engine.server.session import Session
@@ -30,6 +30,8 @@ class Dispatcher:
         """The encoded response; never raises for what a client sent or a handler did."""
         try:
             request = read_request(frame)
+            if session.client_id:  # the two calls of a stranger have a fixed form
+                check_depth(frame, request.id)
         except BadFrame as error:
             return refusal(failure.bad_frame(error), error.request_id)
         route = self._routes.get(request.method)
