@@ -154,8 +154,10 @@ async def test_closing_the_model_ends_its_streams_as_aborted(open_way: OpenWay, 
     assert message.stop_reason == "aborted"
 
 
-async def test_leaving_a_stream_early_closes_its_request(open_way: OpenWay, tmp_path: Path) -> None:
-    async with open_way([Reply(text="abcdefgh" * 500, stall_after=5)], tmp_path) as way:
+@pytest.mark.parametrize("sent", [5, 600])
+async def test_leaving_a_stream_early_closes_its_request(open_way: OpenWay, tmp_path: Path, sent: int) -> None:
+    """Also where more has come than was read."""
+    async with open_way([Reply(text="abcdefgh" * 700, stall_after=sent)], tmp_path) as way:
         async with aclosing(way.model.stream(request_for(way.model_id), CancelSignal())) as events:
             async for event in events:
                 if isinstance(event, BlockDelta):
