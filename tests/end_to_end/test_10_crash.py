@@ -58,6 +58,25 @@ async def test_46_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engi
         await until(lambda: not is_alive(pid))
 
 
+async def test_46_a_watchdog_that_was_ended_is_replaced_before_the_next_command(
+    own_errand: Errand, workspace: Path
+) -> None:
+    marker = uuid4().hex
+    first = Reply(calls=(Call("shell", {"command": "touch first; until [ -e go ]; do sleep 0.01; done"}),))
+    async with ModelServer(replies=[first, hidden(marker)]) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
+        await file_appears(workspace / "first")
+        children = psutil.Process(own_errand.engine_pid()).children()
+        (watchdog,) = [child for child in children if "watchdog" in " ".join(child.cmdline())]
+        watchdog.kill()
+        (workspace / "go").touch()
+        await file_appears(workspace / "ready")
+        process.kill()
+        own_errand.kill_engine()
+        await until(lambda: not running(marker))
+        await rest(process)
+
+
 async def test_47_an_engine_that_ends_in_order_takes_its_watchdog_along(own_errand: Errand) -> None:
     done = Reply(calls=(Call("shell", {"command": "true"}),))
     async with ModelServer(replies=[done, Reply(text="Done.")]) as server:

@@ -58,7 +58,7 @@ async def test_an_execution_cannot_end_twice(database: Database) -> None:
         await database.journal.flush()
 
 
-async def test_a_grant_is_its_newest_row_and_its_history_stays(database: Database) -> None:
+async def test_a_grant_is_its_newest_row_and_its_history_stays(database: Database, tmp_path: Path) -> None:
     used = msgspec.structs.replace(grant(), last_used_at=NOW)
     revoked = msgspec.structs.replace(used, revoked_at=NOW + timedelta(seconds=1))
     for one in (grant(), grant("g2"), used):
@@ -71,6 +71,9 @@ async def test_a_grant_is_its_newest_row_and_its_history_stays(database: Databas
     assert await database.grants.all() == (grant("g2"), revoked)
     assert await database.grants.get("g1") == revoked
     assert await database.grants.history("g1") == (grant(), used, revoked)
+    with closing(sqlite3.connect(tmp_path / "errand.db")) as connection:
+        rows = connection.execute("SELECT action FROM grants WHERE grant_id = 'g1' ORDER BY number").fetchall()
+    assert [action for (action,) in rows] == ["given", "used", "revoked"]
 
 
 @pytest.mark.parametrize("table", ["tool_executions", "grants"])

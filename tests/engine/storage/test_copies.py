@@ -60,8 +60,12 @@ async def test_a_day_on_which_something_changed_has_a_copy_and_the_last_five_are
         assert await daily.make()
     kept = sorted(folder.iterdir())
     assert [conversations_in(file) for file in kept] == [3, 4, 5, 6, 7]
+    for file in kept:
+        made_at = file.stat().st_mtime - 3600
+        os.utime(file, (made_at, made_at))
     assert await daily.make()
     assert sorted(folder.iterdir()) == kept
+    assert kept[-1].stat().st_mtime > time.time() - 1800, "nothing has happened since: it is as good as a new one"
 
 
 async def test_copies_that_a_clock_ahead_has_dated_give_way_to_those_that_come_after_it(

@@ -150,7 +150,7 @@ async def test_what_was_to_come_after_a_change_that_failed_is_not_saved_either(d
 
 
 async def test_a_probe_and_a_turn_behind_a_change_that_waits_for_the_disk_are_refused_at_once(
-    database: Database, tmp_path: Path
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def nothing(connection: AsyncConnection) -> None:
         raise AssertionError("its turn must not come")
@@ -166,6 +166,8 @@ async def test_a_probe_and_a_turn_behind_a_change_that_waits_for_the_disk_are_re
             await database.journal.transact(nothing)
     await database.journal.flush()
     assert await database.agents.get("a1") == agent()
+    told = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == 1, "the log says so once, however often it is tried"
 
 
 async def test_a_commit_that_somebody_waits_for_is_on_the_disk_and_one_that_need_not_be_is_a_moment_later(

@@ -84,7 +84,7 @@ async def test_an_agents_head_never_goes_back_to_an_older_version(database: Data
 async def test_agents_come_oldest_first(database: Database) -> None:
     old, new = agent("a9"), agent("a1", at=NOW + timedelta(seconds=1))
     await put(database, agents.save(new), agents.save(old))
-    assert await database.agents.list("c1") == (old, new)
+    assert await database.agents.list("c1") == await database.agents.list() == (old, new)
     assert await database.agents.list(limit=1) == (new,)
     assert await database.agents.list("c2") == ()
 

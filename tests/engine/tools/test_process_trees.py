@@ -1,6 +1,7 @@
 import asyncio
 import os
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from app.engine.tools.base import ToolError, ToolResult, Workplace
 from app.engine.tools.marks import marks_of
 from app.engine.tools.orphans import reap_orphans
 from app.engine.tools.portable_table import PortableTable
+from app.engine.tools.process_table import plain_name
 from tests.support.workplaces import is_running, make_workplace, run, task_of, text_of, tool_of, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
@@ -126,6 +128,7 @@ async def test_an_ended_orphan_is_reaped_and_a_child_of_others_is_not(tmp_path: 
         await until(lambda: not is_running(pid_in(file)))
     assert await child.wait() == 7
     stop()
+    assert signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
 
 async def test_a_cancelled_asyncio_task_leaves_nothing(tmp_path: Path) -> None:
@@ -170,3 +173,8 @@ async def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     for _ in range(20):
         await run(shell, {"command": "seq 1 10000; echo error >&2"})
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_long_command_is_named_by_as_much_of_it_as_fits_a_line() -> None:
+    assert plain_name(["x" * 120]) == "x" * 120
+    assert plain_name(["x" * 121]) == "x" * 119 + "…"
