@@ -26,6 +26,7 @@ _BEGUN_ESCAPE = (
     r"(?:\\{1,8}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%(?:25){0,4}[0-9a-fA-F]?|&(?:#[xX]?[0-9a-fA-F]{0,11})?)\Z"
 )
 _UNFINISHED = re.compile(_BEGUN_ESCAPE)
+_BEFORE_ESCAPE = "\\%&"
 
 
 def redact(text: str) -> str:
@@ -84,11 +85,35 @@ class Redactor:
         return "".join((*parts, text[kept:])), ""
 
     def _longest(self, text: str, start: int) -> tuple[int | None, float]:
-        """Where the secret ends that begins here, None for none; and the share that is there of one that is cut off."""
-        ends = [_reach(text, start, secret) for secret in self._secrets]
-        whole = [at for at, share in ends if share == 1.0]
-        cut = [share for at, share in ends if at == len(text) and share < 1.0]
-        return max(whole, default=None), max(cut, default=0.0)
+        """Where the secret ends that begins here, None for none; and the share that is there of one that is cut off.
+
+        All secrets are followed at once: a hostile text may begin one at each of its characters.
+        """
+        end: int | None = None
+        share = 0.0
+        ways = [(start, 0, self._secrets)]
+        while ways:
+            at, count, secrets = ways.pop()
+            longer = [secret for secret in secrets if len(secret) > count]
+            if len(longer) < len(secrets):
+                end = max(at, end or 0)
+            if at == len(text):
+                share = max((share, *(count / len(secret) for secret in longer)))
+                continue
+            plain = [secret for secret in longer if secret[count] == text[at]]
+            if plain:
+                ways.append((at + 1, count + 1, plain))
+            if text[at] not in _BEFORE_ESCAPE or len(plain) == len(longer):
+                continue
+            rest = [secret for secret in longer if secret[count] != text[at]]
+            if (escape := _ESCAPE.match(text, at)) is not None:
+                meant = _meant(escape)
+                if escaped := [secret for secret in rest if secret[count] == meant]:
+                    ways.append((escape.end(), count + 1, escaped))
+                rest = [secret for secret in rest if secret[count] != meant]
+            if rest and _UNFINISHED.match(text, at) is not None:
+                share = max((share, *(max(count, 0.5) / len(secret) for secret in rest)))
+        return end, share
 
 
 class RedactedStream:
@@ -115,28 +140,6 @@ class RedactedStream:
         return self._redactor.hide(held) if held else ""
 
 
-def _reach(text: str, at: int, secret: str) -> tuple[int, float]:
-    """How far a secret goes on in a text from a place on, and what share of it that is.
-
-    Less than 1 with a place before the end of the text is no secret; 0 beyond an escape that is not whole yet.
-    """
-    length = len(text)
-    for number, character in enumerate(secret):
-        if at == length:
-            return at, number / len(secret)
-        if text[at] == character:
-            at += 1
-            continue
-        escape = _ESCAPE.match(text, at)
-        if escape is not None and _meant(escape) == character:
-            at = escape.end()
-        elif _UNFINISHED.match(text, at) is not None:
-            return length, max(number, 0.5) / len(secret)
-        else:
-            return at, 0.0
-    return at, 1.0
-
-
 def _meant(escape: re.Match[str]) -> str:
     in_json, in_code, plain, in_address, in_page, decimal = escape.groups()
     if plain is not None:
@@ -147,10 +150,15 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def _beginnings(secret: str) -> tuple[str, ...]:
-    """Where one may begin: plainly with two characters, the first before an escape or the end, or as an escape."""
+    """Where one may begin: with its first two characters, as they are or as escapes, or what is there of these."""
     first, second = re.escape(secret[0]), re.escape(secret[1])
-    code = f"{ord(secret[0]):02x}"
-    escaped = (
-        rf"\\{{1,8}}(?:u00{code}|x{code}|{first})|%(?:25){{0,4}}{code}|&#(?:x0{{0,6}}{code}|0{{0,6}}{ord(secret[0])});"
+    after = rf"(?:{second}|{_escaped(secret[1])}|(?={_BEGUN_ESCAPE})|\Z)"
+    return f"{first}{after}", f"{_escaped(secret[0])}{after}"
+
+
+def _escaped(character: str) -> str:
+    code = f"{ord(character):02x}"
+    return (
+        rf"(?i:\\{{1,8}}(?:u00{code}|x{code}|{re.escape(character)})|%(?:25){{0,4}}{code}"
+        rf"|&#(?:x0{{0,6}}{code}|0{{0,6}}{ord(character)});)"
     )
-    return f"{first}(?:{second}|[\\\\%&]|\\Z)", f"(?i:{escaped})"

@@ -1,6 +1,7 @@
 """Keys are found in a text however its characters are written, and wherever it was cut into pieces."""
 
 import json
+import time
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -85,3 +86,12 @@ def test_an_escape_that_never_ends_holds_nothing_back_for_ever() -> None:
     stream = RedactedStream(Redactor(KEY))
     told = "".join(stream.feed("\\" * 50) for _ in range(20))
     assert len(told) > 900
+
+
+@pytest.mark.parametrize("piece", ["%73", "\\u0073", "&#115;", "sk-planted-01234567"])
+def test_a_text_that_begins_keys_everywhere_hangs_nothing(piece: str) -> None:
+    redactor = Redactor(*(f"sk-planted-0123456789{number:06}" for number in range(20)))
+    text = piece * (300_000 // len(piece))
+    began = time.monotonic()
+    assert redactor.split(text, is_end=False)[0] in text
+    assert time.monotonic() - began < 5
