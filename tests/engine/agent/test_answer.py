@@ -71,6 +71,15 @@ async def test_the_answer_may_be_null_or_a_plain_value(tmp_path: Path) -> None:
     assert (task.status, task.answer) == ("completed", None)
 
 
+def row(length: int, times: int) -> JsonObject:
+    """Parts of which each refers to the next one so many times."""
+    parts: JsonObject = {str(length): {}}
+    for number in range(length):
+        next_one: JsonObject = {"$ref": f"#/$defs/{number + 1}"}
+        parts[str(number)] = {"allOf": [next_one for _ in range(times)]}
+    return {"$ref": "#/$defs/0", "$defs": parts}
+
+
 _UNUSABLE: tuple[tuple[JsonObject, TaskMode, str], ...] = (
     ({"type": "objekt"}, "auto", "not a usable JSON Schema"),
     ({"properties": 3}, "auto", "not a usable JSON Schema"),
@@ -80,6 +89,8 @@ _UNUSABLE: tuple[tuple[JsonObject, TaskMode, str], ...] = (
     ({"type": "string", "pattern": "("}, "auto", "not a usable JSON Schema"),
     ({"type": "array", "prefixItems": [{}], "items": False}, "auto", "prefixItems is not taken"),
     ({"description": "x" * 100_001}, "auto", "at most 100,000"),
+    (row(40, 2), "auto", "more than 20,000 parts"),
+    (row(1_000, 1), "auto", "more than 20,000 parts"),
     ({"type": "string"}, "chat", "mode task"),
 )
 
