@@ -11,6 +11,7 @@ from app.window.models import ModelStore
 from app.window.stores.conversation import ConversationStore
 from app.window.views.branch_links import BranchLinks
 from app.window.views.link_target import link_target
+from app.window.widgets.question_box import QuestionBox
 
 
 class ConversationActions:
@@ -59,13 +60,12 @@ class ConversationActions:
             self._store.failed.emit(f"Nothing on this computer opens {path}.")
 
     def _ask_to_open(self, path: Path | None) -> None:
-        question = QMessageBox(self._over)
+        question = QuestionBox(self._over)
         question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         question.setTextFormat(Qt.TextFormat.PlainText)
         question.setText(f"Open {path}?")
         question.setInformativeText("It is not in this conversation's workspace.")
         opening = question.addButton("Open", QMessageBox.ButtonRole.AcceptRole)
-        question.addButton(QMessageBox.StandardButton.Cancel)
-        question.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        question.set_default(question.addButton(QMessageBox.StandardButton.Cancel))
         opening.clicked.connect(lambda: self._open(path))
         question.open()

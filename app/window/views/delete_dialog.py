@@ -4,9 +4,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.window.theme.look import set_look
+from app.window.widgets.question_box import QuestionBox
 
 
-class DeleteDialog(QMessageBox):
+class DeleteDialog(QuestionBox):
     """`accepted` deletes; Enter and Esc keep it."""
 
     def __init__(self, title: str, messages: int, tasks: int, parent: QWidget) -> None:
@@ -22,7 +23,7 @@ class DeleteDialog(QMessageBox):
         delete = self.addButton("Delete for good", QMessageBox.ButtonRole.AcceptRole)
         keep = self.addButton("Keep it", QMessageBox.ButtonRole.RejectRole)
         set_look(delete, "look", "danger")
-        self.setDefaultButton(keep)
+        self.set_default(keep)
         self.setEscapeButton(keep)
 
 

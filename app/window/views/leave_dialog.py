@@ -2,8 +2,10 @@
 
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from app.window.widgets.question_box import QuestionBox
 
-class LeaveDialog(QMessageBox):
+
+class LeaveDialog(QuestionBox):
     """`accepted` closes the window."""
 
     def __init__(self, running: int, parent: QWidget) -> None:
@@ -17,5 +19,5 @@ class LeaveDialog(QMessageBox):
         )
         leave = self.addButton("Close the window", QMessageBox.ButtonRole.AcceptRole)
         stay = self.addButton("Stay", QMessageBox.ButtonRole.RejectRole)
-        self.setDefaultButton(leave)
+        self.set_default(leave)
         self.setEscapeButton(stay)

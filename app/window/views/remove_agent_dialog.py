@@ -4,9 +4,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.window.theme.look import set_look
+from app.window.widgets.question_box import QuestionBox
 
 
-class RemoveAgentDialog(QMessageBox):
+class RemoveAgentDialog(QuestionBox):
     """`accepted` removes it; Enter and Esc keep it."""
 
     def __init__(self, name: str, parent: QWidget) -> None:
@@ -22,5 +23,5 @@ class RemoveAgentDialog(QMessageBox):
         remove = self.addButton("Remove", QMessageBox.ButtonRole.AcceptRole)
         keep = self.addButton("Keep it", QMessageBox.ButtonRole.RejectRole)
         set_look(remove, "look", "danger")
-        self.setDefaultButton(keep)
+        self.set_default(keep)
         self.setEscapeButton(keep)

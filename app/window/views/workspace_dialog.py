@@ -5,9 +5,10 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.client.characters import exact
 from app.window.stores.requests import WorkspaceQuestion
+from app.window.widgets.question_box import QuestionBox
 
 
-class WorkspaceDialog(QMessageBox):
+class WorkspaceDialog(QuestionBox):
     """Shows the whole path. Esc and Enter begin nothing."""
 
     def __init__(self, question: WorkspaceQuestion, parent: QWidget) -> None:
@@ -24,7 +25,7 @@ class WorkspaceDialog(QMessageBox):
         self._there = self.addButton("Work there", QMessageBox.ButtonRole.AcceptRole)
         self._own = self.addButton("Use a new folder", QMessageBox.ButtonRole.ActionRole)
         cancel = self.addButton(QMessageBox.StandardButton.Cancel)
-        self.setDefaultButton(cancel)
+        self.set_default(cancel)
         self.setEscapeButton(cancel)
         self.finished.connect(self._on_finished)
 

@@ -17,6 +17,7 @@ _HEAD = (
     "turns",
     "tasks",
     "unpriced_turns",
+    "estimated",
 )
 
 
@@ -33,7 +34,17 @@ def _line(row: UsageRow) -> tuple[str | int | float, ...]:
     used = row.usage
     cost = "" if used.cost_usd is None else used.cost_usd
     counts = (used.input_tokens, used.cache_read_tokens, used.cache_write_tokens, used.output_tokens)
-    return row.by, row.key, _safe(row.title), cost, *counts, row.turns, row.tasks, row.unpriced_turns
+    return (
+        row.by,
+        row.key,
+        _safe(row.title),
+        cost,
+        *counts,
+        row.turns,
+        row.tasks,
+        row.unpriced_turns,
+        int(used.estimated),
+    )
 
 
 def _safe(title: str) -> str:

@@ -3,7 +3,7 @@
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
-from app.client.figures import money
+from app.client.figures import counted, money
 from app.protocol.usage import UsageRow
 from app.window.theme.look import plain_tip
 from app.window.theme.theme import Theme
@@ -11,6 +11,7 @@ from app.window.theme.theme import Theme
 _ROOT = QModelIndex()
 _Index = QModelIndex | QPersistentModelIndex
 _HEADS = ("Money", "Tokens in", "Cached", "Tokens out", "Turns", "Tasks")
+_TOKENS = (2, 4)
 _NUMBERS = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _WORDS = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
@@ -51,7 +52,10 @@ class UsageModel(QAbstractTableModel):
             return None
         if column == 0:
             return row.title
-        return _paid(row) if column == 1 else f"{_value(row, column):,}"
+        if column == 1:
+            return _paid(row)
+        value = _value(row, column)
+        return counted(int(value), row.usage) if column in _TOKENS else f"{value:,}"
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         self._sorted = (column, order)

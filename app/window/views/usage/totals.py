@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.client.figures import money
+from app.client.figures import counted, money
 from app.protocol.usage import UsageRow
 from app.window.theme.theme import Theme
 from app.window.widgets.text_label import TextLabel
@@ -34,8 +34,14 @@ class TotalsView(QWidget):
 
     def show_total(self, total: UsageRow) -> None:
         used = total.usage
-        counts = (used.input_tokens, used.cache_read_tokens, used.output_tokens, total.turns, total.tasks)
-        texts = (money(used) or "?", *(f"{number:,}" for number in counts))
+        texts = (
+            money(used) or "?",
+            counted(used.input_tokens, used),
+            f"{used.cache_read_tokens:,}",
+            counted(used.output_tokens, used),
+            f"{total.turns:,}",
+            f"{total.tasks:,}",
+        )
         for value, text in zip(self._values, texts, strict=True):
             value.setText(text)
         self.setAccessibleName(", ".join(f"{name}: {text}" for name, text in zip(_NAMES, texts, strict=True)))
