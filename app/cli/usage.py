@@ -6,7 +6,7 @@ from app.cli.options import Options
 from app.cli.plain import columns, one_line
 from app.cli.style import Style
 from app.cli.terminal import Terminal
-from app.client.figures import money
+from app.client.figures import counted, money
 from app.client.launch import connect
 from app.client.usage_words import period_of, unpriced_words
 from app.paths import Paths
@@ -45,8 +45,9 @@ def usage_lines(found: UsageReportResult, by: str, style: Style) -> list[str]:
 
 def _cells(row: UsageRow, name: str) -> tuple[str, ...]:
     used = row.usage
-    numbers = (used.input_tokens, used.output_tokens, used.cache_read_tokens, row.turns, row.tasks)
-    return one_line(name, _LONGEST_NAME), money(used) or "?", *(f"{number:,}" for number in numbers)
+    sent, given = counted(used.input_tokens, used), counted(used.output_tokens, used)
+    numbers = (f"{number:,}" for number in (used.cache_read_tokens, row.turns, row.tasks))
+    return one_line(name, _LONGEST_NAME), money(used) or "?", sent, given, *numbers
 
 
 def _aligned(cells: tuple[str, ...], widths: list[int]) -> list[str]:

@@ -47,6 +47,11 @@ def tokens(usage: Usage) -> str:
     return f"~{amount}" if usage.estimated and amount else amount
 
 
+def counted(number: int, usage: Usage) -> str:
+    """A part of the tokens of a usage; `~` stands before an estimate."""
+    return f"~{number:,}" if usage.estimated and number else f"{number:,}"
+
+
 def elapsed(task: Task) -> float:
     """Seconds since its start; of an interrupted one those it worked: nothing runs that a clock could measure."""
     if task.status == "interrupted":

@@ -2,6 +2,8 @@
 
 from datetime import date, datetime, timedelta, timezone
 
+import msgspec
+
 from app.cli.style import PLAIN
 from app.cli.usage import usage_lines
 from app.client.usage_words import period_of, unpriced_words
@@ -26,6 +28,11 @@ def test_rows_are_aligned_and_what_has_no_price_is_said() -> None:
         "in all      $1.50  1,234,577  123,457       1      3      1",
         "The price is not known for 2 turns: the money is that of the others.",
     ]
+
+
+def test_tokens_that_no_provider_counted_are_marked() -> None:
+    stopped = msgspec.structs.replace(row("", 1200, 0.5), usage=Usage(input_tokens=1200, cost_usd=0.5, estimated=True))
+    assert usage_lines(report(total=stopped), "day", PLAIN)[-1].split()[2:5] == ["~$0.5000", "~1,200", "0"]
 
 
 def test_where_nothing_was_used_it_is_said() -> None:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from app.protocol.context import ContextExplainResult
 from app.protocol.usage import UsageReportResult
 from tests.support.errand import Errand
 from tests.support.model_server import ModelServer, Reply
@@ -30,3 +31,22 @@ async def test_64_a_provider_is_tried_and_the_exit_code_says_whether_it_works(ow
         bad = await own_errand.run("models", "--test", variables=key)
     assert (good.code, "openai/gpt-5.4  gpt-5.4 answered in" in good.out) == (0, True)
     assert (bad.code, "OpenAI refused the key (401)" in bad.out) == (1, True)
+
+
+async def test_a_reply_that_was_tried_again_fills_the_context_once_and_is_marked_as_an_estimate(
+    own_errand: Errand,
+) -> None:
+    broken = Reply(text="The first half of it", cut_after=2)
+    async with ModelServer(replies=[broken, Reply(text="Done.")]) as server:
+        done = await own_errand.run("run", *MODEL, server.url, "count the files")
+    task = (await own_errand.run("tasks", "--json")).lines[0]
+    whole = await own_errand.run("context", str(task["id"]), "--json")
+    used = task["usage"]
+    assert done.code == 0, done.err
+    assert isinstance(used, dict)
+    sent = used["inputTokens"]
+    assert isinstance(sent, int)
+    assert used["estimated"] is True
+    assert "1 turn · ~" in done.out
+    assert msgspec.json.decode(whole.out, type=ContextExplainResult).used_tokens < sent
+    assert (await own_errand.run("usage")).out.splitlines()[1].split()[2] == f"~{sent:,}"

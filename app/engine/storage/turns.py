@@ -51,7 +51,7 @@ _PLANS = (
     .where(turns.c.task_id == bindparam("task_id"), turns.c.plan.is_not(None))
     .order_by(turns.c.turn)
 )
-_SENT = select(turns.c.turn, turns.c.model, turns.c.input_tokens, turns.c.context).where(
+_SENT = select(turns.c.turn, turns.c.model, turns.c.input_tokens, turns.c.estimated, turns.c.context).where(
     turns.c.task_id == bindparam("task_id")
 )
 _ONE_SENT = _SENT.where(turns.c.turn == bindparam("turn"))
@@ -90,12 +90,16 @@ class PartSize(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SentTurn:
-    """What a turn sent; `input_tokens` is None until the provider has counted it."""
+    """What a turn sent; `input_tokens` is None until its end.
+
+    Where `estimated` the provider did not count all of it, and it may be that of several requests.
+    """
 
     turn: int
     model: str
     input_tokens: int | None
     parts: tuple[PartSize, ...]
+    estimated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,7 @@ class TurnStore:
             return None
         row = rows[0]
         parts = from_json(row.context, tuple[PartSize, ...]) if row.context else ()
-        return SentTurn(row.turn, row.model, row.input_tokens, parts)
+        return SentTurn(row.turn, row.model, row.input_tokens, parts, bool(row.estimated))
 
     async def counted(self, conversation_id: str, model: str, before: datetime | None = None) -> tuple[int, int]:
         """Of the newest request of a conversation to a model that was counted: its characters and its tokens, or 0.

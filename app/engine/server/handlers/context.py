@@ -10,6 +10,7 @@ from app.engine.agent.largest import before_turn, largest_of
 from app.engine.agent.reach import recent_path
 from app.engine.agent.summarising import edit
 from app.engine.errors import InvalidParams, NotFound
+from app.engine.models.usage import CHARACTERS_A_TOKEN
 from app.engine.models.windows import window_of
 from app.engine.server.route import Route
 from app.engine.server.services import Services
@@ -42,7 +43,7 @@ async def explain(services: Services, session: Session, params: ContextExplainPa
     if sent is None and params.turn is not None:
         raise NotFound(f"There is no turn {params.turn} of task {task.id!r}.")
     model = sent.model if sent else task.model
-    used = (sent.input_tokens if sent else None) or 0
+    used = _used(sent) if sent else 0
     divided = shares(sent.parts, used) if sent and used else ()
     prompt = await services.database.prompts.of_task(task.id) if divided else ()
     return ContextExplainResult(
@@ -55,6 +56,13 @@ async def explain(services: Services, session: Session, params: ContextExplainPa
         prompt=prompt_shares(prompt, next((share.tokens for share in divided if share.part == "system"), 0)),
         largest=await _largest(services, task, sent, params.largest) if sent and params.largest else (),
     )
+
+
+def _used(sent: SentTurn) -> int:
+    """As the provider counted it, else by its length: a turn that was tried again has sent it more than once."""
+    if sent.estimated:
+        return sum(part.characters for part in sent.parts) // CHARACTERS_A_TOKEN
+    return sent.input_tokens or 0
 
 
 def shares(parts: tuple[PartSize, ...], used: int) -> tuple[ContextShare, ...]:
