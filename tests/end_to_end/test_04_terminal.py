@@ -40,6 +40,7 @@ async def test_23_a_person_allows_denies_with_a_reason_and_answers(errand: Erran
         await screen.shows("allow? a c w d r >")
         screen.type("r not that one\r")
         await screen.shows("denied")
+        await screen.shows("✗ running `touch second` · denied\r\n")
         await screen.shows("2  friendly")
         await screen.shows("answer >")
         screen.type("2\r")

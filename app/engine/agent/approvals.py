@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from app.engine.agent.asks import AskDesk
+from app.engine.agent.hooks import NOT_BEGUN, Block
 from app.engine.agent.live import LiveTask
 from app.engine.broadcast import EventLog
 from app.engine.cancel import CancelSignal
@@ -40,8 +41,8 @@ class Approvals:
         self._log = log
         self._private = private
 
-    async def settled(self, call: ToolCall, look: Look, cancel: CancelSignal) -> Access | str:
-        """What a call may touch, or why it must not run, in a text for the model.
+    async def settled(self, call: ToolCall, look: Look, cancel: CancelSignal) -> Access | Block:
+        """What a call may touch, or why it must not run.
 
         `look` tells what it would touch now. While a person decides that may change: then they are asked anew.
         """
@@ -52,7 +53,7 @@ class Approvals:
                 case "allow":
                     return access
                 case "deny":
-                    return f"Not allowed: {decision.rule}"
+                    return Block(f"Not allowed: {decision.rule}")
                 case "ask":
                     settled = await self._ask(call, access, decision, again, cancel)
             if (refusal := _refusal(settled)) is not None:
@@ -107,11 +108,11 @@ class Approvals:
         self._desk.settle_granted(grant)
 
 
-def _refusal(settled: Ask) -> str | None:
+def _refusal(settled: Ask) -> Block | None:
     if settled.status == "cancelled":
-        return "Operation aborted"
+        return NOT_BEGUN
     if not settled.allowed:
-        return f"{DENIED} The person's reason: {settled.answer}" if settled.answer else DENIED
+        return Block(f"{DENIED} The person's reason: {settled.answer}" if settled.answer else DENIED, summary="denied")
     return None
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from app.engine.agent.events import ToolExecutionEnd, ToolExecutionStart
-from app.engine.agent.hooks import FinishedCall, PendingCall
+from app.engine.agent.hooks import NOT_BEGUN, FinishedCall, PendingCall
 from app.engine.agent.run import Run
 from app.engine.agent.updates import CallUpdates, Updates
 from app.engine.errors import StorageError
@@ -81,10 +81,11 @@ class Caller:
         block = await before(pending, cancel) if before is not None and not cancel.is_set else None
         if isinstance(block, ToolResult):
             return block
-        if cancel.is_set:
-            return _error(ABORTED)
+        if block is None and cancel.is_set:
+            block = NOT_BEGUN
         if block is not None:
-            return replace(_error(block.reason or BLOCKED), terminate=block.terminate)
+            error = _error(ABORTED if cancel.is_set else block.reason or BLOCKED)
+            return replace(error, terminate=block.terminate, summary=block.summary or error.summary)
         return pending
 
     async def _execute(self, pending: PendingCall) -> ToolResult:

@@ -30,10 +30,17 @@ class PendingCall:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The call must not run. `reason` is what the model reads; `terminate` as in `ToolResult`."""
+    """The call must not run. `reason` is what the model reads, `summary` what people read where that says it shorter.
+
+    `terminate` as in `ToolResult`.
+    """
 
     reason: str = ""
     terminate: bool = False
+    summary: str = ""
+
+
+NOT_BEGUN = Block("Operation aborted", summary="stopped before it began")
 
 
 @dataclass(frozen=True, slots=True)

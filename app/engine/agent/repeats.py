@@ -13,7 +13,15 @@ import msgspec
 from app.engine.agent.asks import AskDesk, can_be_asked
 from app.engine.agent.control import AskUser
 from app.engine.agent.events import AgentEvent, MessageEnd, ToolExecutionStart, TurnStart
-from app.engine.agent.hooks import Block, FinishedCall, FinishedTurn, PendingCall, ResultChange, TurnDecision
+from app.engine.agent.hooks import (
+    NOT_BEGUN,
+    Block,
+    FinishedCall,
+    FinishedTurn,
+    PendingCall,
+    ResultChange,
+    TurnDecision,
+)
 from app.engine.agent.live import LiveTask
 from app.engine.agent.prompting import text as prompt_text
 from app.engine.cancel import CancelSignal
@@ -81,7 +89,7 @@ class Repeats:
 
         async def before_tool_call(pending: PendingCall, cancel: CancelSignal) -> Block | ToolResult | None:
             await self._ask_if_due(pending.call.id, cancel)
-            return Block("Operation aborted") if cancel.is_set else await then(pending, cancel)
+            return NOT_BEGUN if cancel.is_set else await then(pending, cancel)
 
         return before_tool_call
 

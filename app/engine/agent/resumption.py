@@ -5,7 +5,7 @@ import msgspec
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.context import UNKNOWN_OUTCOME
 from app.engine.agent.executions import Executions
-from app.engine.agent.hooks import Block
+from app.engine.agent.hooks import NOT_BEGUN, Block
 from app.engine.agent.live import LiveTask
 from app.engine.agent.open_turn import Known, OpenTurn
 from app.engine.agent.unknown import ask_about, has_effects
@@ -59,4 +59,4 @@ class Resumption:
         if settled.answer == STOP:
             self._live.set(msgspec.structs.replace(self._live.task, stopping=True, activity="stopping"))
             cancel.set(f"Stopped by {settled.answered_by}")
-        return Block("Operation aborted") if cancel.is_set else _SKIPPED
+        return NOT_BEGUN if cancel.is_set else _SKIPPED

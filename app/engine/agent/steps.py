@@ -9,7 +9,7 @@ from app.engine.agent.approvals import Approvals
 from app.engine.agent.branch import Branch
 from app.engine.agent.executions import Executions
 from app.engine.agent.gate import Gate
-from app.engine.agent.hooks import Block, PendingCall
+from app.engine.agent.hooks import NOT_BEGUN, Block, PendingCall
 from app.engine.agent.live import LiveTask
 from app.engine.agent.model_calls import ModelCalls
 from app.engine.agent.recorder import Recorder
@@ -112,12 +112,12 @@ class Steps:
             return past
         await self._gate.passage(cancel)
         if cancel.is_set:
-            return Block("Operation aborted")
+            return NOT_BEGUN
         access = await self._approvals.settled(call, look, cancel)
-        if isinstance(access, str):
+        if isinstance(access, Block):
             if not cancel.is_set:
                 self._live.tool_refused()
-            return Block(access)
+            return access
         tool.allow(call.id, access)
         self._live.tool_started(call.id, call.name, acts=has_effects(access))
         if access.tier != "free":
