@@ -50,7 +50,12 @@ def _forget_this_machine() -> None:
     for name in tuple(os.environ):
         if name.endswith("_API_KEY") or name.startswith(("ERRAND_HOME", "ERRAND_PROXY", "LC_", "GIT_")):
             del os.environ[name]
-    os.environ.update(NO_LOCAL_SERVERS, LANG="C.UTF-8", PYTHON_KEYRING_BACKEND="keyring.backends.fail.Keyring")
+    os.environ.update(
+        NO_LOCAL_SERVERS,
+        LITELLM_LOCAL_MODEL_COST_MAP="True",
+        LANG="C.UTF-8",
+        PYTHON_KEYRING_BACKEND="keyring.backends.fail.Keyring",
+    )
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

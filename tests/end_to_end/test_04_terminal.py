@@ -191,6 +191,7 @@ async def test_30_nothing_that_a_model_says_steers_the_terminal_of_a_conversatio
         await screen.shows("2  b")
         screen.type("2\r")
         await screen.shows("All of it.")
+        await screen.shows("task ")
         screen.type("\x04")
         await screen.ended()
     assert [code for code in ("\x1b]52", "\x1b]0", "\x1b[8m", "\x9b", "\u202e") if code in screen.seen] == []

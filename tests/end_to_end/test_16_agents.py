@@ -146,7 +146,7 @@ async def test_76_a_conversation_without_agents_is_still_read_and_goes_on(errand
         said = [str(one["content"]) for one in server.requests[1].messages if one["role"] != "system"]
         assert said == ["first", "[Anna]: One.", "second"]
     for form in ("markdown", "html"):
-        file = errand.home / f"conversation.{form}"
+        file = errand.folder / f"conversation.{form}"
         assert (await errand.run("export", place, "--format", form, "--to", str(file))).code == 0
         page = file.read_text()
         assert ("Anna" in page, "Assistant" in page) == (True, True), "who has left has written it all the same"

@@ -209,12 +209,15 @@ async def test_live_output_stands_once_however_often_more_of_it_comes(tmp_path: 
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     step = f"read -r _ < '{gate}'"
-    command = f"echo 1; {step}; printf '10%%\\r20%%'; {step}; printf '\\rgr\\303'; {step}; printf '\\274n\\n'; {step}"
+    command = (
+        f"{step}; echo 1; {step}; printf '10%%\\r20%%'; {step}; printf '\\rgr\\303'; {step}; printf '\\274n\\n'; {step}"
+    )
     turns = [Reply(calls=(Call("shell", {"command": command}),)), DONE]
     async with store_engine(tmp_path, ModelServer(turns=turns)) as engine:
         task = await engine.parts.start("do it", approve="all")
         _, mirror = await engine.open(task.conversation_id)
         await mirror.until("Tool")
+        await asyncio.to_thread(gate.write_text, "\n")  # what came before somebody looked is not sent again
         for text in ("1", "1\n20%", "1\ngr", "1\ngrün"):
             await until(lambda text=text: [row.output for row in mirror.rows if isinstance(row, ToolRow)] == [text])
             await asyncio.to_thread(gate.write_text, "\n")
