@@ -4,6 +4,7 @@ A value is found as it is, and as JSON, addresses and web pages write characters
 """
 
 import re
+from collections.abc import Sequence
 
 REMOVED = "[key removed]"
 
@@ -91,7 +92,7 @@ class Redactor:
         """
         end: int | None = None
         share = 0.0
-        ways = [(start, 0, self._secrets)]
+        ways: list[tuple[int, int, Sequence[str]]] = [(start, 0, self._secrets)]
         while ways:
             at, count, secrets = ways.pop()
             longer = [secret for secret in secrets if len(secret) > count]
