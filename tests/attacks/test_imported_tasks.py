@@ -8,11 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.engine.agent.place import working_in
+from app.engine.data.remover import Remover
 from app.engine.errors import IllegalMove, InvalidParams
 from app.engine.storage.executions import Finished
 from app.engine.storage.turn_rows import TurnRow
-from app.protocol.asks import RUN_AGAIN, AskAnswerParams
+from app.protocol.asks import RUN_AGAIN, Ask, AskAnswerParams, Remember
 from app.protocol.conversations import TurnTaking
+from app.protocol.events import ConversationUpdate
 from app.protocol.tasks import Allowance, Queued, TaskRetryParams
 from app.protocol.usage import Usage
 from tests.engine.agent.test_resume import crash_in_command, only_ask, shell
@@ -165,3 +168,42 @@ async def test_run_it_again_shows_the_call_of_the_reply_and_asks_the_policy(tmp_
         await engine.watcher.end(started.id)
         assert "is closed to tools" in str(engine.model.requests[0].messages[-1]["content"])
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("remember", ["conversation", "workspace"])
+async def test_what_was_allowed_in_a_deleted_conversation_is_not_allowed_in_a_file_with_its_id(
+    tmp_path: Path, remember: Remember
+) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda _: shell("echo x > ran"))) as engine:
+        services = engine.services
+        file = HostileFile("ls", tmp_path)
+
+        async def work_there() -> Ask:
+            """Take the file in, confirm the folder of its own, and ask for the command there."""
+            await file.take(engine, tmp_path)
+            found = await services.database.conversations.get(file.conversation.id)
+            assert found is not None
+            services.log.publish(ConversationUpdate(conversation=working_in(found, Path(found.workspace))))
+            await services.log.flush()
+            started = await engine.start("go", conversation_id=found.id, approve="ask", mode="task")
+            return await engine.watcher.ask(started.id)
+
+        ask = await work_there()
+        await services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, remember=remember), "me")
+        ran = services.paths.workspaces / file.conversation.id / "ran"
+        await engine.watcher.until(ran.exists)
+        await services.runner.stop(ask.task_id, "me")
+        await engine.watcher.end(ask.task_id)
+        found = await services.database.conversations.get(file.conversation.id)
+        assert found is not None
+        services.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(found, archived=True)))
+        await services.log.flush()
+        await Remover(services.log, services.database, services.claims, services.grants, services.paths).delete(
+            found.id
+        )
+        ran.unlink()
+        assert await services.database.grants.valid() == ()
+        again = await work_there()
+        assert again.kind == "approval" and not ran.exists()
+        await services.runner.stop(again.task_id, "me")
+        await engine.watcher.end(again.task_id)

@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+import os
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+import msgspec
 
 from app.engine.broadcast import EventLog
 from app.engine.data import files
@@ -15,7 +18,7 @@ from app.engine.storage.database import Database
 from app.engine.storage.removal import Removal
 from app.paths import Paths
 from app.protocol.data import DataPruneResult
-from app.protocol.events import ConversationDeleted
+from app.protocol.events import ConversationDeleted, GrantUpdate
 
 _log = logging.getLogger(__name__)
 
@@ -93,6 +96,7 @@ class Remover:
             await removal.empty(self._database.journal, conversation_id)
             self._log.publish(ConversationDeleted(conversation_id=conversation_id))
             await self._log.flush()
+        await self._forget_grants(conversation_id)
 
     async def _remove_old(self, conversation_id: str) -> int | None:
         """The number of its nodes; None where it stays, since somebody took it up meanwhile."""
@@ -115,7 +119,19 @@ class Remover:
             while await self._database.conversations.is_there(conversation_id):
                 self._log.publish(ConversationDeleted(conversation_id=conversation_id), also=(removal.begin(gone),))
                 await self._log.flush()
+        await self._forget_grants(conversation_id)
+
+    async def _forget_grants(self, conversation_id: str) -> None:
+        """A file may bring another conversation of this id, and with it the same folder of its own."""
         self._grants.forget_conversation(conversation_id)
+        own = files.own_workspace(self._paths, conversation_id)
+        names = (str(own), await asyncio.to_thread(os.path.realpath, own))
+        for grant in self._grants.all():
+            if grant.scope == "workspace" and grant.scope_id in names:
+                revoked = msgspec.structs.replace(grant, revoked_at=datetime.now(UTC))
+                self._grants.add(revoked)
+                self._log.publish(GrantUpdate(grant=revoked))
+        await self._log.flush()
 
     async def _check(self, conversation_id: str) -> None:
         conversation = await self._database.conversations.get(conversation_id)
