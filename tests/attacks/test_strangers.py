@@ -96,17 +96,22 @@ async def test_strangers_of_the_shared_models_keep_nobody_out(tmp_path: Path) ->
                 assert answer.status == 200
 
 
+class _Accepted(asyncio.Protocol):
+    """Adds each connection that is accepted to a list."""
+
+    def __init__(self, made: list[asyncio.Transport]) -> None:
+        self._made = made
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._made.append(transport)
+
+
 async def test_who_does_not_say_who_they_are_is_sent_away_after_a_while_and_who_did_stays() -> None:
     made: list[asyncio.Transport] = []
-
-    class Protocol(asyncio.Protocol):
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            assert isinstance(transport, asyncio.Transport)
-            made.append(transport)
-
     listener = bound(0)
     acceptor = Acceptor(listener, Bounds(admit_s=0.05))
-    acceptor.start(Protocol)
+    acceptor.start(lambda: _Accepted(made))
     known, one = await asyncio.open_connection(*listener.getsockname())
     await until(lambda: len(made) == 1)
     acceptor.admit(made[0])
@@ -150,6 +155,23 @@ async def _send(port: int, request: bytes) -> None:
     with contextlib.suppress(ConnectionError):
         await reader.read()
     writer.close()
+
+
+async def test_where_all_places_are_taken_the_engine_works_on_until_one_is_free() -> None:
+    made: list[asyncio.Transport] = []
+    listener = bound(0)
+    acceptor = Acceptor(listener, Bounds(strangers=1, admit_s=60, silent_s=5))
+    acceptor.start(lambda: _Accepted(made))
+    writers: list[asyncio.StreamWriter] = []
+    for number in range(3):
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        writers.append(writer)
+        await until(lambda number=number: len(made) > number)
+        acceptor.admit(made[number])
+    assert not any(transport.is_closing() for transport in made), "nobody had to make room"
+    await acceptor.close()
+    for transport in (*made, *writers):
+        transport.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives the limit back to a child")

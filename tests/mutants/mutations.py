@@ -94,13 +94,13 @@ class StatementDropper:
 
 
 def mutants_of(module: Path, source: str) -> Iterator[Mutant]:
-    """All of one module. What stands outside of functions and classes is left as it is: imports and tuned bounds."""
-    nodes = list(_nodes()(_tree()(source)))
+    """All of one module. Signatures and what stands outside of classes and functions stay: tuned bounds, defaults."""
+    nodes, lines = list(_nodes()(_tree()(source))), source.splitlines()
     for name in (StatementDropper.__name__, *_OPERATORS):
         operator, occurrence = _operator(name), 0
         for node in nodes:
             for (line, _), _ in operator.mutation_positions(node):
-                if source.splitlines()[line - 1][:1].isspace():
+                if lines[line - 1][:1].isspace() and not lines[line - 1].lstrip().startswith(("def ", "async def ")):
                     yield Mutant(module, line, name, occurrence)
                 occurrence += 1
 
