@@ -2,19 +2,14 @@
 
 from collections.abc import Iterable
 
-import msgspec
-
 from app.engine.agent.reach import SummaryMessage
-from app.engine.messages import Image, ModelMessage, Text, Thinking, ToolCall, ToolResultMessage
-from app.engine.models.base import ModelRequest, ToolDefinition
+from app.engine.messages import ToolResultMessage
+from app.engine.models.base import ModelRequest
 from app.engine.models.kept import Kept
+from app.engine.models.usage import characters_of, characters_of_tool
 from app.engine.storage.turns import PartSize
 from app.protocol.context import ContextPart
 
-# Providers charge a picture by its area, about 1,500 tokens for a large one; its bytes say nothing.
-_PICTURE = 6_000
-
-_encoder = msgspec.json.Encoder()
 # One request is measured to fit, for the record, and to learn from what its provider counted.
 _measured: Kept[tuple[PartSize, ...]] = Kept()
 
@@ -31,7 +26,7 @@ def _sizes(request: ModelRequest) -> tuple[PartSize, ...]:
     said = request.messages[after:]
     parts = (
         PartSize("system", len(request.system_prompt), 1),
-        _part("tools", map(_definition, request.tools)),
+        _part("tools", map(characters_of_tool, request.tools)),
         _part("summary", map(characters_of, summary)),
         _part("kept", map(characters_of, request.messages[len(summary) : after])),
         _part("history", (characters_of(one) for one in said if not isinstance(one, ToolResultMessage))),
@@ -43,21 +38,3 @@ def _sizes(request: ModelRequest) -> tuple[PartSize, ...]:
 def _part(part: ContextPart, sizes: Iterable[int]) -> PartSize:
     counted = tuple(sizes)
     return PartSize(part, sum(counted), len(counted))
-
-
-def _definition(tool: ToolDefinition) -> int:
-    return len(tool.name) + len(tool.description) + len(_encoder.encode(tool.parameters))
-
-
-def characters_of(message: ModelMessage) -> int:
-    return sum(map(_block, message.content))
-
-
-def _block(block: Text | Image | Thinking | ToolCall) -> int:
-    match block:
-        case Text(text) | Thinking(text):
-            return len(text)
-        case Image():
-            return _PICTURE
-        case ToolCall():
-            return len(block.name) + len(block.invalid or _encoder.encode(block.arguments))

@@ -14,9 +14,9 @@ import msgspec
 from app.engine.agent.context import message_of
 from app.engine.agent.prompting import text
 from app.engine.agent.reach import Reach, steps_of
-from app.engine.agent.sent import characters_of
 from app.engine.messages import Image, ModelMessage, Text, Thinking, ToolCall, ToolResultMessage, user_text
 from app.engine.models.base import ModelRequest
+from app.engine.models.usage import characters_of
 from app.protocol.blocks import SummaryBlock
 from app.protocol.conversations import Node
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 import msgspec
 
 from app.engine.messages import AssistantContent, AssistantMessage, Image, ModelMessage, Text, Thinking, ToolCall, Usage
-from app.engine.models.base import ModelRequest
+from app.engine.models.base import ModelRequest, ToolDefinition
 from app.engine.models.prices import priced
 
-# English and code with the tokenizers of OpenAI; a large picture has about 1,500 tokens.
+# English and code with the tokenizers of OpenAI.
 CHARACTERS_A_TOKEN = 4
+# Providers charge a picture by its area, about 1,500 tokens for a large one; its bytes say nothing.
 _PICTURE = 6_000
 
 _encoder = msgspec.json.Encoder()
@@ -28,8 +29,8 @@ def counted(request: ModelRequest, message: AssistantMessage) -> Usage:
 
 def estimate(request: ModelRequest, content: tuple[AssistantContent, ...]) -> Usage:
     """By the length of what was sent and of what came."""
-    sent = len(request.system_prompt) + sum(map(_characters, request.messages))
-    sent += sum(len(tool.description) + len(_encoder.encode(tool.parameters)) for tool in request.tools)
+    sent = len(request.system_prompt) + sum(map(characters_of, request.messages))
+    sent += sum(map(characters_of_tool, request.tools))
     came = sum(map(_block, content))
     return Usage(sent // CHARACTERS_A_TOKEN, came // CHARACTERS_A_TOKEN, estimated=True)
 
@@ -50,8 +51,12 @@ def with_usage(message: AssistantMessage, usage: Usage) -> AssistantMessage:
     return message if message.usage == usage else replace(message, usage=usage)
 
 
-def _characters(message: ModelMessage) -> int:
+def characters_of(message: ModelMessage) -> int:
     return sum(map(_block, message.content))
+
+
+def characters_of_tool(tool: ToolDefinition) -> int:
+    return len(tool.name) + len(tool.description) + len(_encoder.encode(tool.parameters))
 
 
 def _block(block: Text | Image | Thinking | ToolCall) -> int:
