@@ -184,10 +184,13 @@ def _read(file: Path) -> SettingValues:
 
 
 def _write(file: Path, values: SettingValues) -> None:
+    data = msgspec.json.format(msgspec.json.encode(values), indent=2)
+    if len(data) > _LARGEST:
+        raise InvalidParams(f"All settings together may have {_LARGEST:,} bytes. Nothing was changed.")
     try:
         # Where a person has put a link to a file of their own, that one is written.
         with written_whole(Path(os.path.realpath(file)), overwrite=True) as new:
-            new.write(msgspec.json.format(msgspec.json.encode(values), indent=2))
+            new.write(data)
     except OSError as error:
         raise ConfigurationError(
             f"The settings file {file} cannot be written: {error.strerror}. Nothing was changed."

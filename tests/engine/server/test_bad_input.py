@@ -9,6 +9,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from app.engine.server.routes import ROUTES
+from app.engine.settings import Settings
 from app.protocol.wire import METHODS
 from tests.support.engine_server import EngineServer
 from tests.support.raw_client import RawClient, error_of, raw_client
@@ -282,3 +283,11 @@ async def test_a_setting_beyond_all_bounds_is_refused(engine: EngineServer, name
             code, word, text = error_of(await client.ask("settings/set", f"{name} {value}", name=name, value=value))
             assert (code, word) == (-32602, "invalid_params")
             assert f"Setting {name}: Expected" in text
+
+
+async def test_settings_grow_no_larger_than_the_next_engine_reads(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        assert "result" in await client.ask("settings/set", name="default_model", value="x" * 700_000)
+        code, _, text = error_of(await client.ask("settings/set", 2, name="fallback_models", value="y" * 700_000))
+        assert (code, "1,000,000 bytes. Nothing was changed." in text) == (-32602, True)
+    assert len(Settings(engine.services.paths.settings).values.default_model) == 700_000
