@@ -191,24 +191,24 @@ class ServerRow(TriedRow):
     def __init__(self, theme: Theme, provider: Provider, models: int) -> None:
         super().__init__(theme, provider, models)
         self._provider = provider
-        edit, self._remove = push_button("Edit …"), push_button("Remove …")
-        edit.setAccessibleName(f"Edit {provider.title}")
+        self._edit, self._remove = push_button("Edit …"), push_button("Remove …")
+        self._edit.setAccessibleName(f"Edit {provider.title}")
         self._remove.setAccessibleName(f"Remove {provider.title}")
         self._yes, self._no = push_button("Remove it", "danger"), push_button("Keep it")
         self._question = QuestionView(theme, self._no, self._yes)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_close)
-        column.addLayout(self.head(theme, edit, self._remove))
+        column.addLayout(self.head(theme, self._edit, self._remove))
         column.addWidget(self._question)
-        edit.clicked.connect(self.edit_asked)
+        self._edit.clicked.connect(self.edit_asked)
         self._remove.clicked.connect(self._on_remove_clicked)
         self._yes.clicked.connect(self.remove_asked)
         self._no.clicked.connect(self._on_kept)
 
     def take_focus(self) -> None:
         """The keyboard comes to what is done most."""
-        (self._test if self._test.isVisibleTo(self) else self._remove).setFocus(Qt.FocusReason.OtherFocusReason)
+        (self._test if self._test.isVisibleTo(self) else self._edit).setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _on_remove_clicked(self) -> None:
         has_key = self._provider.key_source in ("keyring", "file")
