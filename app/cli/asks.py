@@ -139,10 +139,14 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
     lines = [head, *_excerpt(_asked_lines(approval, style, width), style)]
     if approval.working_dir:
         lines.append(f"  in     {exact_line(short_path(approval.working_dir))}")
-    reads = tuple(path for path in approval.reads if path != approval.working_dir)
-    lines += _path_lines("reads", reads) + _path_lines("writes", approval.writes)
+    lines += _path_lines("reads", _reads(approval)) + _path_lines("writes", approval.writes)
     lines.append(f"  why    {style.dim(exact_line(approval.rule))}")
     return lines + _excerpt(whole_diff_lines(approval.preview, style, width), style, _MOST_OF_CHANGE)
+
+
+def _reads(approval: Approval) -> tuple[str, ...]:
+    """Without the folder that it runs in, which has a line of its own."""
+    return tuple(path for path in approval.reads if path != approval.working_dir)
 
 
 def _asked_lines(approval: Approval, style: Style, width: int) -> list[str]:
@@ -153,7 +157,7 @@ def _asked_lines(approval: Approval, style: Style, width: int) -> list[str]:
 def _whole(approval: Approval, style: Style, width: int) -> str:
     """All of what was shown in excerpts."""
     lines = [*_asked_lines(approval, style, width), *whole_diff_lines(approval.preview, style, width)]
-    paths = [*_all_path_lines("reads", approval.reads), *_all_path_lines("writes", approval.writes)]
+    paths = [*_all_path_lines("reads", _reads(approval)), *_all_path_lines("writes", approval.writes)]
     return "\n".join([*lines, *paths]).lstrip()
 
 

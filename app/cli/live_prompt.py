@@ -63,6 +63,8 @@ class LivePrompt:
         self.write(text + "\n")
 
     def note(self, text: str) -> None:
+        """On a line of its own, also amid a reply that streams in."""
+        self.write("\n" if self._tail else "")
         self.line(self.style.dim(text))
 
     def status(self, text: str) -> None:

@@ -140,7 +140,7 @@ def _source(provider: Provider) -> str:
 
 
 def _listed(provider: Provider) -> str:
-    return f"its list is of {provider.listed_at.astimezone():%d %B %Y}" if provider.listed_at else ""
+    return f"list of models from {provider.listed_at.astimezone():%d %B %Y}" if provider.listed_at else ""
 
 
 def _row(model: Model, style: Style) -> str:

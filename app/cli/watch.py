@@ -100,8 +100,8 @@ class Watch:
                 await self._again()
             case Lost(gave_up=True):
                 raise ConnectionLost(
-                    f"The engine does not answer ({message.reason}). What it had committed is kept: "
-                    "start it again with `errand tasks`, and go on with a task: errand resume ID"
+                    f"The engine cannot be reached: {message.reason.rstrip('.')}. What it had committed is kept: "
+                    "start it again with `errand tasks`, and go on with a task with `errand resume ID`."
                 )
             case Lost():
                 self._screen.connection(lost=True)

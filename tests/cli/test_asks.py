@@ -189,3 +189,12 @@ def test_a_long_line_of_a_change_never_reaches_the_place_of_a_label() -> None:
     lines = plain_lines(msgspec.structs.replace(ask, approval=msgspec.structs.replace(ask.approval, preview=preview)))
     assert [line for line in lines if line.startswith("  why")] == ["  why    commands ask"]
     assert all(len(line) <= 100 for line in lines)
+
+
+def test_the_folder_that_a_command_runs_in_is_not_shown_as_what_it_reads() -> None:
+    ask = approval()
+    assert ask.approval is not None
+    asked = msgspec.structs.replace(ask, approval=msgspec.structs.replace(ask.approval, reads=("/work", "/etc/hosts")))
+    whole = read_reply(asked, "v")
+    assert isinstance(whole, Problem)
+    assert [line for line in whole.text.splitlines() if "reads" in line] == ["  reads  /etc/hosts"]

@@ -44,7 +44,7 @@ _LONG_S = 900.0
 def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, key_help: str = "") -> Failure:
     """What an HTTP status other than 200 means. `key_help` says where the key is set."""
     said = told(body)
-    quoted = f": {said}" if said else "."
+    quoted = f": {said}{_stop_after(said)}" if said else "."
     if (failure := _of_request(title, status, said, quoted)) is not None:
         return failure
     if status == 401:  # the body is left out: providers quote a part of the key in it
@@ -71,6 +71,10 @@ def refusal(title: str, status: int, headers: Mapping[str, str], body: bytes, ke
         return Failure(text, f"server error {status}", status in _RETRIED, wait)
     text = f"{title} refused the request ({status}){quoted}"
     return Failure(text, f"refused ({status})", status in _RETRIED, wait, passes_elsewhere=status in _RETRIED)
+
+
+def _stop_after(said: str) -> str:
+    return "" if said.endswith((".", "!", "?", "…")) else "."
 
 
 def _of_request(title: str, status: int, said: str, quoted: str) -> Failure | None:

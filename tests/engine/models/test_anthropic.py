@@ -113,5 +113,5 @@ async def test_a_refusal_is_quoted_in_words_and_not_as_the_bytes_of_its_body() -
         model = LiteLLM(Endpoint(row, server.url, stored_key), thread, retry=ONCE)
         message = await final(model, request_for(NAME))
     await thread.close()
-    said = "Anthropic does not know this model or address (404): 404: Not Found "
+    said = "Anthropic does not know this model or address (404): 404: Not Found. "
     assert message.error == f"{said}Check the model's name and the API base."

@@ -46,7 +46,7 @@ async def bad_then_good(open_way: OpenWay, folder: Path, bad: Reply, timeouts: T
         (Reply(status=403, error=f"no access with {KEY}"), "does not allow this"),
         (Reply(status=404, error="model not found"), "Check the model's name"),
         (Reply(status=429, error="slow down"), "limits how much can be asked"),
-        (Reply(status=500, error="boom"), "Try again later"),
+        (Reply(status=500, error="boom"), "Try again later."),
         (Reply(status=503, body="<html>overloaded</html>"), "Try again later"),
     ],
     ids=["401", "403", "404", "429", "500", "503 with a web page"],
