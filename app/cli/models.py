@@ -91,9 +91,14 @@ def ready_lines(found: ModelListResult, style: Style) -> list[str]:
     """The providers that can be used, in a line each."""
     ready = [provider for provider in found.providers if provider.ready]
     return [
-        f"{style.green(style.sign('tick'))} {plain(provider.title)}  {style.join(_source(provider), _listed(provider))}"
+        f"{_sign(provider, style)} {plain(provider.title)}  {style.join(_source(provider), _listed(provider))}"
         for provider in ready
     ]
+
+
+def _sign(provider: Provider, style: Style) -> str:
+    """A server that gave no list of models may be switched off."""
+    return style.amber(style.sign("warn")) if provider.list_error else style.green(style.sign("tick"))
 
 
 def warning_lines(found: ModelListResult, style: Style, width: int) -> list[str]:

@@ -1,6 +1,6 @@
 """What `errand models` says of what was found."""
 
-from app.cli.models import warning_lines
+from app.cli.models import ready_lines, warning_lines
 from app.cli.style import Style
 from app.protocol.models import ModelListResult, Provider
 
@@ -30,3 +30,9 @@ def test_old_lists_and_open_ways_are_told() -> None:
         "! OpenAI could not be reached.",
         "! Proxy: what is sent to http://box:4777 is not encrypted.",
     ]
+
+
+def test_a_server_that_gave_no_list_is_not_ticked() -> None:
+    rows = (provider("lab"), provider("dead", list_error="Nothing answers at box:4777."))
+    lines = ready_lines(ModelListResult(providers=rows, models=(), default=None), PLAIN)
+    assert [line.split()[:2] for line in lines] == [["✓", "Lab"], ["!", "Dead"]]

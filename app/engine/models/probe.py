@@ -43,9 +43,11 @@ def address_of(typed: str) -> str:
 
     Without a scheme it is https, but for this machine.
     """
-    text = "".join(typed.split())
+    text = typed.strip()
     if not text:
         raise InvalidParams("Type the address of the server, such as http://127.0.0.1:8000/v1.")
+    if len(text.split()) > 1:
+        raise InvalidParams(f"{text!r} is no address: there is a space in it.")
     if "://" not in text:
         host = urlsplit(f"//{text}").hostname or ""
         text = f"{'http' if is_loopback(host) else 'https'}://{text}"

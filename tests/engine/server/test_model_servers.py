@@ -118,7 +118,16 @@ async def test_a_certificate_of_ones_own_is_told_and_gets_no_key(client: Asking,
 
 @pytest.mark.parametrize(
     "typed",
-    ["", "ftp://host/v1", "http://", "http://host:99999", "http://u:p@host/v1", "http://host/v1?key=x", "http://h/#a"],
+    [
+        "",
+        "ftp://host/v1",
+        "http://",
+        "http://host:99999",
+        "http://u:p@host/v1",
+        "http://host/v1?key=x",
+        "http://h/#a",
+        "my server",
+    ],
 )
 async def test_what_is_no_address_is_refused(client: Asking, typed: str) -> None:
     refused = error_of(await client.ask("model_server/test", address=typed))
