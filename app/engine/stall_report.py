@@ -6,6 +6,7 @@ import signal
 import sys
 from datetime import UTC, datetime
 
+from app.engine.tools.watchdog_child import ENDED
 from app.paths import Paths
 from app.protocol.health import Condition
 
@@ -28,11 +29,12 @@ def take_report(paths: Paths) -> Condition | None:
     """What the engine before this one left, once: it goes to the log, to a file for the doctor, and to people."""
     try:
         found = paths.stall.stat()
-        with paths.stall.open(encoding="utf-8", errors="replace") as file:
-            report = file.read(_LARGEST)
+        with paths.stall.open("rb") as file:
+            file.seek(max(0, found.st_size - _LARGEST))
+            report = file.read(_LARGEST).decode("utf-8", "replace")
     except OSError:
         return None
-    if not report:
+    if ENDED not in report:
         return None
     place = _place(report)
     text = f"The engine stood still and was ended{f': {place}' if place else ''}."

@@ -28,6 +28,8 @@ _OOM_SCORE = "500"  # as `process_table.py` has it
 _LOOKS = 5
 # So long may it take to write where it stands.
 _REPORT_S = 0.5
+# Without it somebody else has asked for a report, and the engine has gone on.
+ENDED = "ended by the watchdog"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -121,7 +123,7 @@ class _Loop:
             signal.pidfd_send_signal(self._process, signal.SIGUSR1)
             time.sleep(_REPORT_S)
             with open(self._report, "a", encoding="utf-8") as file:
-                file.write(f"Its loop had made no turn for {self._stood_s:.0f} s: ended by the watchdog.\n")
+                file.write(f"Its loop had made no turn for {self._stood_s:.0f} s: {ENDED}.\n")
         self._tools.see_all_of(self._pid)
         with suppress(OSError):
             signal.pidfd_send_signal(self._process, signal.SIGKILL)

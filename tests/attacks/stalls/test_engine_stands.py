@@ -1,6 +1,7 @@
 """An engine whose loop stands still is ended by its watchdog, is told of, and what it had under way can be resumed."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 import app
+from app.paths import Paths
 from tests.support.errand import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import is_alive, running, until
@@ -108,3 +110,13 @@ async def test_an_engine_that_works_has_ended_when_the_command_says_so(own_erran
     pid = own_errand.engine_pid()
     assert "The engine has ended." in (await own_errand.run("engine", "--stop")).out
     assert not is_alive(pid)
+
+
+async def test_an_engine_that_was_only_asked_where_it_is_has_not_stood_still(own_errand: Errand) -> None:
+    await own_errand.run("tasks")
+    report = Paths(own_errand.home).stall
+    os.kill(own_errand.engine_pid(), signal.SIGUSR1)
+    await until(lambda: report.stat().st_size > 0)
+    await own_errand.run("engine", "--stop")
+    await own_errand.run("tasks")
+    assert "stood still" not in (own_errand.home / "logs" / "engine.log").read_text()
