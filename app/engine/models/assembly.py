@@ -23,6 +23,9 @@ Kind = Literal["text", "thinking", "tool_call"]
 # A server that gives each call its name once is told by the first look. One that repeats it with each piece would have
 # the arguments parsed with each piece.
 _MOST_LOOKS = 64
+# A delta is looked through for keys in parts, so that what is over the limits of a reply is not looked at.
+_PART = 65_536
+_LONGEST_FIELD = 262_144
 
 
 class _CallDraft:
@@ -114,12 +117,11 @@ class Assembly:
 
     def thinking(self, delta: str, signature: str = "") -> list[ModelEvent]:
         """More reasoning that came in a field of its own."""
-        return self._within(self._thinking_piece(delta, self.redactor.hide(signature)))
+        return self._within(self._thinking_piece(delta, self._hidden(signature)))
 
     def tool_call(self, index: int | None, call_id: str, name: str, arguments: str) -> list[ModelEvent]:
         """A piece of a tool call; `call_id` and `name` may be empty in all pieces but the first."""
-        hide = self.redactor.hide
-        return self._within(self._call_piece(index, hide(call_id), hide(name), arguments))
+        return self._within(self._call_piece(index, self._hidden(call_id), self._hidden(name), arguments))
 
     def end(self, stop_reason: StopReason) -> list[ModelEvent]:
         """The reply is whole."""
@@ -160,14 +162,21 @@ class Assembly:
             self.over = str(error)
         return passed
 
+    def _hidden(self, field: str) -> str:
+        return self.redactor.hide(field[:_LONGEST_FIELD])
+
     def _text_piece(self, delta: str) -> Iterator[ModelEvent]:
         yield from self._flush_thinking()
-        for kind, piece in self._tags.feed(self._text.feed(delta)):
-            yield from self._grow(kind, piece)
+        for part in _parts(delta):
+            for kind, piece in self._tags.feed(self._text.feed(part)):
+                yield from self._grow(kind, piece)
 
     def _thinking_piece(self, delta: str, signature: str) -> Iterator[ModelEvent]:
         yield from self._flush_text()
-        yield from self._grow("thinking", self._thinking.feed(delta), signature)
+        first = signature
+        for part in _parts(delta):
+            yield from self._grow("thinking", self._thinking.feed(part), first)
+            first = ""
 
     def _call_piece(self, index: int | None, call_id: str, name: str, arguments: str) -> Iterator[ModelEvent]:
         draft = self._find(index, call_id, name)
@@ -179,7 +188,8 @@ class Assembly:
         elif name and not draft.name:
             draft.name = name
             self._content.replace(draft.content_index, ToolCall(draft.id, name, {}))
-        yield from self._grow_call(draft, draft.redacted.feed(arguments))
+        for part in _parts(arguments):
+            yield from self._grow_call(draft, draft.redacted.feed(part))
 
     def _grow_call(self, draft: _CallDraft, arguments: str) -> Iterator[ModelEvent]:
         if arguments:
@@ -243,3 +253,8 @@ class Assembly:
         if name and last.name and last.is_whole():
             return None  # a server that sends no ids began its next call
         return last
+
+
+def _parts(text: str) -> Iterator[str]:
+    """One at least."""
+    return (text[at : at + _PART] for at in range(0, max(1, len(text)), _PART))

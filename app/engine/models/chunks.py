@@ -96,6 +96,8 @@ class _Chunk(msgspec.Struct):
     error: JsonValue = None
 
 
+# Of what is no reply so much is looked at, to quote it.
+_MOST_TOLD = 65_536
 _decoder = msgspec.json.Decoder(_Chunk)
 
 _STOP_REASONS: dict[str, StopReason] = {
@@ -153,14 +155,14 @@ class ChunkReader:
         try:  # one broken character must not cost the reply
             return _decoder.decode(data.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
-            said = told(self._assembly.redactor.hide_bytes(data))
+            said = told(self._assembly.redactor.hide_bytes(data[:_MOST_TOLD]))
             text = f"{self._title} sent something that is not a model reply: {said}"
             raise Refused(Failure(text, "unreadable reply", may_pass=True)) from error
 
     def _error(self, error: JsonValue) -> Failure:
         code = error.get("code") if isinstance(error, dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        body = self._assembly.redactor.hide_bytes(msgspec.json.encode({"error": error}))
+        body = self._assembly.redactor.hide_bytes(msgspec.json.encode({"error": error})[:_MOST_TOLD])
         return refusal(self._title, status, {}, body)
 
     def _delta(self, delta: _Delta) -> list[ModelEvent]:

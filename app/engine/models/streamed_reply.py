@@ -85,7 +85,7 @@ class StreamedReply:
 
     def _no_model_server(self) -> Failure:
         url = self._response.url
-        said = told(self._assembly.redactor.hide_bytes(self._stream.stray))
+        said = told(self._assembly.redactor.hide_bytes(self._stream.stray[:_BODY_LIMIT]))
         text = f"There is no model server at {url}; it answered: {said} Check the API base."
         return Failure(text, "no model server", may_pass=False)
 

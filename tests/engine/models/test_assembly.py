@@ -1,11 +1,15 @@
 """Building replies from deltas: tool calls by id, reasoning, think tags."""
 
+import time
+
 import pytest
 
 from app.engine.messages import AssistantContent, Text, Thinking, ToolCall
 from app.engine.models.assembly import Assembly
 from app.engine.models.base import BlockDelta, ModelEvent, ReplyEnd
+from app.engine.models.reply_content import ReplyLimits
 from app.engine.models.think_tags import ThinkTags
+from app.redaction import Redactor
 
 
 def content(assembly: Assembly) -> tuple[AssistantContent, ...]:
@@ -130,3 +134,19 @@ def test_an_aborted_reply_keeps_its_open_calls_as_invalid() -> None:
     message = assembly.abort().message
     assert message.content == (Text("now"), ToolCall("a", "shell", {}, '{"command": "rm'))
     assert (message.stop_reason, message.error) == ("aborted", "Request was aborted")
+
+
+@pytest.mark.parametrize("field", ["text", "thinking", "arguments"])
+def test_what_is_over_the_limits_of_a_reply_is_not_looked_through_for_keys(field: str) -> None:
+    redactor = Redactor(*(f"sk-planted-0123456789{number}" for number in range(5)))
+    assembly = Assembly("m", ReplyLimits(text=1_000, thinking=1_000, call_arguments=1_000), redactor)
+    begins_keys = "%73%6b%2d" * 430_000
+    began = time.monotonic()
+    match field:
+        case "text":
+            assembly.text(begins_keys)
+        case "thinking":
+            assembly.thinking(begins_keys)
+        case _:
+            assembly.tool_call(0, "call_1", "shell", begins_keys)
+    assert assembly.over and time.monotonic() - began < 5
