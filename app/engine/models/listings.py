@@ -140,7 +140,8 @@ async def _ask(session: "aiohttp.ClientSession", source: Source) -> Listing | st
             asyncio.timeout(_LIMIT_S),
             session.get(url, headers=_headers(source), proxy=proxy_for(url), allow_redirects=False) as response,
         ):
-            body = Redactor(source.key).hide_bytes(await read_whole(response, _MOST_BYTES))
+            whole = await read_whole(response, _MOST_BYTES)
+            body = await asyncio.to_thread(Redactor(source.key).hide_bytes, whole)
             if response.status != 200:
                 said = told(body)
                 return f"{source.provider.title} gave no list ({response.status}): {said}"

@@ -97,7 +97,7 @@ async def ask(session: "aiohttp.ClientSession", address: str, key: str | None, l
                 body += piece
             target = response.headers.get("Location", "")
             redactor = Redactor(key or "")
-            target, body = redactor.hide(target), redactor.hide_bytes(body)
+            target, body = redactor.hide(target), await asyncio.to_thread(redactor.hide_bytes, body)
             return _read(address, response.status, target, body, has_key=bool(key))
     except TimeoutError:
         return Answer(address, f"{_host(address)} does not answer within {limit_s:g} s.")
