@@ -19,8 +19,9 @@ from app.protocol.tasks import Queued, TaskQueueChangeParams
 
 Queue: TypeAlias = tuple[Queued, ...]
 
-# The whole queue goes with every change of its task to every client.
+# The whole queue goes with every change of its task to every client, and into the log of events.
 _MOST = 100
+_MOST_CHARACTERS = 1_500_000
 _NOT_WAITING = "This does not wait any more: the agent has read it, or it was taken back."
 
 
@@ -47,6 +48,8 @@ class TaskQueue:
         """Change what waits; `Conflict` where that would change what the agent has in hand already."""
         old = self._live.task.queue
         new = change(old)
+        if _characters(new) > max(_MOST_CHARACTERS, _characters(old)):
+            raise Busy("Too much text waits for the agent already. Take some back, or wait until it has read it.")
         waiting = self._waiting()
         in_hand = [entry for entry in old if entry.id not in waiting]
         if any(entry not in new for entry in in_hand):
@@ -83,6 +86,10 @@ class TaskQueue:
         assert self._agent is not None
         queued = (*self._agent.queued_steering, *self._agent.queued_follow_ups)
         return {key for key, own in self._messages.items() if any(own is message for message in queued)}
+
+
+def _characters(queue: Queue) -> int:
+    return sum(len(entry.text) for entry in queue)
 
 
 def node_of(task_id: str, queued_id: str) -> str:

@@ -159,6 +159,17 @@ async def test_a_queue_has_an_end(tmp_path: Path) -> None:
             await engine.say(started.id, "one more")
 
 
+async def test_long_texts_fill_a_queue_sooner(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "x" * 900_000)
+        with pytest.raises(Busy, match="Too much text waits"):
+            await engine.say(started.id, "y" * 900_000)
+        await engine.say(started.id, "short")
+
+
 async def test_a_crash_loses_nothing_that_waits_and_the_resumed_task_reads_it_once(tmp_path: Path) -> None:
     after = tmp_path / "after"
     server = ModelServer(replies=[Reply(text="A long story", stall_after=5)])
