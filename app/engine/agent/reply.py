@@ -1,5 +1,7 @@
 """One model call of the loop: from the working list to the request, and from the stream to a final message."""
 
+import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import assert_never
@@ -19,17 +21,21 @@ from app.engine.models.base import (
     ReplyStart,
     Retry,
 )
-from app.engine.time_slice import TimeSlice
+
+# A server that sends without a pause would give the event loop none.
+_SLICE_S = 0.005
 
 
 async def stream_reply(run: Run) -> AssistantMessage:
     """Make one model call and emit it as a message; the final message is kept."""
     stream = run.config.stream(await _request(run), run.cancel)
-    time_slice = TimeSlice()  # a server that sends without a pause gives the loop none
+    slice_ends_at = time.monotonic() + _SLICE_S
     # Closing ends the request at once when this task is cancelled or a listener raises.
     async with aclosing(stream):
         async for event in stream:
-            await time_slice.rest()
+            if time.monotonic() >= slice_ends_at:
+                await asyncio.sleep(0)
+                slice_ends_at = time.monotonic() + _SLICE_S
             match event:
                 case BlockDelta() | BlockStart() | BlockEnd():
                     if run.partial is not None:
