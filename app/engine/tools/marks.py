@@ -6,6 +6,7 @@ limits are inherited over fork, exec and setsid, and one system call reads them)
 which processes were seen below it.
 """
 
+import math
 import os
 import random
 import sys
@@ -19,7 +20,7 @@ _LOWEST, _HIGHEST = 400_000, 800_000
 
 _by_task: dict[str, list["Mark"]] = {}
 _numbers: set[int] = set()
-_sessions: dict[int, int] = {}
+_sessions: dict[int, "Session"] = {}
 _seen: dict[tuple[int, float], int] = {}
 
 
@@ -36,11 +37,24 @@ class Mark:
         return {"ERRAND_TASK": self.task_id, "ERRAND_CALL": str(self.number)}
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The session of a call; its leader began after `earliest` and before `latest`, in system ticks since boot.
+
+    The times are kept, not read from the leader: /proc makes its reader wait while a program is being loaded.
+    """
+
+    number: int
+    leader: int
+    earliest: int
+    latest: int
+
+
 def new_mark(task_id: str) -> Mark:
     number = random.randrange(_LOWEST, _HIGHEST)
     while number in _numbers:
         number = random.randrange(_LOWEST, _HIGHEST)
-    mark = Mark(task_id, number, _ticks_now())
+    mark = Mark(task_id, number, ticks_now())
     _numbers.add(number)
     _by_task.setdefault(task_id, []).append(mark)
     return mark
@@ -54,13 +68,16 @@ def all_marks() -> tuple[Mark, ...]:
     return tuple(mark for marks in _by_task.values() for mark in marks)
 
 
-def note_session(mark: Mark, session: int) -> None:
-    """Processes of this session are the call's: nobody can join the session of another."""
-    _sessions[session] = mark.number
+def note_session(mark: Mark, leader: int, earliest: float) -> Session:
+    """Processes of the leader's session are the call's: nobody can join the session of another."""
+    noted = _sessions.get(leader)
+    if noted is None or noted.number != mark.number:
+        noted = _sessions[leader] = Session(mark.number, leader, math.floor(earliest), math.ceil(ticks_now()) + 1)
+    return noted
 
 
-def all_sessions() -> tuple[int, ...]:
-    return tuple(_sessions)
+def all_sessions() -> tuple[Session, ...]:
+    return tuple(_sessions.values())
 
 
 def note_process(mark: Mark, pid: int, started: float) -> None:
@@ -70,7 +87,8 @@ def note_process(mark: Mark, pid: int, started: float) -> None:
 
 def noted(pid: int, started: float, session: int) -> set[int]:
     """The numbers of the calls to which a process belongs as far as it was noted."""
-    numbers = (_seen.get((pid, started)), _sessions.get(session))
+    its = _sessions.get(session)
+    numbers = (_seen.get((pid, started)), its and its.number)
     return {number for number in numbers if number is not None}
 
 
@@ -81,7 +99,7 @@ def may_be_left_by(marks: tuple[Mark, ...], started: float) -> bool:
     return any(mark.began <= started for mark in marks) and all(began > started for began in others)
 
 
-def _ticks_now() -> float:
+def ticks_now() -> float:
     # One earlier, for the system rounds down.
     return time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") - 1 if sys.platform == "linux" else 0.0
 
@@ -90,7 +108,7 @@ def forget(marks: Collection[Mark]) -> None:
     """Free the marks' numbers; to be called when no process has them. A task may have thousands."""
     numbers = _numbers & {mark.number for mark in marks}
     _numbers.difference_update(numbers)
-    for session in [session for session, number in _sessions.items() if number in numbers]:
+    for session in [session for session, its in _sessions.items() if its.number in numbers]:
         del _sessions[session]
     for process in [process for process, number in _seen.items() if number in numbers]:
         del _seen[process]

@@ -73,7 +73,7 @@ class ProcTable:
                 found.append(entry)
                 note_process(mark, pid, entry.started)
                 if entry.session != os.getsid(0):  # a child that is just being started is in ours for a moment
-                    note_session(mark, entry.session)
+                    note_session(mark, entry.session, mark.began)
             if mark is not None or entry.session != os.getsid(0):
                 rest.extend((child, mark) for child in children_of(pid))
         return found

@@ -93,8 +93,7 @@ def start(
         os.close(out_write)
         os.close(err_write)
     _watched.add(process.pid)
-    note_session(mark, process.pid)
-    watchdog.tell_session(process.pid)
+    watchdog.tell_session(note_session(mark, process.pid, mark.began))
     return Child(process.pid, Pipe(out_read, on_stdout), Pipe(err_read, on_stderr), _watch(process))
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from app.engine.heartbeat import Heartbeat
 from app.engine.tools import watchdog_child
-from app.engine.tools.marks import Mark, all_marks, all_sessions
-from app.engine.tools.process_table import entry_of, has_proc
+from app.engine.tools.marks import Mark, Session, all_marks, all_sessions
+from app.engine.tools.process_table import has_proc
 
 # The watchdog forgets old marks when it is given all anew.
 _ANEW_EACH = 256
@@ -58,13 +58,13 @@ class _Watchdog:
             return
         self._tell_all()
 
-    def tell_session(self, session: int) -> None:
+    def tell_session(self, session: Session) -> None:
         if self.is_wanted:
-            self._write(_session_line(session))
+            self._write([_session_line(session)])
 
     def _tell_all(self) -> None:
         self._write(["clear\n", *map(_line, all_marks())])
-        self._write([line for session in all_sessions() for line in _session_line(session)])
+        self._write([*map(_session_line, all_sessions())])
 
     def _is_there(self) -> bool:
         return self.process is not None and self.process.poll() is None
@@ -129,7 +129,7 @@ def tell(mark: Mark) -> None:
     _watchdog.tell(mark)
 
 
-def tell_session(session: int) -> None:
+def tell_session(session: Session) -> None:
     """A command was started as the leader of a session: all processes in it are its own."""
     _watchdog.tell_session(session)
 
@@ -148,7 +148,5 @@ def _line(mark: Mark) -> str:
     return f"+ {mark.task_id} {mark.number}\n"
 
 
-def _session_line(session: int) -> list[str]:
-    """None for one whose leader is gone."""
-    leader = entry_of(session)
-    return [] if leader is None else [f"session {session} {leader.started:.0f}\n"]
+def _session_line(session: Session) -> str:
+    return f"session {session.leader} {session.earliest} {session.latest}\n"

@@ -1,9 +1,9 @@
 """The watchdog's own process: waits until its engine is gone, then ends every tool process that is left.
 
 It is started for itself, without the rest of the app, so it imports nothing of ours. Standard input has a line for each
-mark: `+ TASK NUMBER`, for each session that a command leads: `session NUMBER STARTED`, `clear` before all of them are
-told anew, or `bye` when the engine ends in order. Its end is the engine's death. After `look` it looks at the engine's
-heartbeat from time to time, until the engine has been at rest for a while.
+mark: `+ TASK NUMBER`, for each session that a command leads: `session NUMBER EARLIEST LATEST` (when it was started),
+`clear` before all of them are told anew, or `bye` when the engine ends in order. Its end is the engine's death. After
+`look` it looks at the engine's heartbeat from time to time, until the engine has been at rest for a while.
 """
 
 import ctypes
@@ -54,8 +54,8 @@ def main(arguments: Sequence[str]) -> int:
             match line.decode().split():
                 case ["+", task_id, number]:
                     tools.marks.add((task_id, number))
-                case ["session", number, started]:
-                    tools.sessions[int(number)] = int(started)
+                case ["session", number, earliest, latest]:
+                    tools.sessions[int(number)] = (int(earliest), int(latest))
                 case ["clear"]:
                     tools.marks.clear()
                     tools.sessions.clear()
@@ -160,8 +160,8 @@ class _Tools:
 
     def __init__(self) -> None:
         self.marks: set[tuple[str, str]] = set()
-        # By the number of their leaders, with the time at which these were started.
-        self.sessions: dict[int, int] = {}
+        # By the number of their leaders, with the times between which these were started.
+        self.sessions: dict[int, tuple[int, int]] = {}
         self.seen: set[tuple[int, int]] = set()
 
     def see_all_of(self, engine: int) -> None:
@@ -202,7 +202,7 @@ class _Tools:
         """A number of a session can be another's by now, whose leader was started later."""
         began, leader = self.sessions.get(process.session), table.get(process.session)
         if began is None or leader is not None:
-            return leader is not None and leader.started == began
+            return began is not None and leader is not None and began[0] <= leader.started <= began[1]
         # Without its leader the number may have been a daemon's since: only commands are offered to the OOM killer.
         return _read(pid, "oom_score_adj").strip() == _OOM_SCORE
 
