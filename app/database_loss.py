@@ -4,6 +4,7 @@ SQLite cannot tell: where the file is gone it makes an empty one, and where the 
 stands in its place, it opens what there is. So the engine notes beside the database how far it has come.
 """
 
+import asyncio
 import os
 import sqlite3
 from contextlib import closing, suppress
@@ -30,25 +31,35 @@ class Loss:
 class NewestNote:
     """The note beside a database: its epoch and its newest event. It costs a write without waiting for the disk.
 
-    After a power cut it may be older than the database. There is none where it cannot be written, or beside no file.
+    One write for all events of a turn of the event loop. After a crash or a power cut the note may be older than the
+    database. There is none where it cannot be written, or beside no file.
     """
 
     def __init__(self, database: Path | None, epoch: str) -> None:
         self._epoch = epoch
         self._file: int | None = None
+        self._unwritten: int | None = None
         with suppress(OSError):
             if database is not None:
                 self._file = os.open(_note(database), os.O_RDWR | os.O_CREAT, 0o600)
 
     def write(self, sequence: int) -> None:
-        if self._file is not None:
-            with suppress(OSError):
-                os.pwrite(self._file, f"{self._epoch} {sequence:020}\n".encode(), 0)
+        """Note the number at the end of this turn of the event loop."""
+        if self._unwritten is None and self._file is not None:
+            asyncio.get_running_loop().call_soon(self._write)
+        self._unwritten = sequence
 
     def close(self) -> None:
+        self._write()
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+    def _write(self) -> None:
+        sequence, self._unwritten = self._unwritten, None
+        if sequence is not None and self._file is not None:
+            with suppress(OSError):
+                os.pwrite(self._file, f"{self._epoch} {sequence:020}\n".encode(), 0)
 
 
 def find_loss(database: Path, copies: Path) -> Loss | None:

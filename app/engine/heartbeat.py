@@ -44,16 +44,18 @@ class Heartbeat:
         self._page[_IS_LOOKED_AT] = 0
 
     def begin(self) -> None:
-        self._page[_BEGAN] = time.monotonic_ns()
-        if not self._page[_IS_LOOKED_AT] and self._wake is not None:
-            self._page[_IS_LOOKED_AT] = 1
+        page = self._page
+        page[_BEGAN] = time.monotonic_ns()
+        if not page[_IS_LOOKED_AT] and self._wake is not None:
+            page[_IS_LOOKED_AT] = 1
             self._wake()
 
     def end(self, waits: bool) -> None:
-        if began := self._page[_BEGAN]:
+        page = self._page
+        if began := page[_BEGAN]:
             self.on_turn(began, time.monotonic_ns())
         if waits:
-            self._page[_BEGAN] = 0
+            page[_BEGAN] = 0
 
 
 class _BeatingSelector(selectors.DefaultSelector):
