@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 _BATCH = 1000
 # A commit that need not be durable waits so long for one that is: the two cost one flush of the disk.
 _BEHIND_S = 0.02
+# What nobody waits for yet waits so long for a flush: the two are one commit.
+_GATHER_S = 0.005
 # While nothing can be saved it is tried again this often.
 _AGAIN_S = 1.0
 _PROBE = Upsert(meta, ["name"], ["value"])
@@ -108,6 +110,7 @@ class Journal:
         self._limit = limit
         self._entries: deque[_Entry] = deque()
         self._wake = asyncio.Event()
+        self._is_awaited = asyncio.Event()
         self._batch: list[_Entry] = []
         self._closing = False
         self._is_behind = False
@@ -187,6 +190,7 @@ class Journal:
         self._closing = True
         self._hurried.set()
         self._wake.set()
+        self._is_awaited.set()
         await asyncio.shield(self._task)
         if first:
             await self._writer.close()
@@ -199,12 +203,15 @@ class Journal:
             raise StorageError("The database is closed; the change was not saved.")
         self._entries.append(entry)
         self._wake.set()
+        if not isinstance(entry, Change) or len(self._entries) >= _BATCH:
+            self._is_awaited.set()
 
     async def _run(self) -> None:
         while self._entries or not self._closing:
             if not self._entries:
                 await self._idle()
                 continue
+            await self._gather()
             self._batch = self._take()
             await self._commit(self._batch)
             for entry in self._batch:
@@ -221,6 +228,13 @@ class Journal:
                 await self._wake.wait()
         except TimeoutError:
             await self._catch_up()
+
+    async def _gather(self) -> None:
+        """Return when somebody waits for what is queued, or nobody has begun to for a moment."""
+        if not self._is_awaited.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GATHER_S):
+                    await self._is_awaited.wait()
 
     def _on_end(self, task: "asyncio.Task[None]") -> None:
         """Only a defect ends it early: who waits or comes later is told, instead of waiting for ever."""
@@ -243,6 +257,8 @@ class Journal:
             batch.append(self._entries.popleft())
             if isinstance(batch[-1], _Turn | _Probe):
                 break
+        if not self._entries and not self._closing:
+            self._is_awaited.clear()
         return batch
 
     async def _commit(self, batch: Sequence[_Entry]) -> None:
