@@ -7,7 +7,7 @@ too long here, hold other characters, or were counted anew in each reply.
 import hashlib
 import re
 
-from app.engine.messages import AssistantMessage, ToolResultMessage
+from app.engine.messages import AssistantMessage, ToolCall, ToolResultMessage
 from app.engine.models.catalog import CallIdForm, Provider, provider_name
 
 _FORMS: dict[CallIdForm, re.Pattern[str]] = {
@@ -27,25 +27,26 @@ class CallIds:
         self._used: set[str] = set()
         self._open: dict[str, list[str]] = {}
 
-    def of_reply(self, message: AssistantMessage) -> tuple[str, ...]:
-        """The ids of its calls, in their order."""
-        ids = tuple(self._unique(call.id, message.model) for call in message.tool_calls)
+    def of_reply(self, message: AssistantMessage) -> tuple[list[tuple[ToolCall, str]], bool]:
+        """Its calls with their ids, and whether these are the same wherever the reply stands."""
+        named: list[tuple[ToolCall, str]] = []
+        is_independent = True
         self._open = {}
-        for call, given in zip(message.tool_calls, ids, strict=True):
+        for call in message.tool_calls:
+            formed = self._formed(call.id, message.model)
+            given = self._unique(call.id, formed, message.model)
+            is_independent = is_independent and given == formed
             self._open.setdefault(call.id, []).append(given)
-        return ids
-
-    def plain(self, message: AssistantMessage) -> tuple[str, ...]:
-        """Its ids as they are wherever it stands: those that do not depend on what came before."""
-        return tuple(self._formed(call.id, message.model) for call in message.tool_calls)
+            named.append((call, given))
+        return named, is_independent
 
     def of_result(self, message: ToolResultMessage) -> str | None:
         """The id of the call it answers; None where the last reply has no such call."""
         given = self._open.get(message.tool_call_id)
         return given.pop(0) if given else None
 
-    def _unique(self, call_id: str, model: str) -> str:
-        number, given = 1, self._formed(call_id, model)
+    def _unique(self, call_id: str, formed: str, model: str) -> str:
+        number, given = 1, formed
         while given in self._used:
             number += 1
             given = self._formed(f"{call_id} {number}", model)

@@ -70,15 +70,15 @@ class _Conversation:
 
     def _reply(self, message: AssistantMessage, answered: set[str]) -> list[JsonValue]:
         failed = message.stop_reason in ("error", "aborted")
-        given = self._ids.of_reply(message)
-        calls = [(call, name) for call, name in zip(message.tool_calls, given, strict=True) if call.id in answered]
-        if len(calls) == len(given) and given == self._ids.plain(message):
+        named, is_independent = self._ids.of_reply(message)
+        calls = [(call, name) for call, name in named if call.id in answered]
+        if len(calls) == len(named) and is_independent:
             return self._kept.of(message, lambda: self._entry(message, calls))
         if failed:
             return self._entry(message, calls)
-        return self._entry(message, list(zip(message.tool_calls, given, strict=True))) + [
+        return self._entry(message, named) + [
             {"role": "tool", "tool_call_id": name, "content": "(no result was recorded)"}
-            for call, name in zip(message.tool_calls, given, strict=True)
+            for call, name in named
             if call.id not in answered
         ]
 
