@@ -24,6 +24,7 @@ from app.database_loss import NewestNote
 from app.engine import arenas, descriptors
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
+from app.engine.agent.attachments import Attachments
 from app.engine.agent.chats import Chats
 from app.engine.agent.claims import Claims
 from app.engine.agent.comparison import Comparison
@@ -217,7 +218,8 @@ async def open_services(
     grants = Grants(await database.grants.valid())
     day = Day(log, database.usage, settings)
     windows = partial(window_of, models=models, settings=settings)
-    assembly = Assembly(log, database, settings, desk, grants, paths, day, models.has_price, windows)
+    attachments = Attachments(paths.attachments)
+    assembly = Assembly(log, database, settings, desk, grants, paths, attachments, day, models.has_price, windows)
     claims = Claims(database, desk)
     runner = AgentTaskRunner(assembly, claims, models, background)
     stack.push_async_callback(runner.close)

@@ -29,7 +29,10 @@ class ImageBlock(Wire, frozen=True, kw_only=True, tag="image"):
 
 
 class FileBlock(Wire, frozen=True, kw_only=True, tag="file"):
-    """A file that a person attached: the model is told its `path`, not its content. `size` is in bytes."""
+    """A file that a person attached: the model is told its `path`, not its content.
+
+    `size` is in bytes, 0 where it is not known.
+    """
 
     path: str
     name: str

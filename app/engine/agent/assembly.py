@@ -8,6 +8,7 @@ from pathlib import Path
 from app.engine.agent.agent import Agent, AgentOptions
 from app.engine.agent.approvals import Approvals
 from app.engine.agent.asks import AskDesk
+from app.engine.agent.attachments import Attachments
 from app.engine.agent.branch import Branch
 from app.engine.agent.control import AskUser, SendUpdate, TaskComplete
 from app.engine.agent.course import Course
@@ -62,6 +63,7 @@ class Assembly:
     desk: AskDesk
     grants: Grants
     paths: Paths
+    attachments: Attachments
     day: Day
     has_price: Callable[[str], bool]
     window_of: Callable[[str], int | None]
@@ -85,7 +87,7 @@ class Assembly:
         live, cancel, completion = LiveTask(task, self.log), CancelSignal(), TaskComplete(task.answer_schema)
         journal = self.database.journal
         executions = Executions(task.id, journal)
-        queue = TaskQueue(live)
+        queue = TaskQueue(live, self.attachments)
         recorder = Recorder(live, branch, self.log, journal, executions, self.has_price, queue, stored_prompts)
         gate = Gate(live, self.settings.values.seconds_between_calls, LimitWait(live))
         tools = self.dress(self._tools(task, personality, live, completion))

@@ -1,17 +1,4 @@
-"""What a person attached, as blocks: pictures are known by their content, whatever they are called."""
-
-from pathlib import Path
-
-from app.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock
-from app.regular_file import NotRegularFile, read_beginning
-
-_HEAD = 16
-
-
-def said(text: str, attachments: tuple[str, ...]) -> tuple[Block, ...]:
-    """The blocks of a message that a person wrote. Reads the beginning of each file; a gone one is named still."""
-    texts = (TextBlock(text=text),) if text.strip() else ()
-    return (*texts, *(_block(Path(path)) for path in attachments))
+"""Pictures are known by their content, whatever their files are called."""
 
 
 def media_type(head: bytes) -> str:
@@ -25,21 +12,3 @@ def media_type(head: bytes) -> str:
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return "image/webp"
     return ""
-
-
-def head_of(path: Path) -> bytes:
-    """The first bytes of a file; none of a folder. OSError where it cannot be read."""
-    try:
-        return read_beginning(path, _HEAD)
-    except NotRegularFile:
-        return b""
-
-
-def _block(path: Path) -> Block:
-    try:
-        kind, size = media_type(head_of(path)), path.stat().st_size
-    except OSError:
-        kind, size = "", 0
-    if kind:
-        return ImageBlock(media_type=kind, path=str(path), name=path.name)
-    return FileBlock(path=str(path), name=path.name, size=size)

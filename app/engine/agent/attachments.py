@@ -1,4 +1,4 @@
-"""The door for attachments: what is given is checked, and pictures are copied to where they stay."""
+"""What a person attaches: checked, pictures copied to where they stay, and the blocks that a message has of it."""
 
 import hashlib
 import os
@@ -9,49 +9,90 @@ from app.engine.agent.attached import media_type
 from app.engine.errors import InvalidParams
 from app.engine.tools.atomic_write import write_atomically
 from app.engine.workspace_threads import in_workspace
-from app.regular_file import make_folder, open_regular
+from app.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock
+from app.regular_file import NotRegularFile, make_folder, open_regular, read_beginning
 
 _MOST = 20
 _LARGEST_PICTURE = 10 * 1024 * 1024
+_HEAD = 16
+# Of so many files is kept how large they were when they were attached.
+_KEPT = 1000
 
 
-async def accept(given: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """The files to attach, each once: pictures as copies in `folder`, others where they are.
+class Attachments:
+    """`folder` has the copies of pictures. Only there is a file read without a thread: others may be on any disk."""
 
-    Raises `InvalidParams` for what is not a file that can be read, for too many, and for a picture that is too large.
-    """
-    paths = tuple(dict.fromkeys(given))
-    if len(paths) > _MOST:
-        raise InvalidParams(f"{len(paths)} files are attached; at most {_MOST} go with one message.")
-    return tuple([await in_workspace(Path(path).parent, partial(_accept, path, folder)) for path in paths])
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sizes: dict[str, int] = {}
+
+    async def accept(self, given: tuple[str, ...]) -> tuple[str, ...]:
+        """The files to attach, each once: pictures as copies in the folder, others where they are.
+
+        Raises `InvalidParams` for what is not a file that can be read, for too many, and for a picture that is too
+        large.
+        """
+        paths = tuple(dict.fromkeys(given))
+        if len(paths) > _MOST:
+            raise InvalidParams(f"{len(paths)} files are attached; at most {_MOST} go with one message.")
+        return tuple([await self._accept(path) for path in paths])
+
+    async def _accept(self, given: str) -> str:
+        path, size = await in_workspace(Path(given).parent, partial(_accept, given, self._folder))
+        self._sizes.pop(path, None)
+        self._sizes[path] = size
+        if len(self._sizes) > _KEPT:
+            del self._sizes[next(iter(self._sizes))]
+        return path
+
+    def said(self, text: str, attachments: tuple[str, ...]) -> tuple[Block, ...]:
+        """The blocks of a message that a person wrote. Of a file accepted long ago the size is 0: unknown."""
+        texts = (TextBlock(text=text),) if text.strip() else ()
+        return (*texts, *(self._block(Path(path)) for path in attachments))
+
+    def _block(self, path: Path) -> Block:
+        kind = media_type(_head_of(path)) if path.parent.parent == self._folder else ""
+        if kind:
+            return ImageBlock(media_type=kind, path=str(path), name=path.name)
+        return FileBlock(path=str(path), name=path.name, size=self._sizes.get(str(path), 0))
 
 
-def _accept(given: str, folder: Path) -> str:
+def _head_of(path: Path) -> bytes:
+    """The first bytes of a file; none where there is no such file any more."""
+    try:
+        return read_beginning(path, _HEAD)
+    except (OSError, NotRegularFile):
+        return b""
+
+
+def _accept(given: str, folder: Path) -> tuple[str, int]:
+    """The path to attach, and the size of the file in bytes."""
     path = Path(given)
     if not path.is_absolute():
         raise InvalidParams(f"The attachment {given!r} must be an absolute path.")
     try:
         if path.is_dir():
             raise InvalidParams(f"{given} is a folder. Name it in the text, or attach the files in it.")
-        data = _picture(path)
-        return given if data is None else str(_kept(path, data, folder))
+        size, data = _opened(path)
+        return (given if data is None else str(_kept(path, data, folder))), size
     except FileNotFoundError as error:
         raise InvalidParams(f"{given} is not there any more. Take it out, or attach it again.") from error
     except OSError as error:
         raise InvalidParams(f"{given} cannot be attached: {error.strerror}. Check it, or take it out.") from error
 
 
-def _picture(path: Path) -> bytes | None:
-    """The bytes of a picture; None for any other file."""
+def _opened(path: Path) -> tuple[int, bytes | None]:
+    """The size of a file, and its bytes where it is a picture."""
     with open_regular(path) as file:
-        head = file.read(16)
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(_HEAD)
         if not media_type(head):
-            return None
+            return size, None
         data = head + file.read(_LARGEST_PICTURE + 1)
     if len(data) > _LARGEST_PICTURE:
-        size = path.stat().st_size / (1024 * 1024)
-        raise InvalidParams(f"The picture {path.name} has {size:.1f} MB; at most 10 MB. Make it smaller first.")
-    return data
+        mb = size / (1024 * 1024)
+        raise InvalidParams(f"The picture {path.name} has {mb:.1f} MB; at most 10 MB. Make it smaller first.")
+    return size, data
 
 
 def _kept(path: Path, data: bytes, folder: Path) -> Path:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from app.engine.agent.assembly import Assembly
-from app.engine.agent.attached import said
-from app.engine.agent.attachments import accept
 from app.engine.agent.branch import Branch
 from app.engine.agent.company import Company, company_of
 from app.engine.agent.context import message_of, user_message
@@ -53,8 +51,8 @@ class Beginnings:
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         opened = self._models.open_again if is_again else self._models.open
         model = opened(task.model, task.api_base, params.api_key)
-        attachments = await accept(params.attachments, self._assembly.paths.attachments)
-        message = said(task.prompt, attachments)
+        attachments = await self._assembly.attachments.accept(params.attachments)
+        message = self._assembly.attachments.said(task.prompt, attachments)
         company = await company_of(place.agent, self._assembly.database)
         history = await self._history(after, place, company)
         await make_workspace(place.conversation)

@@ -104,7 +104,8 @@ def _user_content(blocks: Iterable[Block]) -> Iterable[UserContent]:
         elif isinstance(block, ImageBlock):
             yield Image(block.media_type, block.data, block.path)
         elif isinstance(block, FileBlock):
-            yield Text(f"[Attached: `{block.path}`, {block.size:,} bytes]")
+            size = f", {block.size:,} bytes" if block.size else ""
+            yield Text(f"[Attached: `{block.path}`{size}]")
 
 
 def _assistant_content(blocks: Iterable[Block]) -> Iterable[AssistantContent]:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal
 
-from app.engine.agent.attached import said
 from app.engine.agent.branch import Branch
 from app.engine.agent.context import blocks_of, plan_of
 from app.engine.agent.events import (
@@ -197,7 +196,7 @@ class Recorder:
         node = self._branch.draft(
             "user",
             "user",
-            said(entry.text, entry.attachments),
+            self._queue.said(entry),
             task_id=task.id,
             turn=task.step_count,
             node_id=node_of(task.id, entry.id),

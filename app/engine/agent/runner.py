@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import msgspec
 
 from app.engine.agent.assembly import Assembly
-from app.engine.agent.attachments import accept
 from app.engine.agent.claims import Claims
 from app.engine.agent.handover import Handover
 from app.engine.agent.opening import check
@@ -151,7 +150,7 @@ class AgentTaskRunner:
             kind=kind,
             text=params.text,
             queued_at=datetime.now(UTC),
-            attachments=await accept(params.attachments, self._assembly.paths.attachments),
+            attachments=await self._assembly.attachments.accept(params.attachments),
         )
         run.say(entry)
         try:

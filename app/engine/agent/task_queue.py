@@ -10,11 +10,12 @@ from typing import TypeAlias
 import msgspec
 
 from app.engine.agent.agent import Agent
-from app.engine.agent.attached import said
+from app.engine.agent.attachments import Attachments
 from app.engine.agent.context import user_message
 from app.engine.agent.live import LiveTask
 from app.engine.errors import Busy, Conflict, InvalidParams
 from app.engine.messages import Message, UserMessage
+from app.protocol.blocks import Block
 from app.protocol.tasks import Queued, TaskQueueChangeParams
 
 Queue: TypeAlias = tuple[Queued, ...]
@@ -28,8 +29,9 @@ _NOT_WAITING = "This does not wait any more: the agent has read it, or it was ta
 class TaskQueue:
     """The queue of one task under way. `follow` the agent before anything is said."""
 
-    def __init__(self, live: LiveTask) -> None:
+    def __init__(self, live: LiveTask, attachments: Attachments) -> None:
         self._live = live
+        self._attachments = attachments
         self._agent: Agent | None = None
         self._messages: dict[str, UserMessage] = {}
 
@@ -70,12 +72,16 @@ class TaskQueue:
         self._live.task = msgspec.structs.replace(task, queue=without(task.queue, entry.id))
         return entry
 
+    def said(self, entry: Queued) -> tuple[Block, ...]:
+        """What an entry says, as the blocks of a message."""
+        return self._attachments.said(entry.text, entry.attachments)
+
     def _feed(self, queue: Queue) -> None:
         """Have the agent's queues hold just these, in this order."""
         assert self._agent is not None
         self._agent.clear_all()
         for entry in queue:
-            message = self._messages[entry.id] = user_message(said(entry.text, entry.attachments))
+            message = self._messages[entry.id] = user_message(self.said(entry))
             if entry.kind == "steer":
                 self._agent.steer(message)
             else:

@@ -9,6 +9,7 @@ import msgspec
 
 from app.engine.agent.asks import AskDesk
 from app.engine.agent.assembly import Assembly
+from app.engine.agent.attachments import Attachments
 from app.engine.agent.branch import Branch
 from app.engine.agent.context import user_message
 from app.engine.agent.control import CONTROL_TOOLS
@@ -69,6 +70,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             desk,
             Grants(),
             paths,
+            Attachments(paths.attachments),
             Day(log, database.usage, settings),
             lambda _: has_price,
             lambda _: head.window,

@@ -30,10 +30,10 @@ class FileBlock(Block):
     def set_row(self, row: Row) -> None:
         assert isinstance(row, FileRow)
         self._path = row.file.path
-        name, size = plain(row.file.name), file_size(row.file.size)
+        name, size = plain(row.file.name), file_size(row.file.size) if row.file.size else ""
         shown = name if len(name) <= _MOST_CHARACTERS else f"{name[: _MOST_CHARACTERS // 2]}…{name[-20:]}"
-        self._file.setText(f"{shown} · {size}".replace("&", "&&"))
-        self._file.setAccessibleName(f"Attached file {name}, {size}")
+        self._file.setText(" · ".join(filter(None, (shown, size))).replace("&", "&&"))
+        self._file.setAccessibleName(", ".join(filter(None, (f"Attached file {name}", size))))
         set_tip(self._file, plain(row.file.path))
 
     def _on_clicked(self) -> None:

@@ -70,6 +70,21 @@ async def test_any_other_file_is_named_to_the_model(tmp_path: Path) -> None:
         assert engine.watcher.nodes()[0].blocks[1] == FileBlock(path=str(report), name="report.csv", size=4)
 
 
+async def test_a_file_is_looked_at_when_it_is_attached_and_not_when_the_agent_reads_of_it(tmp_path: Path) -> None:
+    gate, report = asyncio.Event(), tmp_path / "report.csv"
+    report.write_text("a,b\n")
+    update = Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate)
+    async with engine_parts(tmp_path, ModelServer(replies=[update, Reply(text="Seen.")])) as engine:
+        started = await engine.start()
+        await engine.model.request(0)
+        await engine.say(started.id, "sum it up", attachments=(str(report),))
+        report.unlink()
+        gate.set()
+        await engine.watcher.end(started.id)
+        blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
+        assert FileBlock(path=str(report), name="report.csv", size=4) in blocks
+
+
 async def test_words_for_a_task_under_way_take_pictures_along(tmp_path: Path) -> None:
     gate = asyncio.Event()
     update = Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from app.engine.agent.attachments import Attachments
 from app.engine.agent.branch import Branch
 from app.engine.agent.events import MessageUpdate
 from app.engine.agent.executions import Executions
@@ -58,7 +59,8 @@ async def test_a_reply_that_is_given_up_without_an_end_is_cut_and_its_call_is_cl
         branch = Branch(agent, log)
         live = LiveTask(msgspec.structs.replace(task, status="running", ended_at=None), log)
         executions = Executions(task.id, database.journal)
-        recorder = Recorder(live, branch, log, database.journal, executions, lambda model: False, TaskQueue(live), 0)
+        queue = TaskQueue(live, Attachments(tmp_path))
+        recorder = Recorder(live, branch, log, database.journal, executions, lambda model: False, queue, 0)
         recorder.turn_started(ModelRequest(task.model, "", ()))
         partial = AssistantMessage((Text("Half"),))
         await recorder.listen(MessageUpdate(partial, BlockDelta("text", 0, "Half", partial)))

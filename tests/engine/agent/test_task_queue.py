@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from app.engine.agent.agent import Agent, AgentOptions
+from app.engine.agent.attachments import Attachments
 from app.engine.agent.events import AgentEvent, MessageStart
 from app.engine.agent.live import LiveTask
 from app.engine.agent.task_queue import TaskQueue, without
@@ -118,7 +119,7 @@ async def test_what_the_agent_has_in_hand_can_not_be_changed_any_more(tmp_path: 
         log.publish(ConversationUpdate(conversation=records.conversation()))
         log.publish(AgentUpdate(agent=records.agent()))
         live = LiveTask(records.task(), log)
-        queue = TaskQueue(live)
+        queue = TaskQueue(live, Attachments(tmp_path))
         agent = Agent(AgentOptions(stream=WrittenStream(reply("ok"), reply("ok")), model="test/model"))
         queue.follow(agent)
         in_hand: list[Queued] = []
