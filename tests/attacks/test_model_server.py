@@ -194,6 +194,27 @@ async def test_texts_made_of_tags_take_no_longer_than_others(tmp_path: Path, tex
     assert message.content
 
 
+async def test_a_long_event_of_beginnings_of_the_key_holds_up_nobody(tmp_path: Path) -> None:
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0.005)
+            turns += 1
+
+    beginnings = ((await stored_key()) or "")[:6] * 80_000
+    done = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
+    working = asyncio.create_task(others())
+    try:
+        message = await reply_of(
+            "openai_compatible", Reply(raw=(event({"content": beginnings}), done)), tmp_path, REPLY_LIMITS
+        )
+    finally:
+        working.cancel()
+    assert (message.content, turns > 20) == ((Text(beginnings),), True)
+
+
 async def test_calls_without_a_bound_are_refused_said_and_the_task_goes_on(errand: Errand) -> None:
     calls = tuple(Call("shell", {"command": f"touch made_{number}"}) for number in range(200))
     async with ModelServer(replies=[Reply(calls=calls), Reply(text="Then one by one.")]) as server:

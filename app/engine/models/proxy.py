@@ -22,7 +22,7 @@ from app.engine.models.rebuilt import BadOrder, Rebuilt
 from app.engine.models.refusals import refusal
 from app.engine.models.reply_content import REPLY_LIMITS, ReplyLimits, ReplyTooLong
 from app.engine.models.retry import AttemptEvents, RetryPolicy
-from app.engine.models.sse import EventStream, LineTooLong
+from app.engine.models.sse import EventStream, LineTooLong, read_event
 from app.engine.models.streamed_reply import read_start
 from app.engine.models.transport import failure_of
 from app.engine.models.watch import Aborted, Stalled, Watch
@@ -93,7 +93,7 @@ class Proxy:
             hidden = _Hidden(self._endpoint.redactor)
             async with aclosing(self._payloads(response, watch)) as payloads:
                 async for data in payloads:
-                    for sent in hidden.of(data):
+                    for sent in await read_event(data, hidden.of):
                         event = reply.take(sent)
                         if isinstance(event, ReplyEnd):
                             yield _named(event)
@@ -143,7 +143,10 @@ class _Hidden:
         self._redactor = redactor
         self._blocks: dict[int, RedactedStream] = {}
 
-    def of(self, data: bytes) -> Iterator[SharedEvent]:
+    def of(self, data: bytes) -> list[SharedEvent]:
+        return list(self._of(data))
+
+    def _of(self, data: bytes) -> Iterator[SharedEvent]:
         event = _decoder.decode(self._redactor.hide_bytes(data))
         match event:
             case BlockGrew():

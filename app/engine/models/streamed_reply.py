@@ -12,7 +12,7 @@ from app.engine.models.endpoint import Timeouts
 from app.engine.models.failure import Failure, Refused, cut
 from app.engine.models.refusals import told
 from app.engine.models.reply_content import REPLY_LIMITS, ReplyTooLong
-from app.engine.models.sse import EventStream
+from app.engine.models.sse import EventStream, read_event
 from app.engine.models.watch import Stalled, Watch
 
 _DONE = b"[DONE]"
@@ -55,11 +55,11 @@ class StreamedReply:
                 if data == _DONE:
                     await self._drain()
                     return
-                for event in self._reader.read(data):
+                for event in await read_event(data, self._reader.read):
                     yield event
                 self._assembly.check()
             if not piece:
-                for event in self._closed():
+                for event in await self._closed():
                     yield event
                 return
 
@@ -72,13 +72,13 @@ class StreamedReply:
             return _AFTER_FINISH_S
         return self._timeouts.first_byte_s if self._assembly.is_nothing else self._timeouts.between_s
 
-    def _closed(self) -> list[ModelEvent]:
+    async def _closed(self) -> list[ModelEvent]:
         """The body ended without [DONE]: whole after all, no event stream at all, or cut."""
         events: list[ModelEvent] = []
         if self._stream.stray and self._assembly.is_nothing:
             if not self._stream.stray.lstrip().startswith(b"{"):
                 raise Refused(self._no_model_server())
-            events = self._reader.read(self._stream.stray)
+            events = await read_event(self._stream.stray, self._reader.read)
         if self._reader.finish_reason is None and not self._assembly.is_nothing:
             raise Refused(cut(self._title))
         return events
