@@ -208,10 +208,10 @@ async def test_an_approval_knows_what_waits_for_the_same_elsewhere(tmp_path: Pat
 async def test_live_output_stands_once_however_often_more_of_it_comes(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    step = f"read -r _ < '{gate}'"
-    command = (
-        f"{step}; echo 1; {step}; printf '10%%\\r20%%'; {step}; printf '\\rgr\\303'; {step}; printf '\\274n\\n'; {step}"
-    )
+    # The shell keeps the gate open: opened for each step it could meet the writer of the step before, and its end.
+    step = "read -r _ <&3"
+    prints = ("echo 1", "printf '10%%\\r20%%'", "printf '\\rgr\\303'", "printf '\\274n\\n'")
+    command = "; ".join((f"exec 3<> '{gate}'", *(f"{step}; {line}" for line in prints), step))
     turns = [Reply(calls=(Call("shell", {"command": command}),)), DONE]
     async with store_engine(tmp_path, ModelServer(turns=turns)) as engine:
         task = await engine.parts.start("do it", approve="all")
