@@ -70,6 +70,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     yield
     threads, processes = item.stash[_BEFORE]
     left = leaks.leaked_threads(threads) + leaks.leaked_processes(processes, _KEPT_HOMES)
+    leaks.end_tasks()
     if left:
         pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)
 

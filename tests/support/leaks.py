@@ -17,6 +17,8 @@ import msgspec
 import psutil
 
 import app
+from app.engine.tools.marks import all_marks
+from app.engine.tools.processes import end_task
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -95,6 +97,15 @@ def leaked_processes(before: set[int], kept_homes: Iterable[Path]) -> list[str]:
             return sorted(_end(pid) for pid in left)
         time.sleep(_LOOK_S)
     return []
+
+
+def end_tasks() -> None:
+    """End what the commands of a test's tasks have left and forget their marks: they are no task's of the next test."""
+    task_ids = {mark.task_id for mark in all_marks()}
+    if task_ids:
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            for task_id in task_ids:
+                runner.run(end_task(task_id, lambda count: None))
 
 
 def _has_children() -> bool:

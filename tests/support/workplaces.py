@@ -18,7 +18,7 @@ from app.protocol.json import JsonObject, JsonValue
 
 def make_workplace(folder: Path, task_id: str = "task_1") -> Workplace:
     workspace = folder / "workspace"
-    workspace.mkdir(exist_ok=True)
+    workspace.mkdir(parents=True, exist_ok=True)
     environment = {**clean_environment(os.environ), "HOME": str(folder)}
     return Workplace(task_id, Path(os.path.realpath(workspace)), folder / "outputs" / task_id, environment)
 

@@ -8,18 +8,18 @@ import os
 import psutil
 
 from app.engine.tools.marks import Mark
-from app.engine.tools.process_table import Entry, plain_name
+from app.engine.tools.process_table import Entry, Search, plain_name
 
 
 class PortableTable:
-    def find(self, marks: tuple[Mark, ...]) -> list[Entry]:
+    def find(self, marks: tuple[Mark, ...], search: Search) -> list[Entry]:
         numbers = {str(mark.number) for mark in marks}
         roots = [process for process in _own_processes() if _variable(process, "ERRAND_CALL") in numbers]
-        return _with_descendants(roots)
+        return _with_descendants(roots, search)
 
-    def find_tasks(self, task_ids: frozenset[str]) -> list[Entry]:
+    def find_tasks(self, task_ids: frozenset[str], search: Search) -> list[Entry]:
         roots = [process for process in _own_processes() if _variable(process, "ERRAND_TASK") in task_ids]
-        return _with_descendants(roots)
+        return _with_descendants(roots, search)
 
     def name(self, pid: int) -> str:
         try:
@@ -39,7 +39,7 @@ def _variable(process: psutil.Process, name: str) -> str:
         return ""
 
 
-def _with_descendants(roots: list[psutil.Process]) -> list[Entry]:
+def _with_descendants(roots: list[psutil.Process], search: Search) -> list[Entry]:
     found: dict[int, Entry] = {}
     for root in roots:
         try:
@@ -49,7 +49,10 @@ def _with_descendants(roots: list[psutil.Process]) -> list[Entry]:
         for process in family:
             try:
                 zombie = process.status() == psutil.STATUS_ZOMBIE
-                found[process.pid] = Entry(process.pid, process.ppid(), process.create_time(), zombie)
+                entry = Entry(process.pid, process.ppid(), process.create_time(), zombie)
             except psutil.Error:
                 continue
+            if process.pid not in found:
+                found[process.pid] = entry
+                search.on_found(entry)
     return list(found.values())

@@ -3,8 +3,9 @@
 import os
 import signal
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -15,28 +16,62 @@ _NAME_LENGTH = 120
 _CALL = b"ERRAND_CALL"
 # Of 1000 at most; 0 is what others have. Where memory runs out, what a command starts goes before all else.
 OOM_SCORE = b"500"
+_PF_EXITING = 0x4  # linux/sched.h
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One process. `started` (system ticks) tells two that had the same pid apart; a zombie has ended, unreaped."""
+    """One process. `started` (system ticks) tells two that had the same pid apart; a zombie has ended, unreaped.
+
+    `group` is 0 where its process group may hold others than the call's.
+    """
 
     pid: int
     parent: int
     started: float
     zombie: bool
     session: int = 0
+    group: int = 0
+
+
+def _ignore(entry: Entry) -> None:
+    pass
+
+
+@dataclass(slots=True)
+class Search:
+    """Looks for the same processes, one after the other. `on_found` gets each at once, before its children are sought.
+
+    `is_whole` is False where the last look met one that ended meanwhile: its children are the engine's since, and may
+    stand where the look had been already. Nothing found is then no sign that nothing is left.
+    """
+
+    on_found: Callable[[Entry], None] = _ignore
+    is_whole: bool = True
+    _ended: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
+
+    def check(self, pid: int, entry: Entry | None) -> None:
+        """Of a process that was `entry` some moments ago."""
+        if entry is not None and not entry.zombie:
+            now = entry_of(pid)
+            if now is not None and not now.zombie and now.started == entry.started:
+                return
+        elif entry is not None and (pid, entry.started) in self._ended:
+            return  # it had ended before this look
+        if entry is not None:
+            self._ended.add((pid, entry.started))
+        self.is_whole = False
 
 
 class ProcessTable(Protocol):
-    def find(self, marks: tuple[Mark, ...]) -> list[Entry]:
+    def find(self, marks: tuple[Mark, ...], search: Search) -> list[Entry]:
         """All processes below this one that carry one of the marks or descend from one that does.
 
         Also those that have got rid of every mark, once no other task is under way that may have left them.
         """
         ...
 
-    def find_tasks(self, task_ids: frozenset[str]) -> list[Entry]:
+    def find_tasks(self, task_ids: frozenset[str], search: Search) -> list[Entry]:
         """All processes of the machine whose environment names one of the tasks."""
         ...
 
@@ -55,8 +90,9 @@ def plain_name(arguments: list[str]) -> str:
 class ProcTable:
     """Walks down from this process, so it costs what a task has started, however many others the machine runs."""
 
-    def find(self, marks: tuple[Mark, ...]) -> list[Entry]:
+    def find(self, marks: tuple[Mark, ...], search: Search) -> list[Entry]:
         wanted = {mark.number: mark for mark in marks}
+        own, search.is_whole = os.getsid(0), True
         found: list[Entry] = []
         rest: list[tuple[int, Mark | None]] = [(pid, None) for pid in children_of(os.getpid())]
         while rest:
@@ -66,23 +102,32 @@ class ProcTable:
                 continue  # it is of another call, and so is all below it
             entry = entry_of(pid)
             if entry is None:
+                search.is_whole = False
                 continue
             if mark is None:
                 mark = wanted[stamp] if stamp is not None else _mark_of(entry, wanted)
             if mark is not None:
                 found.append(entry)
                 note_process(mark, pid, entry.started)
-                if entry.session != os.getsid(0):  # a child that is just being started is in ours for a moment
+                if entry.session != own:  # a child that is just being started is in ours for a moment
                     note_session(mark, entry.session, mark.began)
-            if mark is not None or entry.session != os.getsid(0):
-                rest.extend((child, mark) for child in children_of(pid))
+                search.on_found(entry)
+            if mark is not None or entry.session != own:
+                children = children_of(pid)
+                rest.extend((child, mark) for child in children)
+                if not children:
+                    search.check(pid, entry)
         return found
 
-    def find_tasks(self, task_ids: frozenset[str]) -> list[Entry]:
+    def find_tasks(self, task_ids: frozenset[str], search: Search) -> list[Entry]:
         variables = {f"ERRAND_TASK={task_id}".encode() for task_id in task_ids}
-        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-        entries = [entry_of(pid) for pid in pids if not variables.isdisjoint(_environment(pid))]
-        return [entry for entry in entries if entry and entry.pid != os.getpid()]
+        found: list[Entry] = []
+        for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
+            entry = entry_of(pid) if not variables.isdisjoint(_environment(pid)) else None
+            if entry and entry.pid != os.getpid():
+                found.append(replace(entry, group=0))
+                search.on_found(found[-1])
+        return found
 
     def name(self, pid: int) -> str:
         return plain_name([part.decode("utf-8", "replace") for part in _read(f"/proc/{pid}/cmdline").split(b"\0")])
@@ -105,6 +150,17 @@ def send_signal(entry: Entry, number: int) -> None:
             signal.pidfd_send_signal(process, number)
     finally:
         os.close(process)
+
+
+def send_to_all(entry: Entry, number: int) -> None:
+    """To this process and at one blow to all of its group: not even one that is being forked just then is missed."""
+    send_signal(entry, signal.SIGSTOP)
+    # A stopped process stays in its group, and the number of a group with a member is no other's.
+    now = entry_of(entry.pid) if entry.group > 1 else None
+    if now is not None and (now.started, now.group) == (entry.started, entry.group):
+        with suppress(OSError):  # none left, or another user's
+            os.killpg(entry.group, number)
+    send_signal(entry, number)
 
 
 def is_of_tools(entry: Entry) -> bool:
@@ -142,19 +198,22 @@ def _read(path: str) -> bytes:
 
 
 def entry_of(pid: int) -> Entry | None:
-    # The name in brackets may hold blanks and brackets; after the last one come state, parent, session (two further
-    # on) and the start time (proc(5), fields 3, 4, 6 and 22).
+    # The name in brackets may hold blanks and brackets; after the last one come state, parent, group, session, flags
+    # (three further on) and the start time (proc(5), fields 3 to 6, 9 and 22).
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     if not fields:
         return None
-    return Entry(pid, int(fields[1]), float(fields[19]), fields[0] in (b"Z", b"X"), int(fields[3]))
+    session, is_exiting = int(fields[3]), int(fields[6]) & _PF_EXITING
+    group = 0 if is_exiting or session == os.getsid(0) else int(fields[2])
+    return Entry(pid, int(fields[1]), float(fields[19]), fields[0] in (b"Z", b"X"), session, group)
 
 
 def children_of(pid: int) -> list[int]:
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        threads = sorted(os.listdir(f"/proc/{pid}/task"), key=int, reverse=True)
     except OSError:
         return []
+    # The first thread comes last: it gets the orphans, also those that lose a parent of another thread meanwhile.
     return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,7 +11,15 @@ from app.engine.tools import marks
 from app.engine.tools.marks import Mark
 from app.engine.tools.orphans import reap
 from app.engine.tools.portable_table import PortableTable
-from app.engine.tools.process_table import Entry, ProcessTable, ProcTable, has_proc, send_signal
+from app.engine.tools.process_table import (
+    Entry,
+    ProcessTable,
+    ProcTable,
+    Search,
+    has_proc,
+    send_signal,
+    send_to_all,
+)
 
 # A process that minds SIGTERM has this long to end in order; stop must have ended everything within 0.3 s.
 GRACE_S = 0.1
@@ -18,6 +27,8 @@ GRACE_S = 0.1
 PATIENCE_S = 10.0
 
 _SHORTEST_PAUSE_S = 0.001
+# So long one thread goes after processes that fork on before it lets others have a turn.
+_SPURT_S = 0.1
 # Fifty tasks stopped at once must not fight the event loop for the interpreter with as many threads.
 _one_at_a_time = threading.Lock()
 
@@ -31,7 +42,7 @@ def alive(task_id: str) -> int:
 
 def running(of: tuple[Mark, ...]) -> tuple[str, ...]:
     """Names of the processes that carry one of the marks, as `sleep 60 (pid 1234)`."""
-    return tuple(_named(entry) for entry in _table.find(of) if not entry.zombie) if of else ()
+    return tuple(_named(entry) for entry in _table.find(of, Search()) if not entry.zombie) if of else ()
 
 
 async def names(task_id: str) -> tuple[str, ...]:
@@ -49,29 +60,36 @@ async def end_task(task_id: str, on_progress: Callable[[int], None]) -> tuple[st
     of = marks.marks_of(task_id)
     if not of:
         return ()
-    ended = await _Ending(lambda: _table.find(of), on_progress).run()
+    ended = await _Ending(lambda search: _table.find(of, search), on_progress).run()
     marks.forget(of)
     return ended
 
 
 async def end_call(mark: Mark) -> tuple[str, ...]:
     """The same for one call."""
-    return await _Ending(lambda: _table.find((mark,)), lambda count: None).run()
+    return await _Ending(lambda search: _table.find((mark,), search), lambda count: None).run()
 
 
 async def end_abandoned(task_ids: frozenset[str]) -> tuple[str, ...]:
     """The same for tasks of an engine that died: looks at all processes of the machine, by their environment."""
-    return await _Ending(lambda: _table.find_tasks(task_ids), lambda count: None).run() if task_ids else ()
+    if not task_ids:
+        return ()
+    return await _Ending(lambda search: _table.find_tasks(task_ids, search), lambda count: None).run()
 
 
 @dataclass(slots=True)
 class _Ending:
-    """One run of: find, signal, wait, until nothing is found twice in a row (a fork may hide from one look)."""
+    """One run of: find, signal, wait, until nothing is found twice in a row (a fork may hide from one look).
 
-    find: Callable[[], list[Entry]]
+    First each process is asked to end. Then all are stopped, each as soon as it is found, so that none starts another
+    while they are looked for, and killed once all are known: who is known below one that is gone is known no more.
+    """
+
+    find: Callable[[Search], list[Entry]]
     on_progress: Callable[[int], None]
     seen: dict[tuple[int, float], str] = field(default_factory=dict[tuple[int, float], str])
     denied: set[int] = field(default_factory=set[int])
+    _search: Search = field(default_factory=Search)
 
     async def run(self) -> tuple[str, ...]:
         loop = asyncio.get_running_loop()
@@ -82,35 +100,55 @@ class _Ending:
             age = loop.time() - started
             if age >= GRACE_S and not forced:
                 forced, pause = True, _SHORTEST_PAUSE_S
-            left = await asyncio.to_thread(self._sweep, forced)
+                self._search.on_found = self._stop
+            left = await asyncio.to_thread(self._outrun if forced else self._ask)
             count = sum(not entry.zombie for entry in left)
             if count != shown:
                 self.on_progress(shown := count)
             if age > PATIENCE_S or (left and all(entry.pid in self.denied for entry in left)):
                 break
-            empty = 0 if left else empty + 1
+            empty = 0 if left or not self._search.is_whole else empty + 1
             if left:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.02)
         stuck = {(entry.pid, entry.started) for entry in left}
         return tuple(f"{name}, still there" if key in stuck else name for key, name in self.seen.items())
 
-    def _sweep(self, force: bool) -> list[Entry]:
-        with _one_at_a_time:
-            left = [entry for entry in self.find() if not reap(entry)]
-        for entry in left:
-            key = (entry.pid, entry.started)
-            first = key not in self.seen
-            if entry.zombie or not (first or force):
-                continue
-            if first:
-                self.seen[key] = _named(entry)
-            self._signal(entry, force)
+    def _ask(self) -> list[Entry]:
+        left = self._look()
+        for entry in self._name(left):
+            self._signal(send_signal, entry, signal.SIGTERM)
         return left
 
-    def _signal(self, entry: Entry, force: bool) -> None:
+    def _outrun(self) -> list[Entry]:
+        """Look again at once as long as new ones show up: they fork on, and only who is as fast catches them."""
+        give_up_at = time.monotonic() + _SPURT_S
+        while True:
+            left = self._look()
+            new = self._name(left)
+            # The last first: who loses the parent of a stopped group lets it go on.
+            for entry in reversed(left):
+                self._signal(send_to_all, entry, signal.SIGKILL)
+            if (not new and self._search.is_whole) or time.monotonic() > give_up_at:
+                return left
+
+    def _look(self) -> list[Entry]:
+        with _one_at_a_time:
+            return [entry for entry in self.find(self._search) if not reap(entry)]
+
+    def _stop(self, entry: Entry) -> None:
+        self._signal(send_to_all, entry, signal.SIGSTOP)
+
+    def _name(self, left: list[Entry]) -> list[Entry]:
+        """Those among them that are seen for the first time, which now have names."""
+        new = [entry for entry in left if not entry.zombie and (entry.pid, entry.started) not in self.seen]
+        self.seen |= {(entry.pid, entry.started): _named(entry) for entry in new}
+        return new
+
+    def _signal(self, send: Callable[[Entry, int], None], entry: Entry, number: int) -> None:
         try:
-            send_signal(entry, signal.SIGKILL if force else signal.SIGTERM)
+            if not entry.zombie:
+                send(entry, number)
         except ProcessLookupError:
             pass
         except PermissionError:

@@ -1,0 +1,115 @@
+"""Processes that fork on and end, so that each is gone before it is signalled: none outruns a stop."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from app.engine.cancel import CancelSignal
+from app.engine.tools import processes
+from app.engine.tools.base import ToolError, Workplace
+from tests.support.workplaces import make_workplace, run, tool_of, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
+
+_PYTHON = """
+import gc, os, resource, signal, time
+end = time.monotonic() + 30
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+gc.freeze()
+open("pid", "w").write(str(os.getpid()))
+{begin}
+while time.monotonic() < end:
+    if os.fork(): os._exit(0)
+    {each}
+"""
+_LEAVE = "os.setsid()"
+_LOWER = "resource.setrlimit(resource.RLIMIT_MSGQUEUE, (1000, 1000))"
+
+
+def _python(begin: str, each: str) -> str:
+    """As fast as Python can: a process lives for less than a millisecond."""
+    return f"cat > chain.py <<'end'\n{_PYTHON.format(begin=begin, each=each)}\nend\n{sys.executable} chain.py &"
+
+
+# Each starts in the background, and ends by itself should the tests be killed.
+CHAINS = {
+    "a pause each time": "hop() { echo $BASHPID > pid; sleep 0.002; [ $SECONDS -gt 30 ] || (hop &); }; "
+    "(trap '' TERM; hop) &",
+    "a session of its own each time": "echo '[ $1 = 9999 ] || setsid sh hop.sh $(($1 + 1)) & echo $$ > pid' > hop.sh; "
+    "(trap '' TERM; sh hop.sh 1) &",
+    "no pause": _python("", "pass"),
+    "no pause and a session of its own each time": _python("", _LEAVE),
+    "no mark and a session of its own each time": _python(_LOWER, _LEAVE),
+    "four at once": _python("os.fork(); os.fork()", _LEAVE),
+}
+
+
+async def _hops(workplace: Workplace) -> None:
+    file = workplace.workspace / "pid"
+    await until(lambda: file.exists() and file.read_text() != "")
+
+
+async def _stop(workplace: Workplace, chain: str) -> None:
+    cancel = CancelSignal()
+    running = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": f"{chain}\nsleep 71"}, cancel))
+    await _hops(workplace)
+    cancel.set("stopped")
+    with pytest.raises(ToolError) as caught:
+        await running
+    assert "still there" not in str(caught.value)
+    assert processes.alive(workplace.task_id) == 0
+
+
+@asynccontextmanager
+async def _busy(count: int) -> AsyncGenerator[None]:
+    """So many processes that use all the time of the processors they get."""
+    program = ("nice", "-n", "1", "sh", "-c", "while :; do :; done")
+    busy = [await asyncio.create_subprocess_exec(*program) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            await process.wait()
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
+async def test_a_stop_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
+    await _stop(make_workplace(tmp_path), chain)
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
+async def test_the_end_of_a_task_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
+    workplace = make_workplace(tmp_path)
+    await run(tool_of(workplace, "shell"), {"command": chain})
+    await _hops(workplace)
+    ended = await processes.end_task(workplace.task_id, lambda count: None)
+    assert ended and not any("still there" in name for name in ended)
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
+async def test_on_a_busy_machine_a_stop_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
+    async with _busy(4):
+        await _stop(make_workplace(tmp_path), chain)
+
+
+async def test_the_chains_of_two_tasks_are_outrun_at_once(tmp_path: Path) -> None:
+    places = [make_workplace(tmp_path / task_id, task_id) for task_id in ("task_a", "task_b")]
+    chains = [CHAINS["a pause each time"], CHAINS["no pause and a session of its own each time"]]
+    async with asyncio.TaskGroup() as group:
+        for workplace, chain in zip(places, chains, strict=True):
+            group.create_task(_stop(workplace, chain))
+
+
+async def test_a_stop_that_outruns_a_chain_leaves_the_other_call_of_the_task_alone(tmp_path: Path) -> None:
+    workplace = make_workplace(tmp_path)
+    await run(tool_of(workplace, "shell"), {"command": "sleep 72 & sleep 73 &"})
+    with pytest.raises(ToolError):
+        await run(tool_of(workplace, "shell"), {"command": f"{CHAINS['no pause']}\nsleep 71", "timeout_secs": 0.3})
+    assert processes.alive(workplace.task_id) == 2
+    ended = await processes.end_task(workplace.task_id, lambda count: None)
+    assert sorted(name.split(" (")[0] for name in ended) == ["sleep 72", "sleep 73"]
