@@ -174,6 +174,24 @@ async def test_where_all_places_are_taken_the_engine_works_on_until_one_is_free(
         transport.close()
 
 
+async def test_who_has_asked_for_something_keeps_its_place_before_who_says_nothing() -> None:
+    made: list[asyncio.Transport] = []
+    listener = bound(0)
+    acceptor = Acceptor(listener, Bounds(strangers=2, admit_s=60, silent_s=0, asked_s=60))
+    acceptor.start(lambda: _Accepted(made))
+    writers: list[asyncio.StreamWriter] = []
+    for number in range(3):
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        writers.append(writer)
+        await until(lambda number=number: len(made) > number)
+        if number == 0:
+            acceptor.asks(made[0])
+    assert [transport.is_closing() for transport in made[:2]] == [False, True]
+    await acceptor.close()
+    for transport in (*made, *writers):
+        transport.close()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives the limit back to a child")
 async def test_the_engine_may_open_more_files_than_it_was_started_with_and_its_tools_may_not(
     tmp_path: Path, workspace: Path

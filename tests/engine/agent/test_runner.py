@@ -1,6 +1,7 @@
 """Tasks through the runner: real storage, real tools, a model over real HTTP."""
 
 import asyncio
+import logging
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,12 @@ async def test_a_task_runs_tools_and_ends_with_its_summary(tmp_path: Path) -> No
         nodes = engine.watcher.nodes()
         assert [node.role for node in nodes] == ["user", "assistant", "tool_result", "assistant", "tool_result"]
         assert [node.parent_id for node in nodes] == [None, *(node.id for node in nodes[:-1])]
+
+
+async def test_a_task_that_ends_well_logs_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 async def test_what_was_sent_as_events_is_what_is_stored(tmp_path: Path) -> None:
