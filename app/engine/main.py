@@ -61,6 +61,7 @@ from app.engine.storage.engines import sqlite_url
 from app.engine.storage.trouble import condition
 from app.engine.tools import watchdog
 from app.engine.tools.orphans import reap_orphans
+from app.engine.workspace_threads import end_idle
 from app.local_trust import start_of
 from app.paths import Paths, default_paths
 from app.printable import printable
@@ -202,6 +203,7 @@ async def open_services(
     _, head = await database.events.bounds()
     newest = NewestNote(None if settings.values.database_url else paths.database, database.epoch)
     stack.callback(newest.close)
+    stack.callback(end_idle)
     log = EventLog(database.journal, database.epoch, head, newest.write)
     stack.callback(log.close)
     database.journal.put(

@@ -21,8 +21,8 @@ T = TypeVar("T")
 _Job: TypeAlias = Callable[[], None]
 
 PATIENCE_S = 10.0
-# Long enough for the next step of a task that is quick; an engine at rest has none of these threads.
-_IDLE_S = 0.02
+# Long enough for the next step of a task; an engine at rest has none of these threads.
+_IDLE_S = 1.0
 # So many threads of one folder may hang; after that nobody waits for it before one of them has come back.
 _MOST_HANGING = 4
 
@@ -31,10 +31,11 @@ class _Thread:
     """Does one job after the other, and ends when there was none for a moment. It keeps nobody from leaving."""
 
     def __init__(self) -> None:
-        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         threading.Thread(target=self._work, name="workspace", daemon=True).start()
 
-    def take(self, job: _Job) -> None:
+    def take(self, job: _Job | None) -> None:
+        """Do this, or end where it is None. For a thread that was idle alone."""
         self._jobs.put(job)
 
     def _work(self) -> None:
@@ -46,6 +47,8 @@ class _Thread:
                     _idle.remove(self)
                 except ValueError:
                     continue  # somebody has just chosen it
+                return
+            if job is None:
                 return
             job()
             _idle.append(self)
@@ -74,6 +77,12 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
     if not result.done():
         raise FolderNotAnswering(name, within_s)
     return result.result()
+
+
+def end_idle() -> None:
+    """End the threads that have nothing to do, without waiting for it."""
+    while _idle:
+        _free_thread().take(None)
 
 
 def _free_thread() -> _Thread:

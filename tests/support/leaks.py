@@ -19,6 +19,7 @@ import psutil
 import app
 from app.engine.tools.marks import all_marks
 from app.engine.tools.processes import end_task
+from app.engine.workspace_threads import end_idle
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -77,7 +78,9 @@ def leaked_threads(before: set[threading.Thread]) -> list[str]:
     """The threads that were not there before."""
     give_up_at = time.monotonic() + _GRACE_S
     for thread in threads() - before:
-        thread.join(max(0.0, give_up_at - time.monotonic()))
+        while thread.is_alive() and time.monotonic() < give_up_at:
+            end_idle()  # one has told its result a moment before it is idle
+            thread.join(_LOOK_S)
     return sorted(repr(thread) for thread in threads() - before)
 
 
