@@ -38,9 +38,19 @@ def lines(picture: QImage, place: QRect) -> list[float]:
 
 
 def _rows(picture: QImage, place: QRect) -> Iterator["Counter[int]"]:
+    """How often each colour is in each row. Most rows are as the one before or of one colour, which is soon seen."""
     pixels, width = memoryview(picture.constBits()).cast("B").cast("I"), picture.width()
+    before, row = b"", Counter[int]()
     for start in range(place.top() * width, (place.bottom() + 1) * width, width):
-        yield Counter(pixels[start + place.left() : start + place.right() + 1])
+        line = pixels[start + place.left() : start + place.right() + 1].tobytes()
+        if line != before:
+            before, row = line, _colours(line)
+        yield row
+
+
+def _colours(line: bytes) -> "Counter[int]":
+    colours = memoryview(line).cast("I")
+    return Counter({colours[0]: len(colours)}) if line[4:] == line[:-4] else Counter(colours)
 
 
 def _bands(rows: list["Counter[int]"], behind: int) -> Iterator["Counter[int]"]:
