@@ -21,6 +21,9 @@ _PR_SET_DUMPABLE = 4  # linux/prctl.h
 _EMPTY_LOOKS = 2
 _PAUSE_S = 0.02
 _LONGEST_S = 10.0
+# So many looks without a new process end the race against those that fork on.
+_QUIET_LOOKS = 20
+_PF_EXITING = 0x4  # linux/sched.h
 
 _STDIN = 0
 _OOM_SCORE = "500"  # as `process_table.py` has it
@@ -153,6 +156,8 @@ class _Process(NamedTuple):
     session: int
     started: int
     is_zombie: bool
+    group: int
+    is_exiting: bool
 
 
 class _Tools:
@@ -163,6 +168,8 @@ class _Tools:
         # By the number of their leaders, with the times between which these were started.
         self.sessions: dict[int, tuple[int, int]] = {}
         self.seen: set[tuple[int, int]] = set()
+        # The engine's own session: a command that is just being started is in it for a moment.
+        self._spared = os.getsid(os.getppid())
 
     def see_all_of(self, engine: int) -> None:
         """Remember all that its tools have left below an engine: once it is gone nobody can tell by parents."""
@@ -183,10 +190,28 @@ class _Tools:
             # One that has ended, and that nobody has taken note of, is none: not every first process does.
             found = {pid for pid in found if not table[pid].is_zombie}
             for pid in found:
-                self.seen.add((pid, table[pid].started))
-                _kill(pid, table[pid].started)
-            empty = 0 if found else empty + 1
+                self._end(pid, table[pid])
+            is_outrun = self._outrun(set(table), give_up_at)
+            empty = 0 if found or is_outrun else empty + 1
             time.sleep(_PAUSE_S)
+
+    def _outrun(self, known: set[int], give_up_at: float) -> bool:
+        """End those that came since. True if any did: who forks on and ends is gone before a look at all is over."""
+        is_one, quiet = False, 0
+        while quiet < _QUIET_LOOKS and time.monotonic() < give_up_at:
+            new = _pids() - known
+            quiet = 0 if new else quiet + 1
+            for pid in sorted(new, reverse=True):
+                process = _process(pid)
+                if process is not None and self._has(pid, process, _leader(process)):
+                    self._end(pid, process)
+                    is_one = True
+            known |= new
+        return is_one
+
+    def _end(self, pid: int, process: _Process) -> None:
+        self.seen.add((pid, process.started))
+        _kill(pid, process, self._spared)
 
     def _has(self, pid: int, process: _Process, table: dict[int, _Process]) -> bool:
         if process.is_zombie:
@@ -208,13 +233,27 @@ class _Tools:
 
 
 def _processes() -> dict[int, _Process]:
-    """All of the machine but this one; see proc(5) for the fields."""
-    table: dict[int, _Process] = {}
-    for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
-        fields = _read(pid, "stat").rpartition(")")[2].split()
-        if fields and pid != os.getpid():
-            table[pid] = _Process(int(fields[1]), int(fields[3]), int(fields[19]), fields[0] in "ZX")
-    return table
+    """All of the machine but this one."""
+    found = ((pid, _process(pid)) for pid in _pids())
+    return {pid: process for pid, process in found if process is not None}
+
+
+def _leader(process: _Process) -> dict[int, _Process]:
+    leader = _process(process.session)
+    return {} if leader is None else {process.session: leader}
+
+
+def _pids() -> set[int]:
+    return {int(name) for name in os.listdir("/proc") if name.isdecimal()} - {os.getpid()}
+
+
+def _process(pid: int) -> _Process | None:
+    """See proc(5) for the fields."""
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    if not fields:
+        return None
+    is_exiting = bool(int(fields[6]) & _PF_EXITING)
+    return _Process(int(fields[1]), int(fields[3]), int(fields[19]), fields[0] in "ZX", int(fields[2]), is_exiting)
 
 
 def _with_descendants(roots: set[int], table: dict[int, _Process]) -> set[int]:
@@ -244,16 +283,30 @@ def _read(pid: int, name: str) -> str:
         return ""
 
 
-def _kill(pid: int, started: int) -> None:
-    """Only the process that was started then: its number may be another's by now."""
+def _kill(pid: int, process: _Process, spared: int) -> None:
+    """Only the process that was found, and at one blow its group: its number may be another's by now.
+
+    A stopped process stays in its group, and the number of a group with a member is no other's.
+    """
     with suppress(OSError):  # gone, or another user's
-        process = os.pidfd_open(pid)
+        descriptor = os.pidfd_open(pid)
         try:
-            fields = _read(pid, "stat").rpartition(")")[2].split()
-            if fields and int(fields[19]) == started:
-                signal.pidfd_send_signal(process, signal.SIGKILL)
+            now = _process(pid)
+            if now is None or now.started != process.started:
+                return
+            signal.pidfd_send_signal(descriptor, signal.SIGSTOP)
+            _kill_group(pid, process, spared)
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         finally:
-            os.close(process)
+            os.close(descriptor)
+
+
+def _kill_group(pid: int, process: _Process, spared: int) -> None:
+    now = _process(pid)
+    if now is None or now.started != process.started or now.is_exiting or now.session in (spared, 0) or now.group < 2:
+        return
+    with suppress(OSError):
+        os.killpg(now.group, signal.SIGKILL)
 
 
 if __name__ == "__main__":

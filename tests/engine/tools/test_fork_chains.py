@@ -1,6 +1,8 @@
 """Processes that fork on and end, so that each is gone before it is signalled: none outruns a stop."""
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -33,6 +35,21 @@ _LOWER = "resource.setrlimit(resource.RLIMIT_MSGQUEUE, (1000, 1000))"
 def _python(begin: str, each: str) -> str:
     """As fast as Python can: a process lives for less than a millisecond."""
     return f"cat > chain.py <<'end'\n{_PYTHON.format(begin=begin, each=each)}\nend\n{sys.executable} chain.py &"
+
+
+# An engine as far as its processes are concerned, killed as soon as the chain hops.
+_ENGINE = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from app.engine.tools import marks, spawn, watchdog
+async def main():
+    watchdog.keep()
+    spawn.start(["bash", "-c", sys.argv[1]], Path.cwd(), os.environ, marks.new_mark("task"), print, print)
+    while not Path("pid").exists():
+        await asyncio.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
 
 
 # Each starts in the background, and ends by itself should the tests be killed.
@@ -113,3 +130,15 @@ async def test_a_stop_that_outruns_a_chain_leaves_the_other_call_of_the_task_alo
     assert processes.alive(workplace.task_id) == 2
     ended = await processes.end_task(workplace.task_id, lambda count: None)
     assert sorted(name.split(" (")[0] for name in ended) == ["sleep 72", "sleep 73"]
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
+async def test_the_watchdog_of_a_killed_engine_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
+    alive = tmp_path / "alive"  # it has an end when nobody of the chain has it open any more
+    os.mkfifo(alive)
+    engine = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _ENGINE, f"exec 9> alive\n{chain}", cwd=tmp_path
+    )
+    async with asyncio.timeout(10):
+        await asyncio.to_thread(alive.read_bytes)
+    assert await engine.wait() == -signal.SIGKILL
