@@ -41,6 +41,12 @@ def pytest_sessionstart() -> None:
     _forget_this_machine()
 
 
+def pytest_collection_finish() -> None:
+    """What stays to the end, the libraries and the tests themselves, is looked through for garbage no more."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_runtest_logfinish() -> None:
     gc.collect(1 if next(_numbers) % _ALL_EVERY else 2)
 
