@@ -33,6 +33,8 @@ class Listing(QObject):
         self._shelves = shelves
         self._number = 0
         self._under_way = 0
+        # The page that was asked for already, though the call may not have begun.
+        self._asked: str | None = None
         # What events said while a page was on its way, which may be older; None for a deleted one.
         self._heard: dict[str, Conversation | None] = {}
 
@@ -75,7 +77,8 @@ class Listing(QObject):
 
     def fetch_more(self) -> None:
         shelf = next((shelf for shelf in self._shelves if shelf.cursor is not None), None)
-        if shelf is not None and not self._under_way:
+        if shelf is not None and not self._under_way and shelf.cursor != self._asked:
+            self._asked = shelf.cursor
             self._session.spawn(self._fetch_more(shelf), self.failed.emit)
 
     def put(self, conversation: Conversation) -> None:
@@ -95,7 +98,7 @@ class Listing(QObject):
         from asyncio import gather  # the first paint does not wait for asyncio
 
         self._number += 1
-        number = self._number
+        number, self._asked = self._number, None
         pages = await gather(*(self._page(shelf, None) for shelf in self._shelves))
         if number != self._number:
             return  # it is being read anew already
@@ -107,7 +110,10 @@ class Listing(QObject):
 
     async def _fetch_more(self, shelf: Shelf) -> None:
         cursor = shelf.cursor
-        page = await self._page(shelf, cursor)
+        try:
+            page = await self._page(shelf, cursor)
+        finally:
+            self._asked = None
         if cursor != shelf.cursor:
             return  # the list was read anew meanwhile
         first = self._start_of(shelf) + len(shelf)
