@@ -95,7 +95,7 @@ class Assembly:
         resumption = Resumption(live, self.desk, executions, open_turn)
         warn = partial(recorder.notice, "warning")
         known = Known(self.window_of, self.settings.values.summarise_at, heard)
-        summaries = Summaries(live, branch, recorder, model, heard)
+        summaries = Summaries(branch, recorder, live.say, model, heard)
         room = Room(branch, recorder, summaries, self.database, known, warn)
         calls = ModelCalls(branch, recorder, model, room)
         steps = Steps(live, branch, self.log, gate, recorder, executions, approvals, resumption, calls, tools)

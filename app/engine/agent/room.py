@@ -11,10 +11,9 @@ from app.engine.agent.branch import Branch
 from app.engine.agent.measure import Measure
 from app.engine.agent.pictures import with_pictures
 from app.engine.agent.reach import Hearing, Reach, SummaryMessage, reach_of, recent_path
-from app.engine.agent.recorder import Recorder
 from app.engine.agent.remainder import Remainder, remainder_of
 from app.engine.agent.sent import sizes_of
-from app.engine.agent.summaries import Failed, Summaries
+from app.engine.agent.summaries import CallRecord, Failed, Summaries
 from app.engine.agent.summary import Older, length_of, older_of
 from app.engine.cancel import CancelSignal
 from app.engine.errors import EngineError
@@ -50,14 +49,14 @@ class Room:
     def __init__(
         self,
         branch: Branch,
-        recorder: Recorder,
+        record: CallRecord,
         summaries: Summaries,
         database: Database,
         known: Known,
         tell: Callable[[str], None],
     ) -> None:
         self._branch = branch
-        self._recorder = recorder
+        self._record = record
         self._summaries = summaries
         self._database = database
         self._known = known
@@ -108,7 +107,7 @@ class Room:
         if not end.is_too_long or self._is_refused or cancel.is_set:
             return None
         self._is_refused = True
-        self._recorder.refused(end.message)
+        self._record.refused(end.message)
         shorter = await self._smaller(whole, self._learn(sent), cancel)
         return shorter if _characters(shorter) < _characters(sent) else None
 

@@ -1,14 +1,14 @@
 """Makes a summary: a call of the task's own model, on record and counted like a turn, and a node that keeps it."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Protocol
 
 from app.engine.agent.branch import Branch
-from app.engine.agent.live import LiveTask
 from app.engine.agent.measure import Measure
 from app.engine.agent.reach import Hearing
-from app.engine.agent.recorder import Recorder
 from app.engine.agent.summary import Older, request_for
 from app.engine.cancel import CancelSignal
 from app.engine.messages import AssistantMessage
@@ -32,13 +32,31 @@ class Failed:
     passes: bool = False
 
 
-class Summaries:
-    """Of one task. `heard` is how its agent hears the entries of a branch."""
+class CallRecord(Protocol):
+    """Records the model calls of a task; the recorder of a run does."""
 
-    def __init__(self, live: LiveTask, branch: Branch, recorder: Recorder, model: ChatModel, heard: Hearing) -> None:
-        self._live = live
+    def turn_started(self, request: ModelRequest) -> None:
+        """Put the intent of a model call and how much it sends; the caller waits for it to be committed."""
+        ...
+
+    def refused(self, message: AssistantMessage) -> None:
+        """The provider did not take the request, and a shorter one is made."""
+        ...
+
+    def summarised(self, message: AssistantMessage, block: SummaryBlock | None) -> None:
+        """The end of a call for a summary, with the node that keeps it if there is one."""
+        ...
+
+
+class Summaries:
+    """Of one task. `heard` is how its agent hears the entries of a branch; `say` shows what the task is doing."""
+
+    def __init__(
+        self, branch: Branch, record: CallRecord, say: Callable[[str], None], model: ChatModel, heard: Hearing
+    ) -> None:
         self._branch = branch
-        self._recorder = recorder
+        self._record = record
+        self._say = say
         self._model = model
         self._heard = heard
 
@@ -58,14 +76,14 @@ class Summaries:
             failed = _wrong(end, older.characters)
             if failed is None:
                 return await self._keep(end.message, older, measure)
-            self._recorder.summarised(end.message, None)
+            self._record.summarised(end.message, None)
             if not tries or cancel.is_set or failed.passes:
                 return failed
             room, words = room // 2, words // 2
 
     async def _ask(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
-        self._recorder.turn_started(request)
-        self._live.say("summarising what came before")
+        self._record.turn_started(request)
+        self._say("summarising what came before")
         await self._branch.save()
         async with aclosing(self._model.stream(request, cancel)) as events:
             async for event in events:
@@ -83,7 +101,7 @@ class Summaries:
             tokens_before=measure.tokens_of(older.characters),
             tokens_after=measure.tokens_of(len(said)),
         )
-        self._recorder.summarised(message, block)
+        self._record.summarised(message, block)
         await self._branch.save()
         return block
 
