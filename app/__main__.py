@@ -1,19 +1,53 @@
-"""`errand` and `python -m app`: the engine, the window, and for everything else the command line."""
+"""`errand`: starts the engine, the window or the command line; checks for a display first."""
 
+import ctypes
+import ctypes.util
 import gc
 import os
 import sys
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from app.display import no_window
 from app.printable import printable
 
 if TYPE_CHECKING:
     from app.file_lock import FileLock
     from app.paths import Paths
 
+
 _WINDOWS: tuple[list[str], ...] = ([], ["window"], ["window", "--new"], ["quick"])
+
+
+def no_window(environment: Mapping[str, str]) -> str | None:
+    """Why no window can open here, as a sentence; None if one can."""
+    if sys.platform in ("win32", "darwin") or environment.get("WAYLAND_DISPLAY"):
+        return None
+    if environment.get("QT_QPA_PLATFORM"):
+        return None  # somebody knows better, such as a test
+    display = environment.get("DISPLAY")
+    if not display:
+        return "No display was found"
+    if not _answers(display):
+        return f"The display {display} does not answer"
+    return None
+
+
+def _answers(display: str) -> bool:
+    """True if the X server takes a connection, or if only Qt can tell."""
+    name = ctypes.util.find_library("xcb")
+    if name is None:
+        return True
+    xcb = ctypes.CDLL(name)
+    xcb.xcb_connect.restype = ctypes.c_void_p
+    xcb.xcb_connect.argtypes = (ctypes.c_char_p, ctypes.c_void_p)
+    xcb.xcb_connection_has_error.argtypes = (ctypes.c_void_p,)
+    xcb.xcb_disconnect.argtypes = (ctypes.c_void_p,)
+    connection = xcb.xcb_connect(display.encode(), None)
+    try:
+        return xcb.xcb_connection_has_error(connection) == 0
+    finally:
+        xcb.xcb_disconnect(connection)
 
 
 def main() -> int:
@@ -23,13 +57,13 @@ def main() -> int:
     if arguments[:1] == ["engine"] and not {"--stop", "-h", "--help"} & set(arguments):
         return _engine(arguments[1:])
     if arguments[:1] == ["replay"] and len(arguments) == 2 and not arguments[1].startswith("-"):
-        from app.engine.record.main import main as replay  # it needs the loop itself, and no engine that runs
+        from app.engine.record.replay import main as replay  # it needs the loop itself, and no engine that runs
 
         return replay(arguments[1:])
     if arguments[:1] == ["share-models"]:
         return _share_models(arguments[1:])
     if arguments[:1] == ["watchdog"]:
-        from app.engine.tools.watchdog_child import main as watchdog
+        from app.engine.tools.processes.watchdog_child import main as watchdog
 
         return watchdog(arguments[1:])
     if arguments in _WINDOWS:
@@ -53,7 +87,7 @@ def _say_error(kind: type[BaseException], error: BaseException, trace: Traceback
 
 
 def _engine(arguments: list[str]) -> int:
-    from app.engine.hardening import take_keys
+    from app.engine.core.process_hardening import take_keys
 
     keys = take_keys()  # it may start the program anew: before what takes long to import
     from app.engine.main import main as engine
@@ -62,7 +96,7 @@ def _engine(arguments: list[str]) -> int:
 
 
 def _share_models(arguments: list[str]) -> int:
-    from app.engine.hardening import take_keys
+    from app.engine.core.process_hardening import take_keys
 
     keys = take_keys()
     from app.engine.sharing.main import main as share_models
@@ -85,10 +119,10 @@ def _window(arguments: list[str]) -> int:
         sys.stderr.write("Make it writable, or set ERRAND_HOME to another folder.\n")
         return 1
     if lock is None and "--new" not in arguments:
-        from app.window.attention.doorbell import ring
+        from app.window.desktop.single_instance import wake_running_window
 
         token = os.environ.get("XDG_ACTIVATION_TOKEN", "")
-        if ring(paths.window_door, "quick" if quick else "show", activation=token):
+        if wake_running_window(paths.window_door, "quick" if quick else "show", activation=token):
             return 0
     if quick and lock is not None:
         lock.release()  # it is held by windows; a dialog alone is none
@@ -98,7 +132,7 @@ def _window(arguments: list[str]) -> int:
 def _open(paths: "Paths", lock: "FileLock | None", *, quick: bool) -> int:
     """Qt needs libraries of the system, and says which one is missing."""
     if not quick:
-        gc.disable()  # a hundred collections of what stays anyway: 20 ms; later see window/garbage.py
+        gc.disable()  # a hundred collections of what stays anyway: 20 ms; later see window/main.py
     try:
         from app.window.main import main as window
     except ImportError as error:

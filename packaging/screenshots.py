@@ -22,24 +22,22 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.protocol.asks import Ask, AskKind
-from app.window.attention.quick_dialog import QuickDialog
-from app.window.attention.tray_menu import TrayMenu
-from app.window.blocks.line_button import LineButton
-from app.window.rows import EndRow
-from app.window.state import ThemeMode
-from app.window.stores.agents import NewAgent
-from app.window.views.add_agent_dialog import AddAgentDialog
-from app.window.views.ask_models_dialog import AskModelsDialog
-from app.window.views.choices_dialog import ChoicesDialog
-from app.window.views.compare_dialog import CompareDialog
-from app.window.views.picker import PickerDialog
+from app.window.desktop.quick_task import QuickTaskDialog
+from app.window.desktop.tray import TrayMenu
+from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.row import TaskEndRow
+from app.window.stores.conversation.agents import NewAgent
+from app.window.stores.window_state import ThemeMode
+from app.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog
+from app.window.views.branches.ask_models_dialog import AskModelsDialog
+from app.window.views.branches.comparison import ComparisonDialog
+from app.window.views.composer.task_options_dialog import TaskOptionsDialog
 from app.window.views.settings.dialog import PageName, SettingsDialog
-from app.window.views.shortcut_sheet import ShortcutDialog
-from app.window.views.turns_dialog import TurnsDialog
+from app.window.views.shared.picker import PickerDialog
+from app.window.views.shell.dialogs import ShortcutsDialog
 from app.window.views.usage.dialog import UsageDialog
-from tests.support.desk import press
-from tests.support.errand import Errand
-from tests.support.open_window import OpenWindow, open_window
+from tests.support.command_line import Errand
+from tests.support.window import OpenWindow, open_window, press
 
 _ROOT = Path(__file__).parents[1]
 _SHOWN = frozenset({"first-run", "approval", "question", "finished", "branches", "agents", "compare"})
@@ -143,7 +141,7 @@ async def _take_waiting(album: _Album) -> None:
 async def _take_finished(album: _Album) -> None:
     person, window = album.person, album.person.window
     await _open(person, window.pages.open_ids[0])
-    await person.until(lambda: any(isinstance(row, EndRow) for row in person.rows))
+    await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
     await album.rest()
     _edited(person)[0].click()
     await album.take("finished")
@@ -158,7 +156,7 @@ async def _take_branches(album: _Album) -> None:
     person = album.person
     await _open(person, _waiting(person, "question").conversation_id)
     await _answer(person, "formal")
-    end = next(row for row in person.rows if isinstance(row, EndRow))
+    end = next(row for row in person.rows if isinstance(row, TaskEndRow))
     assert end.retry_id is not None
     person.front.store.branches.retry(end.retry_id)
     await person.until(lambda: any(ask.kind == "question" for ask in person.stores.asks.waiting()))
@@ -181,7 +179,7 @@ async def _take_company(album: _Album) -> None:
     await album.take("agents")
     for name, open_, kind in (
         ("add-agent", partial(person.window.on_action, "add_agent"), AddAgentDialog),
-        ("turns", person.front.foot.set_turns, TurnsDialog),
+        ("turns", person.front.foot.set_turns, TurnOrderDialog),
         ("ask-models", partial(person.window.on_action, "ask_models"), AskModelsDialog),
     ):
         open_()
@@ -192,8 +190,8 @@ async def _take_company(album: _Album) -> None:
     await person.until(lambda: any(line.count for line in panel.lines))
     other = next(line for line in panel.lines if line.count and not line.is_in_front)
     next(action for action in panel.menu_of(other).actions() if "Compare" in action.text()).trigger()
-    dialog = _top(CompareDialog)
-    assert isinstance(dialog, CompareDialog)
+    dialog = _top(ComparisonDialog)
+    assert isinstance(dialog, ComparisonDialog)
     await person.until(lambda: all(view.side.count() for view in dialog.views))
     await album.take("compare", dialog)
     dialog.close()
@@ -203,7 +201,7 @@ async def _take_company(album: _Album) -> None:
 async def _answer(person: OpenWindow, text: str) -> None:
     person.stores.asks.answer(_waiting(person, "question").id, text=text)
     await person.until(lambda: (task := person.front.store.task) is not None and task.ended_at is not None)
-    await person.until(lambda: any(isinstance(row, EndRow) for row in person.rows))
+    await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
 
 
 async def _take_new(album: _Album) -> None:
@@ -215,8 +213,8 @@ async def _take_new(album: _Album) -> None:
     await album.take("attachments")
     person.front.foot.choices.more_button.click()
     await album.rest()
-    await album.take("choices", _top(ChoicesDialog))
-    _top(ChoicesDialog).close()
+    await album.take("choices", _top(TaskOptionsDialog))
+    _top(TaskOptionsDialog).close()
 
 
 async def _take_sidebar(album: _Album) -> None:
@@ -245,8 +243,8 @@ async def _take_dialogs(album: _Album) -> None:
     await album.take("usage", _top(UsageDialog))
     _top(UsageDialog).close()
     window.on_action("shortcuts")
-    await album.take("shortcut-sheet", _top(ShortcutDialog))
-    _top(ShortcutDialog).close()
+    await album.take("shortcut-sheet", _top(ShortcutsDialog))
+    _top(ShortcutsDialog).close()
     window.on_action("palette")
     await album.take("palette", _top(PickerDialog))
     _top(PickerDialog).close()
@@ -254,7 +252,7 @@ async def _take_dialogs(album: _Album) -> None:
     menu.popup(window.pos())
     await album.take("tray", menu)
     menu.close()
-    quick = QuickDialog(person.theme)
+    quick = QuickTaskDialog(person.theme)
     quick.show_with("Count the lines of all Python files", "in shop · the default model")
     quick.open_on(window.screen())
     await album.take("quick", quick)
@@ -270,7 +268,7 @@ async def _take_sizes(album: _Album) -> None:
     window.resize(_NARROW)
     await album.take("narrow")
     window.resize(_USUAL)
-    person.theme.set_reading("", _LARGE)
+    person.theme.set_transcript_font("", _LARGE)
     await album.take("large-text")
 
 
@@ -283,9 +281,9 @@ def _waiting(person: OpenWindow, kind: AskKind) -> Ask:
     return next(ask for ask in person.stores.asks.waiting() if ask.kind == kind)
 
 
-def _edited(person: OpenWindow) -> list[LineButton]:
+def _edited(person: OpenWindow) -> list[DisclosureButton]:
     """The lines of calls that changed a file."""
-    lines = person.front.findChildren(LineButton)
+    lines = person.front.findChildren(DisclosureButton)
     return [line for line in lines if line.accessibleName().startswith(("changed", "edited", "wrote"))]
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.support import leaks
-from tests.support.errand import Errand
-from tests.support.no_local_servers import NO_LOCAL_SERVERS
+from tests.support import processes
+from tests.support.command_line import Errand
+from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
 settings.register_profile("others", deadline=None, database=None)
@@ -37,7 +37,7 @@ _KEPT_HOMES: list[Path] = []
 
 def pytest_sessionstart() -> None:
     gc.disable()
-    leaks.adopt_orphans()
+    processes.adopt_orphans()
     _forget_this_machine()
 
 
@@ -66,7 +66,7 @@ def _forget_this_machine() -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
-    item.stash[_BEFORE] = leaks.threads(), leaks.processes()
+    item.stash[_BEFORE] = processes.threads(), processes.processes()
     return (yield)
 
 
@@ -74,9 +74,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     """Fail a test that leaves threads or processes behind, once all its fixtures have ended."""
     yield
-    threads, processes = item.stash[_BEFORE]
-    left = leaks.leaked_threads(threads) + leaks.leaked_processes(processes, _KEPT_HOMES)
-    leaks.end_tasks()
+    threads, processes_ = item.stash[_BEFORE]
+    left = processes.leaked_threads(threads) + processes.leaked_processes(processes_, _KEPT_HOMES)
+    processes.end_tasks()
     if left:
         pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)
 
@@ -90,9 +90,9 @@ def _all_tasks_end(request: pytest.FixtureRequest) -> None:  # pyright: ignore[r
 
 @pytest.fixture
 async def _tasks_end() -> AsyncGenerator[None]:  # pyright: ignore[reportUnusedFunction]
-    open_generators = leaks.watch_generators()
+    open_generators = processes.watch_generators()
     yield
-    left = await leaks.leaked_tasks() + open_generators
+    left = await processes.leaked_tasks() + open_generators
     if left:
         pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.engine.models.catalog import PROVIDERS
+from app.engine.models.catalog.providers import PROVIDERS
 from app.environment import for_commands, is_secret, keys_in, without_secrets
 from app.protocol.engine import InitializeParams, is_offered
 

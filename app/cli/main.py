@@ -1,4 +1,4 @@
-"""The command line's door: reads what was typed, runs that command, turns errors into texts and exit codes."""
+"""Entry of the command line: parses, runs the command, turns errors into texts and exit codes."""
 
 import asyncio
 import os
@@ -6,16 +6,16 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from app.cli.arguments import UsageError
+from app.cli.exit_codes import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, json_failure
 from app.cli.options import Options, parse
-from app.cli.outcome import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, failure_line
-from app.cli.plain import plain
-from app.cli.run import UsageError
-from app.cli.terminal import OutputClosed, Terminal, close_output, standard_terminal
+from app.cli.terminal.terminal import OutputClosed, Terminal, close_output, standard_terminal
+from app.cli.terminal.text import plain
 from app.client.errors import CallError, ConnectionLost, LaunchError
 from app.paths import Paths, default_paths
 from app.printable import printable
 
-Command: TypeAlias = Callable[[Options, Paths, Terminal], Awaitable[int]]
+CommandHandler: TypeAlias = Callable[[Options, Paths, Terminal], Awaitable[int]]
 
 # Errors of the engine that the person who typed can put right by typing something else.
 _USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found", "unconfirmed_workspace"})
@@ -57,103 +57,103 @@ async def _run(options: Options, paths: Paths, terminal: Terminal) -> int:
 # Each command is imported when it is used: none pays for another's imports.
 
 
-def _of_one_task(name: str | None) -> Command | None:
+def _of_one_task(name: str | None) -> CommandHandler | None:
     match name:
         case "run":
-            from app.cli.run import run as command
+            from app.cli.commands.run import run as command
         case "chat":
-            from app.cli.chat import chat as command
+            from app.cli.commands.chat import chat as command
         case "attach":
-            from app.cli.attach import attach as command
+            from app.cli.commands.tasks import attach as command
         case "resume":
-            from app.cli.attach import resume as command
+            from app.cli.commands.tasks import resume as command
         case "pause":
-            from app.cli.attach import pause as command
+            from app.cli.commands.tasks import pause as command
         case "mode":
-            from app.cli.mode import set_mode as command
+            from app.cli.commands.tasks import set_mode as command
         case "stop":
-            from app.cli.tasks import stop_task as command
+            from app.cli.commands.tasks import stop_task as command
         case "context":
-            from app.cli.context import context as command
+            from app.cli.commands.task_details import show_context as command
         case "record":
-            from app.cli.record import record as command
+            from app.cli.commands.task_details import write_record as command
         case _:
             return None
     return command
 
 
-def _of_the_data(name: str | None) -> Command | None:
+def _of_the_data(name: str | None) -> CommandHandler | None:
     match name:
         case "backup":
-            from app.cli.backup import backup as command
+            from app.cli.recovery.backup import backup as command
         case "restore":
-            from app.cli.restore import restore as command
+            from app.cli.recovery.restore import restore as command
         case "repair":
-            from app.cli.repair import repair as command
+            from app.cli.recovery.repair import repair as command
         case _:
             return None
     return command
 
 
-def _of_conversations(name: str | None) -> Command | None:
+def _of_conversations(name: str | None) -> CommandHandler | None:
     match name:
         case "export":
-            from app.cli.data import export as command
+            from app.cli.commands.conversations import export as command
         case "import":
-            from app.cli.data import take_in as command
+            from app.cli.commands.conversations import import_file as command
         case "orphans":
-            from app.cli.orphans import orphans as command
+            from app.cli.commands.conversations import orphans as command
         case "prune":
-            from app.cli.data import prune as command
+            from app.cli.commands.conversations import prune as command
         case "delete":
-            from app.cli.data import delete as command
+            from app.cli.commands.conversations import delete as command
         case "agents":
-            from app.cli.agents import agents as command
+            from app.cli.commands.agents import agents as command
         case _:
             return None
     return command
 
 
-def _of_choices(name: str | None) -> Command | None:
+def _of_choices(name: str | None) -> CommandHandler | None:
     match name:
         case "ask-models":
-            from app.cli.ask_models import ask_models as command
+            from app.cli.commands.comparison import ask_models as command
         case "compare":
-            from app.cli.compare import compare as command
+            from app.cli.commands.comparison import compare as command
         case "output":
-            from app.cli.output import output as command
+            from app.cli.commands.task_details import show_output as command
         case "prompt":
-            from app.cli.prompt import prompt as command
+            from app.cli.commands.task_details import show_prompt as command
         case "personalities":
-            from app.cli.personalities import personalities as command
+            from app.cli.commands.personalities import personalities as command
         case _:
             return None
     return command
 
 
-def _of_everything(name: str | None) -> Command:
+def _of_everything(name: str | None) -> CommandHandler:
     match name:
         case "tasks":
-            from app.cli.tasks import list_tasks as command
+            from app.cli.commands.tasks import list_tasks as command
         case "search":
-            from app.cli.search import search as command
+            from app.cli.commands.conversations import search as command
         case "models":
-            from app.cli.models import models as command
+            from app.cli.commands.models import models as command
         case "usage":
-            from app.cli.usage import show_usage as command
+            from app.cli.commands.usage import show_usage as command
         case "engine":
-            from app.cli.engine import stop_engine as command
+            from app.cli.commands.doctor import stop_engine as command
         case "doctor":
-            from app.cli.doctor import doctor as command
+            from app.cli.commands.doctor import doctor as command
         case "tour":
-            from app.cli.tour import tour as command
+            from app.cli.commands.tour import tour as command
         case _:
-            from app.cli.start import start as command
+            from app.cli.commands.start import start as command
     return command
 
 
 def _failed(options: Options, terminal: Terminal, text: str, code: int) -> int:
     terminal.note(f"errand: {plain(text)}")
     if options.command in ("run", "resume", "attach") and options.json:
-        terminal.line(failure_line(text, code))
+        terminal.line(json_failure(text, code))
     return code

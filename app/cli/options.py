@@ -1,4 +1,4 @@
-"""The command line as declared: every command, its options and their help; runs nothing."""
+"""The command line as declared: every command, its options and their help. Runs nothing."""
 
 import argparse
 import sys

@@ -12,12 +12,22 @@ import msgspec
 
 from app.client.dial import DIAL_ERRORS, call_error, dial
 from app.client.errors import CallError, ConnectionLost, EngineDied, NoEngine, SocketFailed
-from app.client.follows import Detail, Follows
-from app.client.messages import Listener, Lost, Message, Restored
+from app.client.subscription import (
+    ConnectionDown,
+    ConnectionListener,
+    ConnectionMessage,
+    ConnectionRestored,
+    Detail,
+    FollowedScopes,
+)
 from app.environment import for_commands, keys_in
 from app.listeners import Listeners
-from app.protocol.endpoint import Endpoint
+from app.protocol.base import Method, Wire
 from app.protocol.engine import (
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    Endpoint,
+    HealthUpdate,
     InitializeParams,
     InitializeResult,
     SubscribeParams,
@@ -25,9 +35,7 @@ from app.protocol.engine import (
     UnsubscribeParams,
 )
 from app.protocol.events import Delta, EventRecord, Resync
-from app.protocol.health import HealthUpdate
-from app.protocol.struct import Wire
-from app.protocol.wire import SUBSCRIBE, UNSUBSCRIBE, Failure, Method, Request
+from app.protocol.methods import FailureObject, Request
 
 if TYPE_CHECKING:
     from app.client.socket import Socket
@@ -59,7 +67,7 @@ class _Incoming(msgspec.Struct):
 
     id: str | int | None = None
     result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    error: Failure | msgspec.UnsetType = msgspec.UNSET
+    error: FailureObject | msgspec.UnsetType = msgspec.UNSET
     method: str = ""
     params: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -92,8 +100,8 @@ class Connection:
         self._patience_s = patience_s
         self._ids = itertools.count(1)
         self._unanswered: dict[int, _Call] = {}
-        self._listeners = Listeners[Listener]()
-        self._follows = Follows()
+        self._listeners = Listeners[ConnectionListener]()
+        self._follows = FollowedScopes()
         self._socket: Socket | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._down = ""  # why calls fail at once
@@ -133,11 +141,11 @@ class Connection:
         finally:
             del self._unanswered[request_id]
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
+    def subscribe(self, listener: ConnectionListener) -> Callable[[], None]:
         """Call `listener` with each message from now on; returns what ends that."""
         return self._listeners.add(listener)
 
-    async def follow(
+    async def subscribe_scope(
         self,
         scope: str = "all",
         detail: Detail = "summary",
@@ -155,7 +163,7 @@ class Connection:
         self._follows.add(scope, detail, result)
         return result
 
-    async def unfollow(self, scope: str = "all") -> None:
+    async def unsubscribe_scope(self, scope: str = "all") -> None:
         self._follows.drop(scope)
         await self.call(UNSUBSCRIBE, UnsubscribeParams(scope=scope))
 
@@ -187,7 +195,7 @@ class Connection:
         try:
             reason = await self._serve(socket, self._resend)
             while True:
-                self._tell(Lost(reason))
+                self._tell(ConnectionDown(reason))
                 socket = await self._dial_again()
                 reason = await self._serve(socket, self._restore)
         finally:
@@ -255,14 +263,16 @@ class Connection:
         await self._resend()
         for follow in self._follows.all:
             try:
-                result = await self.follow(follow.scope, follow.detail, self._follows.after(follow), follow.epoch)
+                result = await self.subscribe_scope(
+                    follow.scope, follow.detail, self._follows.after(follow), follow.epoch
+                )
             except CallError:
                 self._follows.drop(follow.scope)  # the conversation is gone
                 continue
             if result.snapshot is not None:
                 self._tell(Resync(reason=f"The events missed cannot be replayed ({result.reason})."))
         self._follows.caught_up()
-        self._tell(Restored(self.instance_id))
+        self._tell(ConnectionRestored(self.instance_id))
         if self.welcome.health or self._is_ill:
             self._tell_health(HealthUpdate(conditions=self.welcome.health))
 
@@ -277,7 +287,7 @@ class Connection:
                 patience_s = _PATIENCE_FOR_THE_DEAD_S if isinstance(error, EngineDied) else self._patience_s
                 if loop.time() - began >= min(patience_s, self._patience_s) and not self._down:
                     self._give_up(f"The engine does not answer: {error}")
-                    self._tell(Lost(str(error), gave_up=True))
+                    self._tell(ConnectionDown(str(error), gave_up=True))
                 await asyncio.sleep(delay)
                 delay = min(1.5 * delay, _LONGEST_DELAY_S)
             else:
@@ -294,5 +304,5 @@ class Connection:
         self._is_ill = bool(update.conditions)
         self._tell(update)
 
-    def _tell(self, message: Message) -> None:
+    def _tell(self, message: ConnectionMessage) -> None:
         self._listeners.tell(lambda listener: listener(message))

@@ -6,10 +6,17 @@ import msgspec
 
 from app.client.errors import CallError, SocketFailed
 from app.local_trust import is_proof, new_nonce, proof
-from app.protocol.endpoint import Endpoint
-from app.protocol.engine import PROTOCOL_VERSION, ChallengeParams, InitializeParams, InitializeResult
-from app.protocol.struct import Wire
-from app.protocol.wire import CHALLENGE, INITIALIZE, Failure, Method, Request, Response
+from app.protocol.base import Method, Wire
+from app.protocol.engine import (
+    CHALLENGE,
+    INITIALIZE,
+    PROTOCOL_VERSION,
+    ChallengeParams,
+    Endpoint,
+    InitializeParams,
+    InitializeResult,
+)
+from app.protocol.methods import FailureObject, Request, Response
 
 if TYPE_CHECKING:
     from app.client.socket import Socket
@@ -70,7 +77,7 @@ async def _ask(socket: "Socket", method: Method[P, R], params: P) -> R:
         raise SocketFailed(f"What answers to {method.name} is no engine: {error}.") from error
 
 
-def call_error(failure: Failure | msgspec.UnsetType) -> CallError:
+def call_error(failure: FailureObject | msgspec.UnsetType) -> CallError:
     if isinstance(failure, msgspec.UnsetType):
         return CallError("bad_answer", "The engine's answer held neither a result nor an error.")
     word = (failure.data or {}).get("code")

@@ -1,10 +1,13 @@
-"""Finds the engine of a data directory, or starts one that outlives this client."""
+"""Finds the engine of a data directory or starts one that outlives this client."""
 
 import asyncio
 import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -12,17 +15,73 @@ import app
 from app.client.connection import Connection
 from app.client.dial import DIAL_ERRORS
 from app.client.errors import CallError, ConnectionLost, EngineDied, LaunchError, NoEngine, NotOurs
-from app.client.process import EngineProcess
+from app.environment import without_secrets
 from app.file_lock import FileLock
 from app.local_trust import listener_of, own_user, read_private, start_of
 from app.paths import Paths
-from app.protocol.endpoint import Endpoint
-from app.protocol.engine import EngineShutdownParams
-from app.protocol.wire import ENGINE_SHUTDOWN
+from app.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
+
+_WORDS = 2_000
 
 _START_S = 30.0
 _POLL_S = 0.005
 _LONGEST_POLL_S = 0.05
+
+
+class _Detached(subprocess.Popen[bytes]):
+    """Popen warns when it is forgotten while its process runs; here that is the purpose."""
+
+    def __del__(self) -> None:
+        pass
+
+
+class EngineProcess:
+    """Started at once, in its own session, with its output in `logs/engine.out`."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._output = paths.logs / "engine.out"
+        if self._output.exists():
+            os.replace(self._output, self._output.with_suffix(".old"))
+        with open(self._output, "wb") as output:
+            self._process = _spawn(paths, output.fileno())
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def last_words(self) -> str:
+        """The end of its output, for people."""
+        text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_WORDS:]
+        said = f"It said:\n{text}" if text else "It said nothing."
+        return (
+            f"{said}\nIts exit code was {self._process.returncode}; {self._output} and engine.log beside it have more."
+        )
+
+
+def _spawn(paths: Paths, output: int) -> _Detached:
+    command = [sys.executable, "engine"] if _is_frozen() else [sys.executable, "-m", "app", "engine"]
+    environment = without_secrets(os.environ) | {"ERRAND_HOME": str(paths.home)}
+    # `-m app` finds the package in the working directory, installed or not.
+    folder = paths.home if _is_frozen() else Path(app.__path__[0]).parent
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        return _Detached(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, env=environment,
+            creationflags=flags,
+        )  # fmt: skip
+    return _Detached(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def _is_frozen() -> bool:
+    """True in an installed bundle, whose executable is errand itself."""
+    return bool(getattr(sys, "frozen", False))
 
 
 async def connect(

@@ -13,12 +13,10 @@ from app.client.errors import CallError, ConnectionLost, NoEngine
 from app.client.launch import has_engine, read_endpoint
 from app.local_trust import start_of
 from app.paths import Paths
-from app.protocol.endpoint import Endpoint
-from app.protocol.engine import EngineShutdownParams
-from app.protocol.wire import ENGINE_SHUTDOWN
+from app.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
 
 # `killed` is one that answered nothing; what it had under way is interrupted all the same.
-Outcome = Literal["none", "ended", "killed", "left"]
+ShutdownResult = Literal["none", "ended", "killed", "left"]
 
 # An engine ends the steps in hand for 2 s, and leaves after 3 s whatever is left.
 _ANSWERS_WITHIN_S = 2.0
@@ -28,7 +26,7 @@ _LOOK_S = 0.02
 _KILL = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
 
 
-async def shut_down(paths: Paths, client_name: str) -> Outcome:
+async def shut_down(paths: Paths, client_name: str) -> ShutdownResult:
     """End the engine in order if it can be. `left` is one that even the system could not end. Raises `NotOurs`."""
     try:
         endpoint = read_endpoint(paths)

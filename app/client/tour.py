@@ -12,7 +12,7 @@ LABEL = "scripted replies, real tools"
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class TourTask:
     """One task of the tour: its script is `resources/tour/<name>.yaml`."""
 
     name: str
@@ -29,10 +29,10 @@ class Story:
         )
 
 
-STORIES = (
-    Story("fix", "The tests in shop/ fail. Find out why, fix it, and run them again.", "all"),
-    Story("note", "Write a short welcome note for the team; ask me what its tone should be.", "all"),
-    Story("clean", "Remove the stale build folder.", "ask"),
+TOUR_TASKS = (
+    TourTask("fix", "The tests in shop/ fail. Find out why, fix it, and run them again.", "all"),
+    TourTask("note", "Write a short welcome note for the team; ask me what its tone should be.", "all"),
+    TourTask("clean", "Remove the stale build folder.", "ask"),
 )
 
 

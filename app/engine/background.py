@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
 
-from app.engine.storage.journal import own_changes
+from app.engine.storage.sqlite.journal import own_changes
 
 _logger = logging.getLogger(__name__)
 

@@ -20,53 +20,48 @@ import msgspec
 
 from app import log as logs
 from app.arguments import Parser
-from app.database_loss import NewestNote
-from app.engine import arenas, descriptors
-from app.engine.agent.asks import AskDesk
-from app.engine.agent.assembly import Assembly
-from app.engine.agent.attachments import Attachments
-from app.engine.agent.chats import Chats
-from app.engine.agent.claims import Claims
-from app.engine.agent.comparison import Comparison
-from app.engine.agent.day import Day
-from app.engine.agent.personalities import SHIPPED
-from app.engine.agent.recovery import keep_asks, mark_interrupted
-from app.engine.agent.roster import Roster
-from app.engine.agent.runner import AgentTaskRunner
+from app.database_file import NewestNote
+from app.engine.agent.history.attachments import Attachments
+from app.engine.agent.run.limits import DailyBudget
+from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.run.task_builder import TaskBuilder
+from app.engine.agent.tasks.chats import Chats
+from app.engine.agent.tasks.comparison import ModelComparison
+from app.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES, ConversationAgents
+from app.engine.agent.tasks.locks import AgentLocks
+from app.engine.agent.tasks.restart import keep_asks, mark_interrupted
+from app.engine.agent.tasks.runner import AgentTaskRunner
 from app.engine.background import Background
-from app.engine.broadcast import EventLog
+from app.engine.core import process_hardening, resources
+from app.engine.core.errors import EngineError
+from app.engine.core.heartbeat import Heartbeat, LoopLatency, new_heartbeat
+from app.engine.core.ids import new_id
+from app.engine.core.process_hardening import forbid_dumps
+from app.engine.core.resources import DescriptorLimit, keep_disk_reserve, release_disk_reserve
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import Settings
+from app.engine.core.workspace_threads import end_idle
 from app.engine.data.remover import Remover
-from app.engine.descriptors import Descriptors
-from app.engine.disk_room import give_up_room, keep_room
-from app.engine.errors import EngineError
-from app.engine.hardening import forbid_dumps
-from app.engine.heartbeat import Heartbeat, new_heartbeat
-from app.engine.ids import new_id
-from app.engine.models.own_servers import OwnServers
-from app.engine.models.retry import RetryPolicy
-from app.engine.models.router import ModelRouter
-from app.engine.models.windows import window_of
+from app.engine.event_log import EventLog
+from app.engine.models.custom_servers import CustomServers
+from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.router import ModelRouter, window_of
 from app.engine.permissions.grants import Grants
-from app.engine.secrets import KeyStore
-from app.engine.server.endpoint import EngineLock, new_token, remove_endpoint, write_endpoint
+from app.engine.server.endpoint_file import EngineLock, new_token, remove_endpoint, write_endpoint
 from app.engine.server.services import Services
-from app.engine.server.socket import Server, bound
-from app.engine.settings import Settings
-from app.engine.stall import StallMeter
-from app.engine.stall_report import take_report, write_on_signal
-from app.engine.storage import commands, personalities
-from app.engine.storage.daily import DailyCopies
+from app.engine.server.websocket_server import Server, bound
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
-from app.engine.storage.trouble import condition
-from app.engine.tools import watchdog
-from app.engine.tools.orphans import reap_orphans
-from app.engine.workspace_threads import end_idle
+from app.engine.storage.records import agents, commands
+from app.engine.storage.sqlite.backups import DailyBackups
+from app.engine.storage.sqlite.engines import sqlite_url
+from app.engine.storage.sqlite.errors import condition
+from app.engine.tools.processes import watchdog
+from app.engine.tools.processes.termination import reap_orphans
+from app.engine.tools.processes.watchdog import take_report, write_on_signal
 from app.local_trust import start_of
 from app.paths import Paths, default_paths
 from app.printable import printable
-from app.protocol.endpoint import Endpoint
-from app.protocol.engine import PROTOCOL_VERSION
+from app.protocol.engine import PROTOCOL_VERSION, Endpoint
 
 _logger = logging.getLogger(__name__)
 
@@ -103,13 +98,13 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
     port: int = options.port
     stall_s: float = options.stall_limit
     paths = default_paths()
-    arenas.keep_one()
+    process_hardening.limit_malloc_arenas()
     forbid_dumps()
-    descriptors.raise_limit()
+    resources.raise_limit()
     store = KeyStore(paths.keys, keys)
     try:
         paths.prepare()
-        give_up_room(paths.room)
+        release_disk_reserve(paths.room)
         logs.configure(paths, "engine", store.redactor)
         heartbeat = new_heartbeat()
         with asyncio.Runner(loop_factory=heartbeat.loop if heartbeat is not None else None) as runner:
@@ -150,12 +145,12 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
         for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(name, _on_signal, end, paths)
         stack.callback(reap_orphans(loop))
-        stack.callback(watchdog.keep())
+        stack.callback(watchdog.start_watchdog())
         stalled = take_report(paths)
         write_on_signal(paths)
         services = await open_services(paths, keys, end.set, stack)
         health = services.database.health
-        loop.set_exception_handler(Descriptors(health, lambda: condition("no_descriptors", "")).on_error)
+        loop.set_exception_handler(DescriptorLimit(health, lambda: condition("no_descriptors", "")).on_error)
         if stalled is not None:
             health.report(stalled)
             loop.call_later(_STALL_TOLD_S, health.clear, stalled.kind)
@@ -164,7 +159,7 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
             heartbeat.on_turn = services.stalls.turn
             if stall_s:
                 watchdog.watch(heartbeat, paths.stall, stall_s)
-        keep_room(paths.room)
+        keep_disk_reserve(paths.room)
         # What is there now stays for good: the collector need not look at it again.
         gc.freeze()
         await end.wait()
@@ -207,10 +202,11 @@ async def open_services(
     log = EventLog(database.journal, database.epoch, head, newest.write)
     stack.callback(log.close)
     database.journal.put(
-        commands.prune(datetime.now(UTC) - _REMEMBERED), *(personalities.add(shipped) for shipped in SHIPPED)
+        commands.prune(datetime.now(UTC) - _REMEMBERED),
+        *(agents.add_personality(shipped) for shipped in BUILTIN_PERSONALITIES),
     )
-    desk = AskDesk(log, database.asks)
-    database.journal.endure()
+    desk = PendingAsks(log, database.asks)
+    database.journal.wait_saved()
     await mark_interrupted(database, log, paths)
     background = Background()
     stack.push_async_callback(background.close)
@@ -218,17 +214,17 @@ async def open_services(
     models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values, paths.models)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
-    day = Day(log, database.usage, settings)
+    day = DailyBudget(log, database.usage, settings)
     windows = partial(window_of, models=models, settings=settings)
     attachments = Attachments(paths.attachments)
-    assembly = Assembly(log, database, settings, desk, grants, paths, attachments, day, models.has_price, windows)
-    claims = Claims(database, desk)
+    assembly = TaskBuilder(log, database, settings, desk, grants, paths, attachments, day, models.has_price, windows)
+    claims = AgentLocks(database, desk)
     runner = AgentTaskRunner(assembly, claims, models, background)
     stack.push_async_callback(runner.close)
-    roster = Roster(log, database, claims, paths)
+    roster = ConversationAgents(log, database, claims, paths)
     background.start(Remover(log, database, claims, grants, paths).sweep(), name="sweep of left files")
     if not settings.values.database_url:
-        copies = DailyCopies(paths.database, paths.copies, database.health)
+        copies = DailyBackups(paths.database, paths.copies, database.health)
         background.keep(copies.run, "daily copies", _AGAIN_S)
     return Services(
         log=log,
@@ -237,9 +233,9 @@ async def open_services(
         claims=claims,
         roster=roster,
         chats=Chats(database, roster, runner),
-        comparison=Comparison(database, roster, runner, models, settings),
+        comparison=ModelComparison(database, roster, runner, models, settings),
         models=models,
-        own_servers=OwnServers(settings, keys, models.offer),
+        own_servers=CustomServers(settings, keys, models.offer),
         keys=keys,
         settings=settings,
         grants=grants,
@@ -248,11 +244,11 @@ async def open_services(
         version=version("errand-desktop"),
         started_at=datetime.now(UTC),
         shutdown=shutdown,
-        stalls=StallMeter(),
+        stalls=LoopLatency(),
     )
 
 
-async def _recovered(database: Database, log: EventLog, desk: AskDesk, background: Background) -> None:
+async def _recovered(database: Database, log: EventLog, desk: PendingAsks, background: Background) -> None:
     """Wait until what a crash left is on record, unless nothing can be saved: what is stored is read meanwhile."""
     keeping = background.start(keep_asks(database, log, desk), name="asks of an earlier engine")
     ill = asyncio.Event()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from app.protocol.struct import Moment, Wire
+from app.protocol.base import EmptyParams, EmptyResult, Method, Timestamp, Wire
 
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 Color = Literal["", "blue", "teal", "green", "amber", "orange", "red", "pink", "violet", "gray"]
@@ -41,7 +41,7 @@ class Agent(Wire, frozen=True, kw_only=True):
     name: str
     head_id: str | None
     version: int
-    created_at: Moment
+    created_at: Timestamp
     model: str = ""
     color: Color = ""
     beside: str | None = None
@@ -130,3 +130,24 @@ class PersonalityDeleteParams(Wire, frozen=True, kw_only=True):
     """Agents that have it take `assistant` from their next task on."""
 
     personality_id: str
+
+
+AGENT_LIST = Method("agent/list", AgentListParams, AgentListResult, False, "Agents and their heads.")
+
+AGENT_GET = Method("agent/get", AgentIdParams, AgentResult, False, "One agent and its head.")
+
+AGENT_CREATE = Method("agent/create", AgentCreateParams, AgentResult, True, "Add an agent.")
+
+AGENT_DELETE = Method("agent/delete", AgentIdParams, EmptyResult, True, "Take an agent away; what it wrote stays.")
+
+AGENT_SET_HEAD = Method(
+    "agent/set_head", AgentSetHeadParams, AgentSetHeadResult, True, "Move an agent to another node."
+)
+
+PERSONALITY_LIST = Method("personality/list", EmptyParams, PersonalityListResult, False, "Presets for agents.")
+
+PERSONALITY_SAVE = Method(
+    "personality/save", PersonalitySaveParams, PersonalitySaveResult, True, "Make or change a preset."
+)
+
+PERSONALITY_DELETE = Method("personality/delete", PersonalityDeleteParams, EmptyResult, True, "Delete a preset.")

@@ -1,10 +1,11 @@
-"""Asks: what a person must settle. Durable; the first answer wins."""
+"""Asks and grants."""
 
 from typing import Literal
 
-from app.protocol.grants import GrantedCall
-from app.protocol.struct import Moment, Wire
+from app.protocol.base import Method, Timestamp, Wire
 from app.protocol.tasks import LimitKind
+
+GrantScope = Literal["conversation", "workspace"]
 
 AskKind = Literal["question", "approval", "limit", "unknown"]
 AskStatus = Literal["waiting", "answered", "cancelled"]
@@ -13,6 +14,54 @@ Risk = Literal["low", "medium", "high"]
 
 # The choices of an ask about a call whose outcome is not known; its answer is one of these texts.
 RUN_AGAIN, SKIP, STOP = "Run it again", "Skip it", "Stop the task"
+
+
+class GrantedCall(Wire, frozen=True, kw_only=True):
+    """What a grant allows a tool: nothing but this operation, on this path, or this very command in this folder.
+
+    Paths are absolute, with links resolved.
+    """
+
+    operation: str
+    path: str | None = None
+    command: str | None = None
+    working_dir: str | None = None
+
+
+class Grant(Wire, frozen=True, kw_only=True):
+    """`call` is what is allowed, null for an old grant that holds no longer; `exact` says it in words.
+
+    `scope_id` is the conversation's id or the workspace's path.
+    """
+
+    id: str
+    tool: str
+    exact: str
+    call: GrantedCall | None = None
+    scope: GrantScope
+    scope_id: str
+    created_at: Timestamp
+    created_by: str
+    ask_id: str
+    revoked_at: Timestamp | None = None
+    last_used_at: Timestamp | None = None
+    owner: str = "local"
+
+
+class GrantListParams(Wire, frozen=True, kw_only=True):
+    revoked: bool = False
+
+
+class GrantListResult(Wire, frozen=True, kw_only=True):
+    grants: tuple[Grant, ...]
+
+
+class GrantRevokeParams(Wire, frozen=True, kw_only=True):
+    grant_id: str
+
+
+class GrantRevokeResult(Wire, frozen=True, kw_only=True):
+    grant: Grant
 
 
 class Approval(Wire, frozen=True, kw_only=True):
@@ -48,7 +97,7 @@ class UnknownCall(Wire, frozen=True, kw_only=True):
     call_id: str
     tool: str
     text: str
-    started_at: Moment
+    started_at: Timestamp
     command: str | None = None
 
 
@@ -74,7 +123,7 @@ class Ask(Wire, frozen=True, kw_only=True):
     conversation_id: str
     kind: AskKind
     text: str
-    created_at: Moment
+    created_at: Timestamp
     status: AskStatus = "waiting"
     choices: tuple[str, ...] = ()
     approval: Approval | None = None
@@ -86,7 +135,7 @@ class Ask(Wire, frozen=True, kw_only=True):
     allowed: bool | None = None
     remember: Remember = "once"
     answered_by: str | None = None
-    answered_at: Moment | None = None
+    answered_at: Timestamp | None = None
     owner: str = "local"
 
 
@@ -122,3 +171,12 @@ class AskListParams(Wire, frozen=True, kw_only=True):
 
 class AskListResult(Wire, frozen=True, kw_only=True):
     asks: tuple[Ask, ...]
+
+
+ASK_ANSWER = Method("ask/answer", AskAnswerParams, AskAnswerResult, True, "Settle an ask.")
+
+ASK_LIST = Method("ask/list", AskListParams, AskListResult, False, "What waits for a person.")
+
+GRANT_LIST = Method("grant/list", GrantListParams, GrantListResult, False, "Remembered decisions.")
+
+GRANT_REVOKE = Method("grant/revoke", GrantRevokeParams, GrantRevokeResult, True, "Forget a decision.")

@@ -2,8 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from app.protocol.json import JsonObject
-from app.protocol.struct import Wire
+from app.protocol.base import JsonObject, Wire
 
 
 class TextBlock(Wire, frozen=True, kw_only=True, tag="text"):

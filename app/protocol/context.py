@@ -1,12 +1,45 @@
-"""What a turn was sent, by part and size, and summaries of what no longer fits."""
+"""What a turn was sent, summaries, system prompts."""
 
 from typing import Literal
 
+from app.protocol import tasks
+from app.protocol.base import Method, Wire
 from app.protocol.conversations import Node
-from app.protocol.prompts import PromptPartName
-from app.protocol.struct import Wire
+
+PromptPartName = Literal["role", "rules", "instructions", "skills", "workspace"]
 
 ContextPart = Literal["system", "tools", "summary", "kept", "history", "results", "memory"]
+
+
+class PromptPart(Wire, frozen=True, kw_only=True):
+    """A part of a system prompt, in its order. `sources` are the files it was read from; `remarks` are for people.
+
+    `role` is the personality's, `rules` how agents work, `instructions` from AGENTS.md, `skills` those there are.
+    """
+
+    name: PromptPartName
+    text: str
+    sources: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class PromptGetParams(Wire, frozen=True, kw_only=True):
+    """The system prompt that a task began with, or the one that a task would begin with now.
+
+    Without `task_id`: of `personality_id`, or the one that new conversations have, in the folder `workspace`; `chat`
+    for one that only talks.
+    """
+
+    task_id: str | None = None
+    personality_id: str | None = None
+    workspace: str | None = None
+    chat: bool = False
+
+
+class PromptGetResult(Wire, frozen=True, kw_only=True):
+    """No parts of a task that ran before they were kept."""
+
+    parts: tuple[PromptPart, ...]
 
 
 class ContextExplainParams(Wire, frozen=True, kw_only=True):
@@ -84,3 +117,20 @@ class SummaryEditParams(Wire, frozen=True, kw_only=True):
 
 class SummaryEditResult(Wire, frozen=True, kw_only=True):
     node: Node
+
+
+CONTEXT_EXPLAIN = Method("context/explain", ContextExplainParams, ContextExplainResult, False, "What a turn was sent.")
+
+CONVERSATION_SUMMARISE = Method(
+    "conversation/summarise",
+    ConversationSummariseParams,
+    tasks.TaskResult,
+    True,
+    "Summarise what is older.",
+)
+
+CONVERSATION_EDIT_SUMMARY = Method(
+    "conversation/edit_summary", SummaryEditParams, SummaryEditResult, True, "Change a summary."
+)
+
+PROMPT_GET = Method("prompt/get", PromptGetParams, PromptGetResult, False, "A system prompt.")

@@ -1,16 +1,15 @@
-"""Conversations and their nodes."""
+"""Conversations, nodes, comparisons, chats with one agent."""
 
 from typing import Literal
 
 from app.protocol.agents import Agent, Color
+from app.protocol.base import Method, Timestamp, Wire
 from app.protocol.blocks import Block
-from app.protocol.struct import Moment, Wire
-from app.protocol.tasks import Task
+from app.protocol.tasks import ApproveMode, Task, TaskStartParams
 from app.protocol.usage import Usage
 
 Role = Literal["user", "assistant", "tool_result", "system"]
 NodeStatus = Literal["streaming", "complete", "failed", "cut"]
-
 
 TurnRule = Literal["addressed", "round_robin", "moderator"]
 
@@ -46,8 +45,8 @@ class Conversation(Wire, frozen=True, kw_only=True):
 
     id: str
     title: str
-    created_at: Moment
-    updated_at: Moment
+    created_at: Timestamp
+    updated_at: Timestamp
     workspace: str = ""
     proposed_workspace: str = ""
     owner: str = "local"
@@ -73,7 +72,7 @@ class Node(Wire, frozen=True, kw_only=True):
     author: str
     blocks: tuple[Block, ...]
     status: NodeStatus
-    created_at: Moment
+    created_at: Timestamp
     task_id: str | None = None
     turn: int = 0
     model: str = ""
@@ -162,7 +161,7 @@ class TreeNode(Wire, frozen=True, kw_only=True):
     parent_id: str | None
     role: Role
     status: NodeStatus
-    created_at: Moment
+    created_at: Timestamp
     text: str
     task_id: str | None = None
 
@@ -216,7 +215,7 @@ class SearchHit(Wire, frozen=True, kw_only=True):
     node_id: str
     role: Role
     snippet: str
-    created_at: Moment
+    created_at: Timestamp
     conversation_archived: bool = False
     before: str = ""
     after: str = ""
@@ -256,3 +255,151 @@ class ConversationChangeParams(Wire, frozen=True, kw_only=True):
 
 class ConversationChangeResult(Wire, frozen=True, kw_only=True):
     conversation: Conversation
+
+
+class AgentChatParams(Wire, frozen=True, kw_only=True):
+    """Ask an agent for one reply at its head: a task in `chat` mode.
+
+    `version` and `node_id` are what its caller saw of the agent: its version, and its head. Where the agent has moved
+    on since, or works, nothing is lost and nobody waits: an agent of its own answers beside it, after `node_id`, or
+    where that is null after the place from which the agent's last task began. `task_id` may be chosen by the client;
+    the same one again gives the chat that is there. The rest is as in `task/start`.
+    """
+
+    agent_id: str
+    prompt: str
+    version: int | None = None
+    node_id: str | None = None
+    task_id: str | None = None
+    attachments: tuple[str, ...] = ()
+    model: str | None = None
+    api_base: str | None = None
+    api_key: str | None = None
+    approve: ApproveMode = "ask"
+
+
+class AgentChatResult(Wire, frozen=True, kw_only=True):
+    """`position` is the message that was asked. `branched`: somebody was first, `agent` answers beside the one asked.
+
+    Who was first learns it by the `agentUpdate` of that agent, and by a remark at the head of its branch.
+    """
+
+    agent: Agent
+    task: Task
+    position: Position
+    branched: bool
+
+
+class TaskCompareModelsParams(Wire, frozen=True, kw_only=True):
+    """Ask 2 to 8 models the same at once: one message, and a branch for the reply of each.
+
+    The first is asked through the agent that `start` is for, each other through an agent beside it. `start.model` is
+    not read; `start.task_id` names the first task, with `_2`, `_3` … added the others. A `start.api_key` goes to models
+    of the first one's provider only, a `start.api_base` to models of `openai_compatible`.
+    """
+
+    models: tuple[str, ...]
+    start: TaskStartParams
+
+
+class TaskCompareModelsResult(Wire, frozen=True, kw_only=True):
+    """In the order of the models. `node_id` is the message that all of them answer."""
+
+    tasks: tuple[Task, ...]
+    node_id: str
+
+
+class ConversationCompareParams(Wire, frozen=True, kw_only=True):
+    """Two branches of one conversation, each named by a node at its end; at most `limit` nodes of each are given."""
+
+    a_node_id: str
+    b_node_id: str
+    limit: int = 500
+
+
+class BranchSide(Wire, frozen=True, kw_only=True):
+    """What one branch has and the other has not: its nodes from where they part, oldest first.
+
+    `count` is how many there are in all. `usage` is what its replies took, `tasks` are those that wrote in it.
+    """
+
+    nodes: tuple[Node, ...]
+    count: int
+    tasks: tuple[Task, ...]
+    usage: Usage
+
+
+class ConversationCompareResult(Wire, frozen=True, kw_only=True):
+    """`ancestor_id` is the last node that both have, null where they have none."""
+
+    conversation_id: str
+    ancestor_id: str | None
+    a: BranchSide
+    b: BranchSide
+
+
+TASK_COMPARE_MODELS = Method(
+    "task/compare_models",
+    TaskCompareModelsParams,
+    TaskCompareModelsResult,
+    True,
+    "Ask several models the same at once.",
+)
+
+CONVERSATION_LIST = Method(
+    "conversation/list",
+    ConversationListParams,
+    ConversationListResult,
+    False,
+    "A page of conversations.",
+)
+
+CONVERSATION_GET = Method(
+    "conversation/get",
+    ConversationGetParams,
+    ConversationGetResult,
+    False,
+    "One conversation.",
+)
+
+CONVERSATION_NODES = Method(
+    "conversation/nodes",
+    ConversationNodesParams,
+    ConversationNodesResult,
+    False,
+    "A page of a branch.",
+)
+
+CONVERSATION_SEARCH = Method(
+    "conversation/search",
+    ConversationSearchParams,
+    ConversationSearchResult,
+    False,
+    "Full-text search over all nodes.",
+)
+
+CONVERSATION_CHANGE = Method(
+    "conversation/change",
+    ConversationChangeParams,
+    ConversationChangeResult,
+    True,
+    "Rename, archive, pin.",
+)
+
+CONVERSATION_TREE = Method(
+    "conversation/tree",
+    ConversationTreeParams,
+    ConversationTreeResult,
+    False,
+    "All branches of a conversation.",
+)
+
+CONVERSATION_COMPARE = Method(
+    "conversation/compare",
+    ConversationCompareParams,
+    ConversationCompareResult,
+    False,
+    "Two branches, from where they part.",
+)
+
+AGENT_CHAT = Method("agent/chat", AgentChatParams, AgentChatResult, True, "Ask an agent for one reply.")

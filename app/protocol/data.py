@@ -1,9 +1,9 @@
-"""The data folder: what is in it and how large, and taking conversations out, in and away."""
+"""The data folder: sizes, export, import, removal."""
 
 from typing import Literal
 
+from app.protocol.base import EmptyParams, EmptyResult, Method, Wire
 from app.protocol.conversations import Conversation
-from app.protocol.struct import Wire
 
 ExportFormat = Literal["json", "markdown", "html"]
 
@@ -121,3 +121,24 @@ class ConversationDeleteParams(Wire, frozen=True, kw_only=True):
     """Delete an archived conversation for good, with its nodes, agents, tasks and their files. There is no undo."""
 
     conversation_id: str
+
+
+CONVERSATION_DELETE = Method(
+    "conversation/delete",
+    ConversationDeleteParams,
+    EmptyResult,
+    True,
+    "Delete an archived conversation for good.",
+)
+
+DATA_SUMMARY = Method("data/summary", EmptyParams, DataSummaryResult, False, "Folder, parts and sizes.")
+
+DATA_EXPORT = Method("data/export", DataExportParams, DataExportResult, True, "Write conversations out.")
+
+DATA_IMPORT = Method("data/import", DataImportParams, DataImportResult, True, "Take conversations in.")
+
+DATA_ORPHANS = Method(
+    "data/orphans", OrphansParams, OrphansResult, False, "Conversations without any agent, with sizes."
+)
+
+DATA_PRUNE = Method("data/prune", DataPruneParams, DataPruneResult, True, "Delete old archived ones.")

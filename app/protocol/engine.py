@@ -1,14 +1,17 @@
-"""The engine itself: handshake, subscription, state, shutdown."""
+"""The engine: endpoint, handshake, subscription, health, shutdown."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from app.protocol.agents import Agent
-from app.protocol.asks import Ask
+from app.protocol.asks import Ask, Grant
+from app.protocol.base import EmptyParams, EmptyResult, Method, Timestamp, Wire
 from app.protocol.conversations import Conversation, Fork, Node
-from app.protocol.grants import Grant
-from app.protocol.health import Condition
-from app.protocol.struct import Moment, Wire
 from app.protocol.tasks import Task
+
+# What is the matter with the ground that the engine stands on.
+Trouble: TypeAlias = Literal["disk_full", "read_only", "locked", "disk_error", "damaged", "no_descriptors"]
+# `stalled`: the engine before this one stood still and was ended.
+ConditionKind: TypeAlias = Literal[Trouble, "stalled"]
 
 PROTOCOL_VERSION = 2
 
@@ -23,6 +26,41 @@ _ADDRESSES = frozenset(
         "VLLM_API_BASE",
     }
 )
+
+
+class Endpoint(Wire, frozen=True, kw_only=True):
+    """`url` is the WebSocket's. `token` is what both sides prove to know, see `challenge`; it is never sent.
+
+    `process_start` is when the process was started, in clock ticks since the boot, 0 where the system does not tell.
+    """
+
+    url: str
+    port: int
+    pid: int
+    token: str
+    instance_id: str
+    protocol_version: int
+    process_start: int = 0
+
+
+class Condition(Wire, frozen=True, kw_only=True):
+    """`text` says what is the matter, `advice` what to do. While one `holds` nothing can be saved: tasks wait."""
+
+    kind: ConditionKind
+    text: str
+    advice: str
+    since: Timestamp
+    holds: bool = True
+
+
+class HealthUpdate(Wire, frozen=True, kw_only=True):
+    """All conditions there are now, none when all is well; comes to every client whenever one comes or goes.
+
+    `tasks` are those under way as they stand now: paused while nothing can be saved, which the log cannot tell.
+    """
+
+    conditions: tuple[Condition, ...]
+    tasks: tuple[Task, ...] = ()
 
 
 def is_key(variable: str) -> bool:
@@ -139,14 +177,6 @@ class UnsubscribeParams(Wire, frozen=True, kw_only=True):
     scope: str = "all"
 
 
-class EmptyParams(Wire, frozen=True, kw_only=True):
-    pass
-
-
-class EmptyResult(Wire, frozen=True, kw_only=True):
-    pass
-
-
 class EngineShutdownParams(Wire, frozen=True, kw_only=True):
     """Tasks end the step in hand, for at most 2 s, and are interrupted. With `hand_over` the next engine resumes them:
     the caller starts it at once."""
@@ -160,7 +190,7 @@ class EngineStatusResult(Wire, frozen=True, kw_only=True):
     pid: int
     instance_id: str
     version: str
-    started_at: Moment
+    started_at: Timestamp
     data_dir: str
     database: str
     memory_bytes: int
@@ -169,3 +199,22 @@ class EngineStatusResult(Wire, frozen=True, kw_only=True):
     clients: int
     loop_stall_p99_ms: float
     loop_stall_max_ms: float
+
+
+CHALLENGE = Method(
+    "challenge",
+    ChallengeParams,
+    ChallengeResult,
+    False,
+    "Have the engine prove that it knows the token.",
+)
+
+INITIALIZE = Method("initialize", InitializeParams, InitializeResult, False, "Open the conversation with the engine.")
+
+SUBSCRIBE = Method("subscribe", SubscribeParams, SubscribeResult, False, "Follow events of a scope.")
+
+UNSUBSCRIBE = Method("unsubscribe", UnsubscribeParams, EmptyResult, False, "Stop following a scope.")
+
+ENGINE_STATUS = Method("engine/status", EmptyParams, EngineStatusResult, False, "What the engine uses.")
+
+ENGINE_SHUTDOWN = Method("engine/shutdown", EngineShutdownParams, EmptyResult, True, "End the engine in order.")

@@ -3,10 +3,9 @@
 from typing import Literal, TypeAlias
 
 from app.protocol.agents import Agent, Personality
-from app.protocol.asks import Ask
+from app.protocol.asks import Ask, Grant
+from app.protocol.base import Wire
 from app.protocol.conversations import Conversation, Node
-from app.protocol.grants import Grant
-from app.protocol.struct import Wire
 from app.protocol.tasks import AgentPlan, Task
 
 

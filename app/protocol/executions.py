@@ -1,9 +1,8 @@
-"""Tool executions: the durable record of each call, which a result in the tree points to by its id."""
+"""Tool executions and their output."""
 
 from typing import Literal
 
-from app.protocol.json import JsonObject
-from app.protocol.struct import Moment, Wire
+from app.protocol.base import JsonObject, Method, Timestamp, Wire
 
 OutputName = Literal["text", "stdout", "stderr"]
 
@@ -28,8 +27,8 @@ class Execution(Wire, frozen=True, kw_only=True):
     tool: str
     arguments: JsonObject
     about: str
-    started_at: Moment
-    ended_at: Moment | None = None
+    started_at: Timestamp
+    ended_at: Timestamp | None = None
     is_error: bool = False
     summary: str = ""
     outputs: tuple[ExecutionOutput, ...] = ()
@@ -59,3 +58,20 @@ class ExecutionOutputResult(Wire, frozen=True, kw_only=True):
     data: str
     size: int
     next_offset: int | None = None
+
+
+EXECUTION_LIST = Method(
+    "execution/list",
+    ExecutionListParams,
+    ExecutionListResult,
+    False,
+    "The tool calls of a task.",
+)
+
+EXECUTION_OUTPUT = Method(
+    "execution/output",
+    ExecutionOutputParams,
+    ExecutionOutputResult,
+    False,
+    "What a tool call gave, however long.",
+)

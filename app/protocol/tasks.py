@@ -3,8 +3,7 @@
 from typing import Literal
 
 from app.protocol.agents import ThinkingLevel
-from app.protocol.json import JsonObject, JsonValue
-from app.protocol.struct import Moment, Wire
+from app.protocol.base import JsonObject, JsonValue, Method, Timestamp, Wire
 from app.protocol.usage import Usage
 
 TaskStatus = Literal[
@@ -30,7 +29,6 @@ TaskMode = Literal["auto", "task", "chat"]
 DecidedMode = Literal["task", "chat"]
 ApproveMode = Literal["ask", "never", "all"]
 
-
 QueuedKind = Literal["steer", "follow_up"]
 
 
@@ -40,7 +38,7 @@ class Queued(Wire, frozen=True, kw_only=True):
     id: str
     kind: QueuedKind
     text: str
-    queued_at: Moment
+    queued_at: Timestamp
     attachments: tuple[str, ...] = ()
 
 
@@ -85,7 +83,7 @@ class Task(Wire, frozen=True, kw_only=True):
     status: TaskStatus
     model: str
     workspace: str
-    started_at: Moment
+    started_at: Timestamp
     api_base: str | None = None
     mode: TaskMode = "auto"
     approve: ApproveMode = "ask"
@@ -111,15 +109,15 @@ class Task(Wire, frozen=True, kw_only=True):
     near: tuple[LimitKind, ...] = ()
     resumes: bool = False
     decided: DecidedMode | None = None
-    retry_at: Moment | None = None
-    limited_at: Moment | None = None
+    retry_at: Timestamp | None = None
+    limited_at: Timestamp | None = None
     own_key: bool = False
     answer_schema: JsonObject | None = None
     answer: JsonValue = None
     summarises: bool = False
     follows: str | None = None
     owner: str = "local"
-    ended_at: Moment | None = None
+    ended_at: Timestamp | None = None
 
 
 class PlannedCall(Wire, frozen=True, kw_only=True):
@@ -269,3 +267,54 @@ class TaskRecordResult(Wire, frozen=True, kw_only=True):
     """The lines of a task's record file, as docs/record.md describes them. File contents are in it, keys never are."""
 
     lines: tuple[str, ...]
+
+
+TASK_START = Method("task/start", TaskStartParams, TaskStartResult, True, "Start a task.")
+
+TASK_STOP = Method("task/stop", TaskIdParams, TaskResult, True, "Stop a task and all it started.")
+
+TASK_PAUSE = Method("task/pause", TaskIdParams, TaskResult, True, "Pause before the next step.")
+
+TASK_RESUME = Method("task/resume", TaskIdParams, TaskResult, True, "Go on after a pause or a crash.")
+
+TASK_TRY_NOW = Method(
+    "task/try_now",
+    TaskIdParams,
+    TaskResult,
+    True,
+    "Ask the model at once, though a provider's limit is waited for.",
+)
+
+TASK_SET_MODE = Method(
+    "task/set_mode", TaskSetModeParams, TaskResult, True, "Take a task for a chat, or a chat for a task."
+)
+
+TASK_STEER = Method("task/steer", TaskMessageParams, TaskResult, True, "A word for the next turn.")
+
+TASK_FOLLOW_UP = Method(
+    "task/follow_up", TaskMessageParams, TaskResult, True, "A word for when the work at hand is done."
+)
+
+TASK_GET = Method("task/get", TaskIdParams, TaskResult, False, "One task.")
+
+TASK_NEXT = Method(
+    "task/next",
+    TaskIdParams,
+    TaskNextResult,
+    False,
+    "Who speaks after a task in a round, once that is settled.",
+)
+
+TASK_LIST = Method("task/list", TaskListParams, TaskListResult, False, "Tasks, newest first.")
+
+TASK_PLANS = Method("task/plans", TaskIdParams, TaskPlansResult, False, "The plan of each turn.")
+
+TASK_RECORD = Method("task/record", TaskIdParams, TaskRecordResult, False, "All a task did, to be played again.")
+
+TASK_RETRY = Method("task/retry", TaskRetryParams, TaskResult, True, "Have a reply written anew.")
+
+TASK_CHANGE_QUEUED = Method(
+    "task/change_queued", TaskQueueChangeParams, TaskResult, True, "Edit, move or send now what waits."
+)
+
+TASK_REMOVE_QUEUED = Method("task/remove_queued", TaskQueueRemoveParams, TaskResult, True, "Take back what waits.")

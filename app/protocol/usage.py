@@ -1,9 +1,9 @@
-"""Tokens, money and time, counted for each turn and each task."""
+"""Tokens, money and time."""
 
 from datetime import date
 from typing import Literal
 
-from app.protocol.struct import Wire
+from app.protocol.base import Method, Wire
 
 UsageKey = Literal["day", "model", "conversation"]
 
@@ -60,3 +60,20 @@ class UsageReportResult(Wire, frozen=True, kw_only=True):
     days: tuple[UsageRow, ...]
     models: tuple[UsageRow, ...]
     conversations: tuple[UsageRow, ...]
+
+
+def add_usage(total: Usage, turn: Usage) -> Usage:
+    """Costs add up where they are known; the sum is unknown only while nothing was."""
+    costs = [usage.cost_usd for usage in (total, turn) if usage.cost_usd is not None]
+    return Usage(
+        input_tokens=total.input_tokens + turn.input_tokens,
+        output_tokens=total.output_tokens + turn.output_tokens,
+        cache_read_tokens=total.cache_read_tokens + turn.cache_read_tokens,
+        cache_write_tokens=total.cache_write_tokens + turn.cache_write_tokens,
+        cost_usd=sum(costs) if costs else None,
+        seconds=total.seconds + turn.seconds,
+        estimated=total.estimated or turn.estimated,
+    )
+
+
+USAGE_REPORT = Method("usage/report", UsageReportParams, UsageReportResult, False, "Tokens and money.")

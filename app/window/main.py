@@ -1,4 +1,4 @@
-"""Opens the window: joins theme, state, stores and views, and has them painted before anything else is loaded."""
+"""Opens the window: joins theme, state, stores and views, and paints them before anything else is loaded."""
 
 import gc
 import logging
@@ -8,35 +8,83 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QEventLoop, QObject, QTimer, Signal
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app import log
 from app.environment import keys_in
 from app.file_lock import FileLock
 from app.paths import Paths
 from app.redaction import Redactor
-from app.window.accessible import install_roles
-from app.window.control import TaskControl
-from app.window.first_paint import first_paint
-from app.window.garbage import GarbageCollector
-from app.window.models import ModelStore
-from app.window.pasted import PastedFiles
-from app.window.state import WindowState
+from app.window.stores.catalog import ModelStore
 from app.window.stores.stores import Stores, make_stores
+from app.window.stores.task_commands import TaskControlStore, TourStore
+from app.window.stores.tasks import UnreadStore
+from app.window.stores.window_state import WindowStateStore
 from app.window.theme.theme import Theme
-from app.window.tour import TourStore
-from app.window.unread import UnreadStore
-from app.window.views.desk import Desk
-from app.window.views.main_window import MainWindow
-from app.window.views.page import PageMaker
-from app.window.views.pages import PagesView
-from app.window.views.sidebar import SidebarView
-from app.window.widgets.pulse import Pulse
+from app.window.views.composer.drop_payload import PastedFiles
+from app.window.views.shell.main_window import MainWindow
+from app.window.views.shell.open_conversation import OpenConversationFactory
+from app.window.views.shell.open_conversations import OpenConversations
+from app.window.views.shell.tabs import TabsView
+from app.window.views.sidebar.sidebar import SidebarView
+from app.window.widgets.accessibility import install_roles
+from app.window.widgets.pulse import PulseTimer
 
 if TYPE_CHECKING:
     from app.client.connection import Connection
 
+
+_LONGEST_MS = 500
+
+_LOOK_MS = 5_000
+
 _log = logging.getLogger(__name__)
+
+
+def wait_for_first_paint(window: QWidget) -> None:
+    """Until `window` was painted, or half a second: one that opens minimised is not. Clicks and keys wait meanwhile."""
+    watch, turns = _PaintWatch(window), QEventLoop()
+    watch.painted.connect(turns.quit)
+    QTimer.singleShot(_LONGEST_MS, turns.quit)
+    turns.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+    window.removeEventFilter(watch)
+
+
+class _PaintWatch(QObject):
+    painted = Signal()
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Paint:
+            watched.removeEventFilter(self)
+            QTimer.singleShot(0, self.painted.emit)  # the whole window is painted in this turn of the loop
+        return False
+
+
+class GarbageCollector(QObject):
+    """Takes the place of the automatic collection, with its limits, while it lives."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        gc.disable()
+        timer = QTimer(self)
+        timer.setInterval(_LOOK_MS)
+        timer.timeout.connect(self.collect)
+        timer.start()
+
+    def collect(self) -> None:
+        """The oldest generation that is due, as the automatic collection chooses it."""
+        due = [
+            age
+            for age, (count, most) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True))
+            if count > most
+        ]
+        if due:
+            gc.collect(due[-1])
 
 
 def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
@@ -49,47 +97,51 @@ def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
     application.setApplicationName("Errand")
     application.setDesktopFileName("errand")
     application.setQuitOnLastWindowClosed(False)  # the loop ends below, after the line to the engine
-    state, theme, stores = dressed(application, paths)
+    state, theme, stores = prepare(application, paths)
     if quick:
         GarbageCollector(application)
-        from app.window.life import run
+        from app.window.event_loop import run_event_loop
 
-        run(application, _run_quick(application, paths, state, theme, stores))
+        run_event_loop(application, _run_quick(application, paths, state, theme, stores))
         return 0
     window = _shown(application, paths, state, theme, stores)
-    first_paint(window)
+    wait_for_first_paint(window)
     gc.freeze()
     GarbageCollector(application)
     _log.info("The window is painted")
-    from app.window.life import live, run
+    from app.window.event_loop import run_event_loop, run_window
 
-    run(application, live(application, window, stores, theme, state, paths.window_door if lock is not None else None))
+    run_event_loop(
+        application,
+        run_window(application, window, stores, theme, state, paths.window_door if lock is not None else None),
+    )
     return 0
 
 
-async def _run_quick(application: QApplication, paths: Paths, state: WindowState, theme: Theme, stores: Stores) -> None:
+async def _run_quick(
+    application: QApplication, paths: Paths, state: WindowStateStore, theme: Theme, stores: Stores
+) -> None:
     """The dialog for a quick task; the window only if its task is to be seen."""
-    from app.window.attention.alone import quick_alone
-    from app.window.life import live
+    from app.window.event_loop import run_quick_task_dialog, run_window
 
     stores.session.spawn(stores.session.start())
-    conversation_id = await quick_alone(application, stores.session, state, theme)
+    conversation_id = await run_quick_task_dialog(application, stores.session, state, theme)
     if conversation_id:
         lock = FileLock.take(paths.window_lock)
         state.kept.tabs = [*(known for known in state.kept.tabs if known != conversation_id), conversation_id]
         state.kept.current = conversation_id
         window = _shown(application, paths, state, theme, stores)
-        await live(application, window, stores, theme, state, paths.window_door if lock is not None else None)
+        await run_window(application, window, stores, theme, state, paths.window_door if lock is not None else None)
     else:
         await stores.session.close()
         state.flush()
 
 
-def dressed(application: QApplication, paths: Paths) -> tuple[WindowState, Theme, Stores]:
+def prepare(application: QApplication, paths: Paths) -> tuple[WindowStateStore, Theme, Stores]:
     """What is kept, the look, and stores without a line yet."""
-    state = WindowState(paths.home / "window.json")
+    state = WindowStateStore(paths.home / "window.json")
     theme = Theme()
-    wear(theme, state)
+    apply_appearance(theme, state)
     theme.apply(application)
     return state, theme, make_stores(partial(_connect, paths))
 
@@ -100,33 +152,37 @@ async def _connect(paths: Paths) -> "Connection":
     return await connect(paths, "errand window")
 
 
-def _shown(application: QApplication, paths: Paths, state: WindowState, theme: Theme, stores: Stores) -> MainWindow:
-    window = build(application, stores, paths, state, theme)
+def _shown(
+    application: QApplication, paths: Paths, state: WindowStateStore, theme: Theme, stores: Stores
+) -> MainWindow:
+    window = build_window(application, stores, paths, state, theme)
     sys.excepthook = _Excepthook(window)
     window.show()
     return window
 
 
-def wear(theme: Theme, state: WindowState) -> None:
+def apply_appearance(theme: Theme, state: WindowStateStore) -> None:
     """Have the look that was kept."""
     kept = state.kept
     theme.set_mode(kept.theme)
     theme.set_motion(kept.motion)
-    theme.set_reading(kept.reading_family, kept.reading_size)
+    theme.set_transcript_font(kept.reading_family, kept.reading_size)
 
 
-def build(application: QApplication, stores: Stores, paths: Paths, state: WindowState, theme: Theme) -> MainWindow:
+def build_window(
+    application: QApplication, stores: Stores, paths: Paths, state: WindowStateStore, theme: Theme
+) -> MainWindow:
     """All parts of a window on one set of stores."""
     install_roles()
     models = ModelStore(stores.session)
-    pulse = Pulse(theme, application)
+    pulse = PulseTimer(theme, application)
     unread = UnreadStore(stores.tasks, state, lambda: desk.front_id)
     sidebar = SidebarView(stores, unread, theme, pulse)
     pictures = PastedFiles(paths.attachments / "pasted")
-    maker = PageMaker(stores, unread, models, state, theme, application.clipboard(), pictures)
-    pages = PagesView(maker, theme, pulse)
-    desk = Desk(pages, maker, theme)
-    control, tour = TaskControl(stores.session), TourStore(stores.session, paths.workspaces)
+    maker = OpenConversationFactory(stores, unread, models, state, theme, application.clipboard(), pictures)
+    pages = TabsView(maker, theme, pulse)
+    desk = OpenConversations(pages, maker, theme)
+    control, tour = TaskControlStore(stores.session), TourStore(stores.session, paths.workspaces)
     return MainWindow(stores, control, tour, sidebar, maker, pages, desk, theme, state)
 
 
@@ -138,4 +194,4 @@ class _Excepthook:
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         _log.error("A slot failed", exc_info=(kind, error, trace))
-        self._window.tell_trouble(f"Something went wrong in the window: {error}. The log has more: logs/window.log.")
+        self._window.show_error(f"Something went wrong in the window: {error}. The log has more: logs/window.log.")

@@ -11,22 +11,21 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from app.engine.errors import ConfigurationError
+from app.engine.core.errors import ConfigurationError
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import SettingValues
 from app.engine.models.base import ChatModel
-from app.engine.models.retry import RetryPolicy
+from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
-from app.engine.secrets import KeyStore
-from app.engine.settings import SettingValues
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
-from tests.engine.agent.test_crash import branch, crash
-from tests.engine.agent.test_resume import shell
-from tests.support.engine_parts import engine_parts
+from tests.engine.agent.run.test_resume import shell
+from tests.support.engine_parts import branch, crash, engine_parts
 from tests.support.hostile_file import HostileFile
+from tests.support.model_replies import final, request_for
 from tests.support.model_server import ModelServer, Reply
-from tests.support.no_local_servers import NO_LOCAL_SERVERS
+from tests.support.provider_servers import NO_LOCAL_SERVERS
 from tests.support.records import NOW
-from tests.support.replies import final, request_for
 
 KEY = "sk-planted-0123456789abcdef"
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.prompt.occasion import Occasion
-from app.engine.agent.prompt.parts import read_parts
-from app.engine.tools.file_search import search
-from app.engine.tools.listing import list_files
+from app.engine.agent.prompt.system_prompt import read_parts
+from app.engine.agent.prompt.workspace import PromptContext
+from app.engine.tools.code.search import list_files, search
 
 _NOBODY = 65_534
 
@@ -52,7 +51,7 @@ def folder() -> Generator[Path]:
 
 
 def test_what_may_not_be_looked_at_is_left_out_and_the_rest_is_found(folder: Path) -> None:
-    occasion = Occasion("", folder, "auto", folder / "home", datetime.now(UTC))
+    occasion = PromptContext("", folder, "auto", folder / "home", datetime.now(UTC))
     read_parts(occasion)  # its texts are loaded
     with no_superuser():
         parts = {part.name: part for part in read_parts(occasion)}

@@ -15,21 +15,21 @@ import pytest
 from aiohttp import web
 
 from app import log as logs
-from app.engine.data.export import export_json
-from app.engine.errors import EngineError, InvalidParams
-from app.engine.models.retry import RetryPolicy
+from app.engine.core.errors import EngineError, InvalidParams
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import SettingValues
+from app.engine.data.json_export import export_json
+from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
-from app.engine.secrets import KeyStore
-from app.engine.settings import SettingValues
 from app.paths import Paths
+from app.protocol.base import JsonObject, JsonValue
 from app.protocol.data import DataExportParams
-from app.protocol.json import JsonObject, JsonValue
 from app.protocol.tasks import TaskStartParams
 from app.redaction import Redactor
 from tests.attacks.campaign import Campaign
 from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_replies import collect, request_for
 from tests.support.model_server import ModelServer
-from tests.support.replies import collect, request_for
 from tests.test_redaction import FORMS
 
 KEY = "planted/Key+0123456789=abcdefgh"

@@ -4,17 +4,16 @@ import asyncio
 import os
 from pathlib import Path
 
-from app.engine.data.export import export_json
-from app.engine.data.importing import Importer
-from app.engine.errors import InvalidParams
+from app.engine.core.errors import InvalidParams
+from app.engine.data.importer import Importer
+from app.engine.data.json_export import export_json
 from app.protocol.data import DataExportParams
 from app.protocol.tasks import Task, TaskStartParams
 from tests.attacks.campaign import Campaign
-from tests.engine.agent.test_crash import crash
-from tests.support.engine_parts import EngineParts, engine_parts
-from tests.support.hanging_folder import hanging_folder
+from tests.support.disks import hanging_folder
+from tests.support.engine_parts import EngineParts, crash, engine_parts
+from tests.support.loop_parts import until
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
-from tests.support.workplaces import until
 
 # In YAML each line is nine times the one before it.
 BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
@@ -98,7 +97,7 @@ async def test_tools_imports_and_exports_that_hang_cost_nobody_else(tmp_path: Pa
             waiting: list[asyncio.Task[object]] = []
             for number in range(campaign.rounds(12, 100)):
                 params = DataExportParams(path=str(gone / f"{number}" / "all.jsonl"))
-                waiting.append(asyncio.create_task(importer.take(gone / f"{number}" / "all.jsonl")))
+                waiting.append(asyncio.create_task(importer.run(gone / f"{number}" / "all.jsonl")))
                 waiting.append(asyncio.create_task(export_json(services.database, services.paths, params)))
             hanging = await engine.start("read it")
             assert await completed(engine, tmp_path)

@@ -18,12 +18,10 @@ from app.client.launch import read_endpoint
 from app.file_lock import FileLock
 from app.local_trust import start_of
 from app.paths import Paths
-from app.protocol.endpoint import Endpoint
-from app.protocol.engine import PROTOCOL_VERSION
+from app.protocol.engine import PROTOCOL_VERSION, Endpoint
 from tests.attacks.campaign import Campaign
-from tests.support.errand import Errand
-from tests.support.other_user import NOBODY, nobody
-from tests.support.processes import is_alive, until
+from tests.support.command_line import Errand
+from tests.support.processes import NOBODY, is_alive, nobody, until
 
 _KEY = "sk-of-the-person-0123456789"
 _TOKEN = "the-token-of-the-engine"

@@ -8,10 +8,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.support.errand import Errand, rest
+from tests.support.command_line import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.other_user import folder_of_nobody, nobody
-from tests.support.processes import is_alive, until
+from tests.support.processes import folder_of_nobody, is_alive, nobody, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

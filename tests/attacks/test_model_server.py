@@ -10,24 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.messages import AssistantMessage, Text
+from app.engine.core.messages import AssistantMessage, Text
 from app.engine.models.base import ChatModel
-from app.engine.models.connections import Connections
-from app.engine.models.endpoint import Endpoint, Timeouts
-from app.engine.models.litellm import LiteLLM
-from app.engine.models.litellm_thread import LibraryThread
-from app.engine.models.openai_compatible import OpenAICompatible
-from app.engine.models.proxy import Proxy
-from app.engine.models.react.model import ReAct
-from app.engine.models.reply_content import REPLY_LIMITS, ReplyLimits
-from app.engine.models.retry import RetryPolicy
-from app.protocol.json import JsonObject, JsonValue
+from app.engine.models.endpoint import ModelEndpoint, Timeouts
+from app.engine.models.http_pool import HttpPool
+from app.engine.models.litellm.library_thread import LibraryThread
+from app.engine.models.litellm.model import LiteLLMModel
+from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.proxy.model import ProxyModel
+from app.engine.models.react.model import ReActModel
+from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits
+from app.protocol.base import JsonObject, JsonValue
 from tests.attacks.campaign import Campaign
-from tests.engine.models.ways import FAST, LIBRARY, stored_key
-from tests.support.errand import Errand
+from tests.engine.models.providers import FAST, LIBRARY, stored_key
+from tests.support.command_line import Errand
+from tests.support.model_replies import final, request_for
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.replies import final, request_for
-from tests.support.sharing import sharing
+from tests.support.provider_servers import sharing
 
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
@@ -62,20 +62,20 @@ def call(index: int, arguments: str, name: str = "shell", call_id: str = "") -> 
 @asynccontextmanager
 async def attacked(way: str, replies: Sequence[Reply], folder: Path, limits: ReplyLimits) -> AsyncGenerator[ChatModel]:
     """A model of each kind, before a server that sends `replies`."""
-    connections, timeouts = Connections(), Timeouts()
+    connections, timeouts = HttpPool(), Timeouts()
     async with ModelServer(replies) as server:
-        fast = OpenAICompatible(Endpoint(FAST, server.url, stored_key), connections, timeouts, _ONCE, limits)
+        fast = OpenAICompatibleModel(ModelEndpoint(FAST, server.url, stored_key), connections, timeouts, _ONCE, limits)
         match way:
             case "litellm":
                 thread = LibraryThread()
-                yield LiteLLM(Endpoint(LIBRARY, server.url, stored_key), thread, timeouts, _ONCE, limits)
+                yield LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), thread, timeouts, _ONCE, limits)
                 await thread.close()
             case "react":
-                yield ReAct(fast, limits)
+                yield ReActModel(fast, limits)
             case "proxy":
                 async with sharing(server.url.removesuffix("/v1"), folder, _ONCE) as shared:
-                    endpoint = Endpoint(shared.row, shared.url, shared.token)
-                    yield Proxy(endpoint, connections, timeouts, _ONCE, limits)
+                    endpoint = ModelEndpoint(shared.row, shared.url, shared.token)
+                    yield ProxyModel(endpoint, connections, timeouts, _ONCE, limits)
             case _:
                 yield fast
         await connections.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.errand import Errand
+from tests.support.command_line import Errand
 
 
 def endless(path: Path) -> None:

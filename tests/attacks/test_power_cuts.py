@@ -16,23 +16,22 @@ import app
 from app import database_file
 from app.client.connection import Connection
 from app.client.launch import read_endpoint
-from app.client.messages import Message
-from app.engine.data import stored_picture
-from app.engine.key_file import KeyFile
-from app.engine.settings import Settings
-from app.engine.storage.encoding import from_json
-from app.engine.storage.executions import Started
-from app.engine.storage.opening import prepare_file
-from app.engine.tools.atomic_write import write_atomically
+from app.client.subscription import ConnectionMessage
+from app.engine.core.key_vaults import KeyFile
+from app.engine.core.settings import Settings
+from app.engine.data import pictures
+from app.engine.storage.records.executions import ExecutionStart
+from app.engine.storage.sqlite.opening import prepare_file
+from app.engine.storage.sqlite.statements import from_json
 from app.paths import Paths
 from app.protocol.events import EventRecord, TaskUpdate
-from app.protocol.tasks import Task, TaskStartParams
-from app.protocol.wire import TASK_START
+from app.protocol.tasks import TASK_START, Task, TaskStartParams
+from app.regular_file import write_atomically
 from tests.attacks.campaign import Campaign
-from tests.support.errand import LONGEST_S, Errand
+from tests.support.command_line import LONGEST_S, Errand
+from tests.support.disks import PoweredDisk, powered_disk
+from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
-from tests.support.power_cut import PoweredDisk, powered_disk
-from tests.support.task_replies import DONE
 
 # People that start tasks side by side, each the next one when the last has been acknowledged.
 _PEOPLE = 4
@@ -101,7 +100,7 @@ def _writings(folder: Path, paths: Paths) -> dict[str, Callable[[], Callable[[],
         return lambda: KeyFile(paths.keys).read().get("openai", "no key")
 
     def picture() -> Callable[[], str]:
-        kept = stored_picture.keep(paths.attachments, "picture.png", b"new")
+        kept = pictures.keep(paths.attachments, "picture.png", b"new")
         return lambda: kept.read_text() if kept.exists() else "no picture"
 
     def written_file() -> Callable[[], str]:
@@ -157,13 +156,13 @@ async def people(home: Path, workspace: Path, model: str, told: Told, enough: in
     connection = Connection(lambda: read_endpoint(Paths(home)), "people", patience_s=0.1)
     await connection.open()
 
-    def listen(message: Message) -> None:
+    def listen(message: ConnectionMessage) -> None:
         event = message.event if isinstance(message, EventRecord) else None
         if isinstance(event, TaskUpdate) and event.task.status == "completed":
             told.completed.add(event.task.id)
 
     connection.subscribe(listen)
-    await connection.follow()
+    await connection.subscribe_scope()
 
     async def person() -> None:
         while len(told.acknowledged) < enough:
@@ -192,7 +191,7 @@ def lost(database: Path, told: Told, workspace: Path) -> list[str]:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         tasks = {task.id: task for task in (from_json(body, Task) for (body,) in rows(connection, "tasks"))}
-        started = [from_json(body, Started) for (body,) in rows(connection, "tool_executions")]
+        started = [from_json(body, ExecutionStart) for (body,) in rows(connection, "tool_executions")]
         replies = {str(row[0]) for row in connection.execute("SELECT task_id FROM turns WHERE status = 'complete'")}
     intents = {str(one.arguments["command"]).split(" >>")[0] for one in started if one.tool == "shell"}
     effects = (workspace / "effects.txt").read_text().splitlines() if (workspace / "effects.txt").exists() else []

@@ -10,14 +10,14 @@ from uuid import uuid4
 
 import pytest
 
-from app.engine.cancel import CancelSignal
-from app.engine.tools import processes
+from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolError
+from app.engine.tools.processes import termination
 from tests.attacks.campaign import Campaign
-from tests.support.errand import Errand, rest
+from tests.support.command_line import Errand, rest
+from tests.support.loop_parts import make_workplace, run, tool_of
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import running, until
-from tests.support.workplaces import make_workplace, run, tool_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
 
@@ -75,7 +75,7 @@ async def test_a_stop_leaves_nothing_of_a_process_with(tmp_path: Path, trick: st
         await running_tool
     assert running(marker) == []
     campaign.count("runaway processes ended by a stop")
-    await processes.end_task(workplace.task_id, lambda count: None)
+    await termination.end_task(workplace.task_id, lambda count: None)
 
 
 @pytest.mark.parametrize("trick", TRICKS)
@@ -84,7 +84,7 @@ async def test_the_end_of_a_task_leaves_nothing_of_a_process_with(tmp_path: Path
     command = _command(workplace.workspace, trick, marker, "sleep 0.2")
     await run(tool_of(workplace, "shell"), {"command": command})
     await until(_is_up(workplace.workspace, marker))
-    await processes.end_task(workplace.task_id, lambda count: None)
+    await termination.end_task(workplace.task_id, lambda count: None)
     assert running(marker) == []
 
 
@@ -94,8 +94,8 @@ async def test_what_one_task_hides_is_ended_with_the_last_task_that_may_have_sta
     command = _command(hidden.workspace, "a double fork first", marker, "true")
     await run(tool_of(hidden, "shell"), {"command": command})
     await until(_is_up(hidden.workspace, marker))
-    await processes.end_task(hidden.task_id, lambda count: None)
-    await processes.end_task(other.task_id, lambda count: None)
+    await termination.end_task(hidden.task_id, lambda count: None)
+    await termination.end_task(other.task_id, lambda count: None)
     assert running(marker) == []
 
 
@@ -110,7 +110,7 @@ async def test_a_hundred_processes_that_fork_on_are_ended(tmp_path: Path) -> Non
     with pytest.raises(ToolError):
         await running_tool
     assert running(marker) == []
-    await processes.end_task(workplace.task_id, lambda count: None)
+    await termination.end_task(workplace.task_id, lambda count: None)
 
 
 async def test_a_process_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ async def test_a_process_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     program = [sys.executable, "-c", "import time; time.sleep(60)", marker]
     stranger = await asyncio.create_subprocess_exec(*program, start_new_session=True)
     await run(tool_of(workplace, "shell"), {"command": "true"})
-    await processes.end_task(workplace.task_id, lambda count: None)
+    await termination.end_task(workplace.task_id, lambda count: None)
     assert running(marker) == [stranger.pid]
     stranger.kill()
     await stranger.wait()
@@ -144,9 +144,9 @@ _BUSY_ENGINE = """
 import os, signal, sys
 from pathlib import Path
 import asyncio
-from app.engine.tools import marks, spawn, watchdog
+from app.engine.tools.processes import marks, spawn, watchdog
 async def main():
-    watchdog.keep()
+    watchdog.start_watchdog()
     start = lambda mark: spawn.start(
         [sys.executable, "-c", "import time; time.sleep(60)", sys.argv[1]], Path.cwd(), {}, mark, print, print
     )
@@ -154,10 +154,10 @@ async def main():
     (dog,) = [child for child in spawn.children_of(os.getpid()) if watchdog.is_watchdog(child)]
     os.kill(dog, signal.SIGSTOP)
     for number in range(3000):
-        watchdog.tell(marks.new_mark("task_" + "x" * 90))
+        watchdog.watch_mark(marks.new_mark("task_" + "x" * 90))
     os.kill(dog, signal.SIGCONT)
     for number in range(200):
-        watchdog.tell(marks.new_mark("task_" + "x" * 90))
+        watchdog.watch_mark(marks.new_mark("task_" + "x" * 90))
         await asyncio.sleep(0.001)
     os.kill(os.getpid(), signal.SIGKILL)
 asyncio.run(main())

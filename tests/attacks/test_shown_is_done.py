@@ -11,9 +11,9 @@ from app.engine.tools.base import ToolError
 from app.protocol.asks import Ask, AskAnswerParams, Remember
 from tests.attacks.campaign import Campaign
 from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.loop_parts import make_workplace, run, tool_of
+from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.task_replies import DONE, results, shell
-from tests.support.workplaces import make_workplace, run, tool_of
 
 
 def code(action: str, **arguments: str) -> Reply:

@@ -13,19 +13,19 @@ import aiohttp
 import msgspec
 import pytest
 
-from app.engine.models.retry import RetryPolicy
-from app.engine.server.acceptor import Acceptor, Bounds
-from app.engine.server.socket import bound
+from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.server.acceptor import AcceptLimits, Acceptor
+from app.engine.server.websocket_server import bound
 from app.log import RepeatLimit
 from app.paths import Paths
-from app.protocol.endpoint import Endpoint
+from app.protocol.engine import Endpoint
 from tests.attacks.campaign import Campaign
+from tests.support.command_line import Errand
+from tests.support.connections import raw_client
 from tests.support.engine_server import EngineServer, engine_server
-from tests.support.errand import Errand
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
-from tests.support.raw_client import raw_client
-from tests.support.sharing import TOKEN, sharing
+from tests.support.provider_servers import TOKEN, sharing
 
 _UPGRADE = (
     "GET /rpc HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -77,7 +77,7 @@ async def test_hundreds_of_strangers_take_few_descriptors_and_nobodys_place(
         with _sockets(engine.server.port, number, _REQUESTS[name]):
             async with asyncio.timeout(60), raw_client(engine, client_id="new") as new:
                 # Our own ends are open in this process too.
-                assert _open_files() - before - number <= Bounds().strangers + 10
+                assert _open_files() - before - number <= AcceptLimits().strangers + 10
                 assert "result" in await new.ask("unsubscribe", "n", scope="all")
                 assert "result" in await old.ask("unsubscribe", "o", scope="all")
         campaign.count("strangers", number)
@@ -110,7 +110,7 @@ class _Accepted(asyncio.Protocol):
 async def test_who_does_not_say_who_they_are_is_sent_away_after_a_while_and_who_did_stays() -> None:
     made: list[asyncio.Transport] = []
     listener = bound(0)
-    acceptor = Acceptor(listener, Bounds(admit_s=0.05))
+    acceptor = Acceptor(listener, AcceptLimits(admit_s=0.05))
     acceptor.start(lambda: _Accepted(made))
     known, one = await asyncio.open_connection(*listener.getsockname())
     await until(lambda: len(made) == 1)
@@ -160,7 +160,7 @@ async def _send(port: int, request: bytes) -> None:
 async def test_where_all_places_are_taken_the_engine_works_on_until_one_is_free() -> None:
     made: list[asyncio.Transport] = []
     listener = bound(0)
-    acceptor = Acceptor(listener, Bounds(strangers=1, admit_s=60, silent_s=5))
+    acceptor = Acceptor(listener, AcceptLimits(strangers=1, admit_s=60, silent_s=5))
     acceptor.start(lambda: _Accepted(made))
     writers: list[asyncio.StreamWriter] = []
     for number in range(3):
@@ -177,7 +177,7 @@ async def test_where_all_places_are_taken_the_engine_works_on_until_one_is_free(
 async def test_who_has_asked_for_something_keeps_its_place_before_who_says_nothing() -> None:
     made: list[asyncio.Transport] = []
     listener = bound(0)
-    acceptor = Acceptor(listener, Bounds(strangers=2, admit_s=60, silent_s=0, asked_s=60))
+    acceptor = Acceptor(listener, AcceptLimits(strangers=2, admit_s=60, silent_s=0, asked_s=60))
     acceptor.start(lambda: _Accepted(made))
     writers: list[asyncio.StreamWriter] = []
     for number in range(3):

@@ -18,26 +18,26 @@ import pytest
 
 from app import log as logs
 from app.cli.main import main
-from app.cli.screen import JsonScreen, PeopleScreen
-from app.cli.terminal import Terminal
-from app.engine.record.main import main as replay_main
-from app.engine.server.endpoint import EngineLock, write_endpoint
-from app.engine.server.route import Served
-from app.engine.server.routes import ROUTES
+from app.cli.rendering.screen import JsonScreen, TextScreen
+from app.cli.terminal.terminal import Terminal
+from app.engine.record.replay import main as replay_main
+from app.engine.server.dispatcher import ROUTES
+from app.engine.server.endpoint_file import EngineLock, write_endpoint
+from app.engine.server.route import ServedMethod
 from app.engine.server.services import Services
-from app.engine.server.session import Session
+from app.engine.server.session import ClientSession
 from app.local_trust import start_of
 from app.paths import Paths
+from app.protocol.base import Wire
+from app.protocol.engine import Condition
 from app.protocol.events import Delta, Event, EventRecord, TextDelta, ToolOutput
-from app.protocol.health import Condition
-from app.protocol.struct import Wire
-from app.protocol.wire import METHODS
+from app.protocol.methods import METHODS
 from app.redaction import Redactor
 from tests.attacks.campaign import Campaign
+from tests.support.command_line import Errand
 from tests.support.engine_server import engine_server
-from tests.support.errand import Errand
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.samples import samples
+from tests.support.records import samples
 
 # Titles, the clipboard, a cleared screen, hidden and coloured text, links, C1 controls, a line written over, bidi.
 HOSTILE = (
@@ -78,12 +78,12 @@ class HostileRoute:
     answers: Sequence[bytes]
     asked: int = 0
 
-    async def serve(self, services: Services, session: Session, params: msgspec.Raw, name: str) -> bytes:
+    async def serve(self, services: Services, session: ClientSession, params: msgspec.Raw, name: str) -> bytes:
         self.asked += 1
         return self.answers[self.asked % len(self.answers)]
 
 
-def hostile_routes() -> tuple[Served, ...]:
+def hostile_routes() -> tuple[ServedMethod, ...]:
     kept = {route.name: route for route in ROUTES if "/" not in route.name}
     routes = [
         HostileRoute(method.name, False, [msgspec.json.encode(one) for one in hostile_samples(method.result)])
@@ -241,7 +241,7 @@ def test_no_field_of_any_event_steers_the_terminal_that_follows_it(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     terminal, out = shown_terminal()
-    people = PeopleScreen(terminal)
+    people = TextScreen(terminal)
     people.add(HOSTILE, HOSTILE)
     screen = JsonScreen(terminal) if as_json else people
     for message in hostile_messages():
@@ -255,7 +255,7 @@ def test_no_field_of_any_event_steers_the_terminal_that_follows_it(
 def test_an_escape_sequence_cut_in_two_by_pieces_of_a_reply_steers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     terminal, out = shown_terminal()
-    screen = PeopleScreen(terminal)
+    screen = TextScreen(terminal)
     screen.add("c1")
     offset = 0
     for piece in HOSTILE:

@@ -14,10 +14,9 @@ from pathlib import Path
 from app.client.connection import Connection
 from app.client.launch import connect
 from app.paths import Paths
-from app.protocol.engine import EngineShutdownParams
+from app.protocol.engine import ENGINE_SHUTDOWN, EngineShutdownParams
 from app.protocol.events import EventRecord, TaskUpdate
-from app.protocol.tasks import Task, TaskStartParams
-from app.protocol.wire import ENGINE_SHUTDOWN, TASK_START
+from app.protocol.tasks import TASK_START, Task, TaskStartParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ async def run_tasks(connection: Connection, url: str, count: int, workspace: Pat
                 done.set()
 
     unsubscribe = connection.subscribe(listen)
-    await connection.follow("all", "summary")
+    await connection.subscribe_scope("all", "summary")
     await asyncio.gather(*(start(connection, url, workspace) for _ in range(count)))
     await done.wait()
     unsubscribe()

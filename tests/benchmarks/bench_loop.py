@@ -3,13 +3,13 @@
 import time
 from collections.abc import AsyncGenerator
 
-from app.engine.agent.agent import Agent, AgentOptions
-from app.engine.agent.events import AgentEvent
-from app.engine.cancel import CancelSignal
-from app.engine.messages import AssistantMessage, Text, ToolCall
+from app.engine.agent.loop.agent import Agent, AgentOptions
+from app.engine.agent.loop.events import AgentEvent
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import AssistantMessage, Text, ToolCall
 from app.engine.models.base import BlockDelta, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
 from tests.benchmarks.bench import Row
-from tests.support.tools_for_loop import EchoTool
+from tests.support.loop_parts import EchoTool
 
 _RUNS = 10
 _TURNS = 200

@@ -12,11 +12,10 @@ from pathlib import Path
 from websockets.asyncio.client import connect
 
 from app.client.connection import Connection
-from app.protocol.engine import UnsubscribeParams
+from app.protocol.engine import UNSUBSCRIBE, UnsubscribeParams
 from app.protocol.events import ConversationUpdate, TaskUpdate
-from app.protocol.wire import UNSUBSCRIBE
+from tests.support.connections import RawClient
 from tests.support.engine_server import EngineServer, engine_server
-from tests.support.raw_client import RawClient
 from tests.support.records import conversation, task
 
 _CLIENTS = 20

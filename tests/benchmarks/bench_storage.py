@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from app.engine.storage import conversations, executions, nodes, tasks, turns
-from app.engine.storage.apply import writes_for
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
-from app.engine.storage.write import Write
+from app.engine.storage.event_writes import event_writes
+from app.engine.storage.records import conversations, executions, nodes, tasks, turns
+from app.engine.storage.sqlite.engines import sqlite_url
+from app.engine.storage.sqlite.statements import Write
 from app.protocol.events import EventRecord, TaskUpdate
 from app.protocol.usage import Usage
 from tests.support.records import conversation, node, task
@@ -52,7 +52,7 @@ def step(numbers: Numbers) -> tuple[Write, ...]:
     """The six writes of about one step of a task: an event with its task, a turn, a tool call, a node."""
     number = numbers.next()
     event = TaskUpdate(task=task("t1", step_count=number))
-    started = executions.Started(
+    started = executions.ExecutionStart(
         execution_id=f"x{number}",
         task_id="t1",
         turn=number,
@@ -63,7 +63,7 @@ def step(numbers: Numbers) -> tuple[Write, ...]:
         at=_NOW,
     )
     return (
-        *writes_for(EventRecord(sequence=number, epoch="e", event=event)),
+        *event_writes(EventRecord(sequence=number, epoch="e", event=event)),
         turns.started("c1", "t1", number, "m", _NOW),
         turns.finished("t1", number, "complete", Usage(input_tokens=10), _NOW),
         executions.started(started),

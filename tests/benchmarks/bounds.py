@@ -11,14 +11,20 @@ from pathlib import Path
 import msgspec
 
 from app.client.connection import Connection
-from app.engine.storage import agents, conversations, nodes
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
+from app.engine.storage.records import agents, conversations, nodes
+from app.engine.storage.sqlite.engines import sqlite_url
 from app.paths import Paths
-from app.protocol.conversations import ConversationChangeParams, Role
-from app.protocol.data import ConversationDeleteParams, DataExportParams, DataImportParams
-from app.protocol.tasks import TaskIdParams, TaskStartParams
-from app.protocol.wire import CONVERSATION_CHANGE, CONVERSATION_DELETE, DATA_EXPORT, DATA_IMPORT, TASK_GET, TASK_START
+from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams, Role
+from app.protocol.data import (
+    CONVERSATION_DELETE,
+    DATA_EXPORT,
+    DATA_IMPORT,
+    ConversationDeleteParams,
+    DataExportParams,
+    DataImportParams,
+)
+from app.protocol.tasks import TASK_GET, TASK_START, TaskIdParams, TaskStartParams
 from tests.benchmarks.bench import Row, engine, home
 from tests.benchmarks.strain import Strain, at_rest, strain
 from tests.support.records import agent, conversation, node
@@ -90,7 +96,7 @@ async def fill(folder: Path, count: int, conversation_id: str = "conv_long") -> 
         if number % 1_000 == 0:
             await database.journal.flush()
     one = agent(f"agent_{conversation_id}", 1, f"{conversation_id}_{count - 1}")
-    database.journal.put(agents.save(msgspec.structs.replace(one, conversation_id=conversation_id)))
+    database.journal.put(agents.save_agent(msgspec.structs.replace(one, conversation_id=conversation_id)))
     await database.close()
 
 

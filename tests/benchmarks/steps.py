@@ -7,8 +7,8 @@ import sys
 import time
 
 from app.client.connection import Connection
-from app.protocol.engine import EmptyParams, EngineStatusResult
-from app.protocol.wire import ENGINE_STATUS
+from app.protocol.base import EmptyParams
+from app.protocol.engine import ENGINE_STATUS, EngineStatusResult
 from tests.benchmarks.bench import Row, engine, home, median, model, run_tasks
 
 _STEPS = 100

@@ -7,8 +7,7 @@ from pathlib import Path
 import psutil
 
 from app.client.connection import Connection
-from app.protocol.tasks import TaskIdParams
-from app.protocol.wire import TASK_STOP
+from app.protocol.tasks import TASK_STOP, TaskIdParams
 from tests.benchmarks.bench import Row, engine, home, model, p99, start
 
 _ROUNDS = 50

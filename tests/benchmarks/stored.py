@@ -4,10 +4,16 @@ import time
 from collections.abc import Awaitable, Callable
 
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
+from app.engine.storage.sqlite.engines import sqlite_url
 from app.paths import Paths
-from app.protocol.conversations import ConversationListParams, ConversationNodesParams, ConversationSearchParams
-from app.protocol.wire import CONVERSATION_LIST, CONVERSATION_NODES, CONVERSATION_SEARCH
+from app.protocol.conversations import (
+    CONVERSATION_LIST,
+    CONVERSATION_NODES,
+    CONVERSATION_SEARCH,
+    ConversationListParams,
+    ConversationNodesParams,
+    ConversationSearchParams,
+)
 from tests.benchmarks.bench import Row, engine, home, median
 from tests.benchmarks.bench_storage import fill
 

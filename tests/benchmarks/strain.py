@@ -10,10 +10,9 @@ from pathlib import Path
 import msgspec
 
 from app.client.connection import Connection
-from app.protocol.agents import Personality, PersonalitySaveParams
-from app.protocol.json import JsonObject
-from app.protocol.tasks import TaskListParams
-from app.protocol.wire import PERSONALITY_SAVE, TASK_LIST
+from app.protocol.agents import PERSONALITY_SAVE, Personality, PersonalitySaveParams
+from app.protocol.base import JsonObject
+from app.protocol.tasks import TASK_LIST, TaskListParams
 
 _EACH_S = 0.01
 _REST_S = 2.0

@@ -19,12 +19,11 @@ from PySide6.QtWidgets import QApplication
 
 from app.client.launch import read_endpoint
 from app.paths import Paths
-from app.protocol.tasks import ApproveMode, TaskStartParams
-from app.protocol.wire import TASK_START
-from app.window.life import run
+from app.protocol.tasks import TASK_START, ApproveMode, TaskStartParams
+from app.window.event_loop import run_event_loop
 from tests.benchmarks.bench import p99
 from tests.benchmarks.window_transcript import pss_mb
-from tests.support.open_window import OpenWindow, open_window
+from tests.support.window import OpenWindow, open_window
 
 Measured = dict[str, float]
 
@@ -170,7 +169,7 @@ async def _run(application: QApplication, story: str, arguments: list[str]) -> N
 def main() -> None:
     application = QApplication(["errand"])
     application.setQuitOnLastWindowClosed(False)
-    run(application, _run(application, sys.argv[1], sys.argv[2:]))
+    run_event_loop(application, _run(application, sys.argv[1], sys.argv[2:]))
 
 
 if __name__ == "__main__":

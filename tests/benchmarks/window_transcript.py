@@ -9,7 +9,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtWidgets import QApplication
 
-from app.window import rows as shown
+from app.window.rows import row as shown
 from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
 from tests.benchmarks.bench import Row, median, p99

@@ -15,10 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 import app
-from app.engine.storage import agents
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
-from app.engine.storage.write import Write
+from app.engine.storage.records import agents
+from app.engine.storage.sqlite.engines import sqlite_url
+from app.engine.storage.sqlite.statements import Write
 from app.paths import Paths
 from tests.benchmarks.bench import Row, engine, home, median, model
 from tests.benchmarks.bench_storage import fill
@@ -112,7 +112,7 @@ async def window_stop() -> list[Row]:
 
 def _agent(conversation_id: str, head_id: str) -> Write:
     """Who has the newest node for a head: an opened conversation shows that branch."""
-    return agents.save(replace(agent(f"of_{conversation_id}", head_id=head_id), conversation_id=conversation_id))
+    return agents.save_agent(replace(agent(f"of_{conversation_id}", head_id=head_id), conversation_id=conversation_id))
 
 
 async def _painted_after(folder: Path) -> float:

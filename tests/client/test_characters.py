@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from app.client.characters import exact, exact_line
+from app.client.safe_text import exact, exact_line
 
 # https://www.unicode.org/Public/14.0.0/ucd/DerivedCoreProperties.txt, Default_Ignorable_Code_Point
 IGNORABLE = (

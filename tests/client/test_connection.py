@@ -10,15 +10,23 @@ import pytest
 
 from app.client.connection import Connection
 from app.client.errors import CallError, ConnectionLost, NoEngine
-from app.client.messages import Lost, Message, Restored
-from app.protocol.engine import EmptyParams, EngineShutdownParams
+from app.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
+from app.protocol.base import EmptyParams
+from app.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
 from app.protocol.events import ConversationUpdate, Resync, TaskUpdate
-from app.protocol.tasks import TaskIdParams, TaskListParams, TaskMessageParams, TaskStartParams
-from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS, TASK_LIST, TASK_START, TASK_STEER, TASK_STOP
-from tests.support.cable import Cable, cable_to
+from app.protocol.tasks import (
+    TASK_LIST,
+    TASK_START,
+    TASK_STEER,
+    TASK_STOP,
+    TaskIdParams,
+    TaskListParams,
+    TaskMessageParams,
+    TaskStartParams,
+)
+from tests.support.connections import Cable, Watcher, cable_to
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.records import conversation, task
-from tests.support.watcher import Watcher
 
 
 @asynccontextmanager
@@ -54,13 +62,13 @@ async def test_a_call_gives_the_typed_result_or_the_engines_error(engine: Engine
 async def test_a_listener_that_raises_ends_neither_the_line_nor_what_others_are_told(
     engine: EngineServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def bad(message: Message) -> None:
+    def bad(message: ConnectionMessage) -> None:
         raise ZeroDivisionError
 
     async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
         connection.subscribe(bad)
         watcher = Watcher(connection)
-        await connection.follow()
+        await connection.subscribe_scope()
         await publish_steps(engine, 3)
         await watcher.until_sequence(3)
         await connection.call(ENGINE_STATUS, EmptyParams())
@@ -81,8 +89,10 @@ async def test_a_command_under_way_when_the_line_is_cut_is_done_once_and_answere
         starting = asyncio.create_task(connection.call(TASK_START, TaskStartParams(prompt="once")))
         await engine.runner.starting.wait()
         cable.cut()
-        await watcher.until_kind(Restored)
-        assert [one.reason for one in watcher.messages if isinstance(one, Lost)] == ["The connection broke off."]
+        await watcher.until_kind(ConnectionRestored)
+        assert [one.reason for one in watcher.messages if isinstance(one, ConnectionDown)] == [
+            "The connection broke off."
+        ]
         engine.runner.gate.set()
         assert (await starting).task.prompt == "once"
         assert engine.runner.started == ["once"]
@@ -105,15 +115,15 @@ async def test_events_missed_while_the_line_was_down_come_once_and_in_order(engi
     async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
         watcher = Watcher(connection)
         await publish_steps(engine, 2)
-        await connection.follow()
-        await connection.follow("c1", "full")
+        await connection.subscribe_scope()
+        await connection.subscribe_scope("c1", "full")
         await publish_steps(engine, 5)
         await watcher.until_sequence(7)
         cable.pull()
-        await watcher.until_kind(Lost)
+        await watcher.until_kind(ConnectionDown)
         await publish_steps(engine, 5)
         cable.pulled = False
-        await watcher.until_kind(Restored)
+        await watcher.until_kind(ConnectionRestored)
         await publish_steps(engine, 1)
         await watcher.until_sequence(13)
         assert watcher.sequences == list(range(3, 14))
@@ -128,18 +138,18 @@ async def test_an_engine_that_comes_back_elsewhere_with_another_token_is_found(t
             connection = Connection(cable.find, "test")
             await connection.open()
             watcher = Watcher(connection)
-            await connection.follow()
+            await connection.subscribe_scope()
             await publish_steps(engine, 3)
             await watcher.until_sequence(3)
             await connection.call(TASK_START, TaskStartParams(prompt="a"))
-        await watcher.until_kind(Lost)
+        await watcher.until_kind(ConnectionDown)
         async with engine_server(home, instance_id="second") as engine:
             cable.target = engine.endpoint()
             await publish_steps(engine, 1)
-            await watcher.until_kind(Restored)
+            await watcher.until_kind(ConnectionRestored)
             await watcher.until_sequence(6)
             assert watcher.sequences == [1, 2, 3, 4, 5, 6]
-            assert Restored("second") in watcher.messages
+            assert ConnectionRestored("second") in watcher.messages
             assert (await connection.call(ENGINE_STATUS, EmptyParams())).instance_id == "second"
             await connection.close()
 
@@ -151,12 +161,12 @@ async def test_another_event_log_is_told_by_a_resync(tmp_path: Path) -> None:
             connection = Connection(cable.find, "test")
             await connection.open()
             watcher = Watcher(connection)
-            await connection.follow()
+            await connection.subscribe_scope()
         async with engine_server(tmp_path / "two") as engine:
             cable.target = engine.endpoint()
-            await watcher.until_kind(Restored)
+            await watcher.until_kind(ConnectionRestored)
             kinds = [type(message) for message in watcher.messages]
-            assert kinds == [Lost, Resync, Restored]
+            assert kinds == [ConnectionDown, Resync, ConnectionRestored]
             await connection.close()
 
 
@@ -166,11 +176,11 @@ async def test_a_client_gives_up_calls_but_not_the_engine(engine: EngineServer) 
         cable.pull()
         with pytest.raises(ConnectionLost, match="does not answer"):
             await connection.call(ENGINE_STATUS, EmptyParams())
-        await watcher.until(lambda messages: any(isinstance(one, Lost) and one.gave_up for one in messages))
+        await watcher.until(lambda messages: any(isinstance(one, ConnectionDown) and one.gave_up for one in messages))
         with pytest.raises(ConnectionLost):
             await connection.call(ENGINE_STATUS, EmptyParams())
         cable.pulled = False
-        await watcher.until_kind(Restored)
+        await watcher.until_kind(ConnectionRestored)
         assert (await connection.call(ENGINE_STATUS, EmptyParams())).clients == 1
 
 
@@ -178,13 +188,13 @@ async def test_a_snapshot_is_in_hand_before_any_later_event(engine: EngineServer
     async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
         watcher = Watcher(connection)
         for _ in range(20):
-            following = connection.follow()
+            following = connection.subscribe_scope()
             for step in range(5):
                 engine.log.publish(ConversationUpdate(conversation=conversation(f"c{step}")))
             result = await following
             assert result.snapshot is not None
             assert [number for number in watcher.sequences if number > result.snapshot.sequence] == []
-            await connection.unfollow()
+            await connection.unsubscribe_scope()
 
 
 async def test_shutdown_is_answered_and_a_closed_connection_says_so(engine: EngineServer) -> None:

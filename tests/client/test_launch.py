@@ -14,9 +14,9 @@ import pytest
 from app.client.errors import ConnectionLost, LaunchError, NoEngine
 from app.client.launch import connect, read_endpoint
 from app.paths import Paths
-from app.protocol.engine import EmptyParams, EngineShutdownParams
-from app.protocol.wire import ENGINE_SHUTDOWN, ENGINE_STATUS
-from tests.support.engine_home import engine_home
+from app.protocol.base import EmptyParams
+from app.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
+from tests.support.command_line import engine_home
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.client import personality_file
-from app.client.new_personality import arrival
-from app.client.personality_file import NotAPersonality
+from app.client.personality_file import NotAPersonality, new_personality
 from app.protocol.agents import Personality
 
 
@@ -28,7 +27,7 @@ def named(name: str) -> Personality:
     ],
 )
 def test_a_name_is_one_that_an_agent_can_be_called_by(given: str, taken: str) -> None:
-    assert arrival(named(given), [named("coder")], ()).personality.name == taken
+    assert new_personality(named(given), [named("coder")], ()).personality.name == taken
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:

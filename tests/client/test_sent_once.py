@@ -1,8 +1,7 @@
 """A call goes over a line once: one that begins with the line is not sent again by the line's beginning."""
 
 from app.client.connection import Connection
-from app.protocol.models import ModelTestParams
-from app.protocol.wire import MODEL_TEST
+from app.protocol.settings import MODEL_TEST, ModelTestParams
 from tests.support.engine_server import EngineServer
 from tests.support.model_server import ModelServer, Reply
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.client import agent_view, thought_view
-from app.client.agent_view import (
+from app.client import agent_events, thought_events
+from app.client.agent_events import (
     AgentEvent,
     AgentView,
     ChatComplete,
@@ -16,13 +16,13 @@ from app.client.agent_view import (
     HeadUpdated,
     Position,
 )
-from app.client.thought_view import FinalResponse, Thought, ThoughtView, ToolCall, ToolOutput
+from app.client.thought_events import FinalResponse, Thought, ThoughtView, ToolCall, ToolOutput
 from app.protocol.agents import AgentCreateParams, AgentSetHeadParams
-from app.protocol.chats import AgentChatParams
+from app.protocol.conversations import AgentChatParams
 from app.protocol.events import TaskMessage, TaskUpdate, TextDelta
 from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.task_replies import DONE, shell
 
 
 async def chat(engine: EngineParts, agent_id: str, prompt: str, version: int | None = None) -> None:
@@ -57,16 +57,16 @@ async def test_agents_heads_and_chats_as_they_come(tmp_path: Path) -> None:
 
         usage = ChatUsage(100, 20, None)
         assert seen[:4] == [
-            agent_view.AgentCreated(agent_id=agent.id, head=at(None)),
+            agent_events.AgentCreated(agent_id=agent.id, head=at(None)),
             ChatStart(agent_id=agent.id, user_position=at(message.id)),
             HeadUpdated(agent_id=agent.id, old_head=at(None), new_head=at(message.id)),
             ChatContent(agent_id=agent.id, content="Hello, person."),
         ]
         assert ChatComplete(agent_id=agent.id, new_head=at(reply.id), usage=usage) in seen
         assert HeadUpdated(agent_id=agent.id, old_head=at(reply.id), new_head=at(message.id)) in seen
-        errors = [event.message for event in seen if isinstance(event, agent_view.Error)]
+        errors = [event.message for event in seen if isinstance(event, agent_events.Error)]
         assert len(errors) == 1 and "refused the key" in errors[0]
-        assert seen[-1] == agent_view.AgentDeleted(agent_id=agent.id)
+        assert seen[-1] == agent_events.AgentDeleted(agent_id=agent.id)
 
 
 async def test_pieces_of_text_are_said_once_and_what_was_missed_comes_with_the_reply(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ async def test_a_reply_that_begins_again_says_so(tmp_path: Path) -> None:
         )
         assert view.delta(half) == (ChatContent(agent_id=task.agent_id, content="Half"),)
         again, _ = view.delta(msgspec.structs.replace(half, text="Wh"))
-        assert again == agent_view.Error(message="The reply begins again.")
+        assert again == agent_events.Error(message="The reply begins again.")
         assert view.record(TaskMessage(node=reply)) == (ChatContent(agent_id=task.agent_id, content="ole."),)
         listed = view.listed(await engine.services.database.agents.list(task.conversation_id))
         assert [agent.id for agent in listed.agents] == [task.agent_id]
@@ -143,4 +143,4 @@ async def test_how_a_task_ends(tmp_path: Path, replies: list[Reply], turns: int 
         view = ThoughtView(task.id)
         seen = [event for told in engine.watcher.events for event in view.record(told)]
         assert type(seen[-1]).__name__ == last
-        assert isinstance(seen[-1], thought_view.Error | FinalResponse) and seen[-1].text
+        assert isinstance(seen[-1], thought_events.Error | FinalResponse) and seen[-1].text

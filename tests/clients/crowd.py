@@ -12,15 +12,14 @@ from random import Random
 
 import msgspec
 
-from app.client.follows import Detail
+from app.client.subscription import Detail
+from app.engine.server.dispatcher import ROUTES
 from app.engine.server.outbox import Outbox
-from app.engine.server.routes import ROUTES
 from app.engine.server.services import Services
-from app.engine.server.socket import Server, bound
-from app.engine.server.subscription import ALL
-from app.protocol.endpoint import Endpoint
-from app.protocol.engine import PROTOCOL_VERSION
-from app.protocol.json import JsonObject
+from app.engine.server.session import ALL
+from app.engine.server.websocket_server import Server, bound
+from app.protocol.base import JsonObject
+from app.protocol.engine import PROTOCOL_VERSION, Endpoint
 from tests.clients.errands import answer, plan
 from tests.clients.picture import differences
 from tests.clients.restless import Gone, RestlessClient

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, assert_never
 
-from app.client.follows import Detail, Follow
-from app.engine.server.subscription import ALL
+from app.client.subscription import Detail, FollowedScope
+from app.engine.server.session import ALL
 from app.engine.storage.database import Database
 from app.protocol.agents import Agent, first_agent
-from app.protocol.asks import Ask
+from app.protocol.asks import Ask, Grant
+from app.protocol.base import Wire
 from app.protocol.blocks import TextBlock, ThinkingBlock
 from app.protocol.conversations import Conversation, Node
 from app.protocol.engine import Snapshot
@@ -28,8 +29,6 @@ from app.protocol.events import (
     TaskUpdate,
     TextDelta,
 )
-from app.protocol.grants import Grant
-from app.protocol.struct import Wire
 from app.protocol.tasks import Task
 
 T = TypeVar("T", Conversation, Task, Ask, Agent, Node)
@@ -132,7 +131,7 @@ def _place(record: Conversation | Task | Ask | Agent | Node) -> str:
     return record.id if isinstance(record, Conversation) else record.conversation_id
 
 
-async def differences(picture: Picture, follow: Follow, database: Database) -> list[str]:
+async def differences(picture: Picture, follow: FollowedScope, database: Database) -> list[str]:
     """In words, where a scope that is followed looks other than it is stored."""
     whole = follow.scope == ALL
     scope = None if whole else follow.scope

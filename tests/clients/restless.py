@@ -11,14 +11,13 @@ import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from app.client.follows import Detail, Follow, Follows
-from app.engine.server.subscription import ALL
+from app.client.subscription import Detail, FollowedScope, FollowedScopes
+from app.engine.server.session import ALL
 from app.local_trust import new_nonce, proof
-from app.protocol.endpoint import Endpoint
-from app.protocol.engine import SubscribeResult
+from app.protocol.base import JsonObject
+from app.protocol.engine import Endpoint, SubscribeResult
 from app.protocol.events import Delta, EventRecord
-from app.protocol.json import JsonObject
-from app.protocol.wire import Response
+from app.protocol.methods import Response
 from tests.clients.picture import Picture
 
 # So little that a client which does not read is behind after some ten kilobytes.
@@ -45,7 +44,7 @@ class RestlessClient:
     def __init__(self, name: str, endpoint: Endpoint) -> None:
         self.name = name
         self.picture = Picture()
-        self.follows = Follows()
+        self.follows = FollowedScopes()
         self.is_behind = False
         self.resyncs = 0
         self.epoch = ""
@@ -108,7 +107,7 @@ class RestlessClient:
 
         await self._ask("subscribe", params, self._next_id(), take)
 
-    async def unfollow(self, follow: Follow) -> None:
+    async def unfollow(self, follow: FollowedScope) -> None:
         self.follows.drop(follow.scope)
         await self.call("unsubscribe", scope=follow.scope)
 

@@ -1,6 +1,6 @@
 """Messages between the form of the files and our own: what scenarios start from, and what traces show."""
 
-from app.engine.messages import (
+from app.engine.core.messages import (
     AssistantContent,
     AssistantMessage,
     CustomMessage,
@@ -13,7 +13,7 @@ from app.engine.messages import (
     text_of,
     user_text,
 )
-from app.protocol.json import JsonObject
+from app.protocol.base import JsonObject
 from tests.conformance.scenario import MessageSpec
 
 

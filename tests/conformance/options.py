@@ -2,21 +2,29 @@
 
 from collections.abc import Callable, Sequence
 
-from app.engine.agent.agent import AgentOptions
-from app.engine.agent.hooks import (
-    Block,
+from app.engine.agent.loop.agent import AgentOptions
+from app.engine.agent.loop.hooks import (
     FinishedCall,
     FinishedTurn,
     Hooks,
     NextTurn,
     PendingCall,
     ResultChange,
+    ToolRefusal,
     TurnDecision,
 )
-from app.engine.agent.reply import known_to_models
-from app.engine.agent.run import StreamFunction
-from app.engine.cancel import CancelSignal
-from app.engine.messages import AssistantMessage, Message, ModelMessage, Text, ToolResultMessage, UserMessage, user_text
+from app.engine.agent.loop.run_state import StreamFunction
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import (
+    AssistantMessage,
+    Message,
+    ModelMessage,
+    Text,
+    ToolResultMessage,
+    UserMessage,
+    to_model_messages,
+    user_text,
+)
 from app.engine.tools.base import AgentTool
 from tests.conformance.actions import MODES
 from tests.conformance.messages import initial
@@ -79,12 +87,12 @@ class _ScriptedHooks:
         assert spec is not None
         drop, as_user = _roles(spec.drop), _roles(spec.as_user)
         kept = [message for message in messages if message.role not in drop]
-        return await known_to_models([_as_user(message) if message.role in as_user else message for message in kept])
+        return await to_model_messages([_as_user(message) if message.role in as_user else message for message in kept])
 
     async def _key(self, model: str) -> str | None:
         return f"key for {model}"
 
-    async def _before(self, pending: PendingCall, cancel: CancelSignal) -> Block | None:
+    async def _before(self, pending: PendingCall, cancel: CancelSignal) -> ToolRefusal | None:
         spec = (self._options.before_tool_call or {}).get(pending.call.id)
         if spec is None:
             return None
@@ -92,7 +100,7 @@ class _ScriptedHooks:
             self._abort()
         if spec.raise_ is not None:
             raise ScriptedFailure(spec.raise_)
-        return Block(spec.reason, spec.terminate) if spec.block else None
+        return ToolRefusal(spec.reason, spec.terminate) if spec.block else None
 
     async def _after(self, finished: FinishedCall, cancel: CancelSignal) -> ResultChange | None:
         spec = (self._options.after_tool_call or {}).get(finished.pending.call.id)

@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 from msgspec import UNSET
 
-from app.engine.agent.agent import Agent
-from app.engine.errors import EngineError
-from app.engine.messages import Message
+from app.engine.agent.loop.agent import Agent
+from app.engine.core.errors import EngineError
+from app.engine.core.messages import Message
 from app.engine.tools.base import ToolResult
-from app.protocol.json import JsonObject
+from app.protocol.base import JsonObject
 from tests.conformance.actions import act
 from tests.conformance.clock import Clock
 from tests.conformance.messages import initial

@@ -4,8 +4,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Literal
 
-from app.engine.cancel import CancelSignal
-from app.engine.messages import AssistantContent, AssistantMessage, ModelMessage, StopReason, Text, Thinking, ToolCall
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import (
+    AssistantContent,
+    AssistantMessage,
+    ModelMessage,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
 from tests.conformance.actions import let_others_run
 from tests.conformance.scenario import Action, BlockSpec, CallSpec, Chunk, ReplySpec, compact

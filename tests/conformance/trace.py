@@ -3,8 +3,8 @@
 import asyncio
 from typing import assert_never
 
-from app.engine.agent.agent import Agent
-from app.engine.agent.events import (
+from app.engine.agent.loop.agent import Agent
+from app.engine.agent.loop.events import (
     AgentEnd,
     AgentEvent,
     AgentStart,
@@ -17,10 +17,10 @@ from app.engine.agent.events import (
     TurnEnd,
     TurnStart,
 )
-from app.engine.messages import ModelMessage, Text
-from app.engine.models.base import BlockDelta, Remark, Retry
+from app.engine.core.messages import ModelMessage, Text
+from app.engine.models.base import BlockDelta, ModelNotice, Retry
 from app.engine.tools.base import ToolResult
-from app.protocol.json import JsonObject, JsonValue
+from app.protocol.base import JsonObject, JsonValue
 from tests.conformance.actions import act
 from tests.conformance.clock import Clock
 from tests.conformance.messages import shown
@@ -119,7 +119,7 @@ def _update(event: MessageUpdate) -> JsonObject:
     source = event.event
     if isinstance(source, Retry):
         return {"type": "message_update", "kind": "retry"}
-    if isinstance(source, Remark):
+    if isinstance(source, ModelNotice):
         return {"type": "message_update", "kind": "remark"}
     kind = f"{_KINDS[source.kind]}_{_PHASES[type(source).__name__]}"
     update: JsonObject = {"type": "message_update", "kind": kind, "content_index": source.content_index}

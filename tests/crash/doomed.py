@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from app.engine.main import main
-from app.engine.storage import engines
-from app.engine.storage.write import Write
-from app.engine.storage.writer import SqliteWriter
+from app.engine.storage.sqlite import engines
+from app.engine.storage.sqlite.statements import Write
+from app.engine.storage.sqlite.writer import SqliteWriter
 
 
 class DoomedWriter(SqliteWriter):

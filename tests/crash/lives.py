@@ -14,11 +14,19 @@ from app.client.connection import Connection
 from app.client.errors import CallError, ConnectionLost
 from app.client.launch import read_endpoint
 from app.paths import Paths
-from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskListParams
-from app.protocol.tasks import Task, TaskIdParams, TaskListParams, TaskStartParams
-from app.protocol.wire import ASK_ANSWER, ASK_LIST, TASK_LIST, TASK_RESUME, TASK_START, TASK_TRY_NOW
+from app.protocol.asks import ASK_ANSWER, ASK_LIST, RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskListParams
+from app.protocol.tasks import (
+    TASK_LIST,
+    TASK_RESUME,
+    TASK_START,
+    TASK_TRY_NOW,
+    Task,
+    TaskIdParams,
+    TaskListParams,
+    TaskStartParams,
+)
 from tests.crash.work import KINDS, prompt
-from tests.support.errand import Errand
+from tests.support.command_line import Errand
 
 AT_ONCE = 5
 _PAUSE_S = 0.02

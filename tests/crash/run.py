@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from app.engine.settings import Settings
+from app.engine.core.settings import Settings
 from app.paths import Paths
 from tests.crash.lives import Lives
 from tests.crash.verdict import Counts, judge

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from app.engine.agent.reach import summary_of
-from app.engine.storage.encoding import from_json
-from app.engine.storage.executions import Finished, Started
+from app.engine.agent.history.visible_history import summary_of
+from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart
+from app.engine.storage.sqlite.statements import from_json
 from app.paths import Paths
 from app.protocol.asks import RUN_AGAIN, STOP, Ask
 from app.protocol.conversations import Node
@@ -48,8 +48,8 @@ def judge(lives: Lives) -> Counts:
         tasks = {task.id: task for task in _all(connection, "SELECT body FROM tasks", Task)}
         nodes = _all(connection, "SELECT body FROM nodes WHERE role = 'system'", Node)
         asks = _all(connection, "SELECT body FROM asks", Ask)
-        started = _all(connection, "SELECT body FROM tool_executions WHERE phase = 'started'", Started)
-        finished = _all(connection, "SELECT body FROM tool_executions WHERE phase = 'finished'", Finished)
+        started = _all(connection, "SELECT body FROM tool_executions WHERE phase = 'started'", ExecutionStart)
+        finished = _all(connection, "SELECT body FROM tool_executions WHERE phase = 'finished'", ExecutionEnd)
     finally:
         connection.close()
     assert set(lives.started) <= set(tasks), "an acknowledged task is lost"
@@ -67,7 +67,9 @@ def judge(lives: Lives) -> Counts:
     return counts
 
 
-def _judge_task(task: Task, asks: list[Ask], file: Path, ran: list[Started], ended: set[str], counts: Counts) -> None:
+def _judge_task(
+    task: Task, asks: list[Ask], file: Path, ran: list[ExecutionStart], ended: set[str], counts: Counts
+) -> None:
     is_stopped = any(ask.answer == STOP for ask in asks)
     assert task.status == ("cancelled" if is_stopped else "completed"), f"{task.id} is {task.status}"
     lines = Counter(file.read_text("utf-8").split() if file.exists() else ())

@@ -4,11 +4,11 @@ import re
 
 import msgspec
 
-from app.engine.agent.context import NOT_RUN
-from app.protocol.json import JsonObject
+from app.engine.agent.history.conversion import NOT_RUN
+from app.protocol.base import JsonObject
 from tests.crash.told import TASK, steps_told, summary_of
+from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ReceivedRequest, Reply
-from tests.support.task_replies import DONE
 
 STEPS = 4
 # What a model reads, in tokens: the results of a `long` task outgrow it.

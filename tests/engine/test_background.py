@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from app.engine.background import Background
-from app.engine.cancel import CancelSignal
-from app.engine.errors import StorageError
-from app.engine.health import Health
-from app.engine.models.watch import Aborted, Watch
-from app.engine.storage import nodes
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import StorageError
+from app.engine.core.resources import Health
+from app.engine.models.deadline import Aborted, Deadline
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
-from app.engine.storage.trouble import condition
+from app.engine.storage.records import nodes
+from app.engine.storage.sqlite.engines import sqlite_url
+from app.engine.storage.sqlite.errors import condition
 from tests.support.engine_parts import engine_parts
+from tests.support.model_replies import DONE
 from tests.support.model_server import ModelServer
 from tests.support.records import node
-from tests.support.task_replies import DONE
 
 
 async def fail() -> None:
@@ -137,10 +137,10 @@ async def test_a_stop_in_the_moment_in_which_a_limit_expires_reaches_every_subsc
         finally:
             stop.set("by hand")  # the limit has cancelled us, and is not over yet
 
-    with Watch(stop) as watch:
+    with Deadline(stop) as watch:
         stop.subscribe(lambda: told.append("later"))
         with pytest.raises(Aborted):
-            await watch.of(work(), 0.001)
+            await watch.wait(work(), 0.001)
     assert told == ["later"]
 
 

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 import app.protocol
+from app.protocol.base import Method, Wire
 from app.protocol.events import Delta, Event
-from app.protocol.struct import Wire
-from app.protocol.wire import METHODS, Method, Request, Response
-from tests.support.samples import samples
+from app.protocol.methods import METHODS, Request, Response
+from tests.support.records import samples
 
 for module in pkgutil.iter_modules(app.protocol.__path__):
     importlib.import_module(f"app.protocol.{module.name}")
@@ -60,5 +60,5 @@ def test_method_names_are_unique_and_written_as_resource_and_verb() -> None:
 
 
 def test_every_row_of_the_wire_module_is_in_the_table() -> None:
-    wire = importlib.import_module("app.protocol.wire")
+    wire = importlib.import_module("app.protocol.methods")
     assert sum(isinstance(value, Method) for value in vars(wire).values()) == len(METHODS)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
+from app.protocol.methods import METHODS
 from app.protocol.schema import documents, main, schema
-from app.protocol.wire import METHODS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -13,11 +13,20 @@ from app.client.connection import Connection
 from app.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from app.client.launch import connect, read_endpoint
 from app.paths import Paths
-from app.protocol.asks import Ask, AskAnswerParams, AskListParams
-from app.protocol.engine import EmptyParams
+from app.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
+from app.protocol.base import EmptyParams
+from app.protocol.engine import ENGINE_STATUS
 from app.protocol.events import AskUpdate, EventRecord, TaskUpdate
-from app.protocol.tasks import Task, TaskIdParams, TaskListParams, TaskStartParams
-from app.protocol.wire import ASK_ANSWER, ASK_LIST, ENGINE_STATUS, TASK_LIST, TASK_RESUME, TASK_START, TASK_STOP
+from app.protocol.tasks import (
+    TASK_LIST,
+    TASK_RESUME,
+    TASK_START,
+    TASK_STOP,
+    Task,
+    TaskIdParams,
+    TaskListParams,
+    TaskStartParams,
+)
 from tests.benchmarks.bench import end_engine
 from tests.clients.restless import Gone, RestlessClient
 from tests.soak.sample import Meter, Sample
@@ -75,7 +84,7 @@ class Soak:
     async def _open(self) -> None:
         self._connection = await connect(self._paths, "soak")
         self._unsubscribe = self._connection.subscribe(self._on_message)
-        await self._connection.follow("all", "summary")
+        await self._connection.subscribe_scope("all", "summary")
 
     def _on_message(self, message: object) -> None:
         match message:

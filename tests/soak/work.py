@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from app.protocol.json import JsonObject
+from app.protocol.base import JsonObject
 from tests.support.model_server import Call, ReceivedRequest, Reply
 
 # Long enough that twenty tasks are under way at any moment, short enough for thousands in an hour.

@@ -1,15 +1,16 @@
 """A whole engine in this process, without its socket: for tests of the task runner."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.engine.broadcast import Frame
+from app.engine.core.secrets import KeyStore
+from app.engine.event_log import Frame
 from app.engine.main import open_services
-from app.engine.models.retry import RetryPolicy
-from app.engine.secrets import KeyStore
+from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.server.services import Services
 from app.paths import Paths
 from app.protocol.asks import Ask
@@ -17,7 +18,7 @@ from app.protocol.conversations import Node
 from app.protocol.events import AskUpdate, Delta, Event, EventRecord, TaskMessage, TaskUpdate
 from app.protocol.tasks import ApproveMode, QueuedKind, Task, TaskMessageParams, TaskMode, TaskStartParams
 from tests.support.model_server import ModelServer
-from tests.support.no_local_servers import NO_LOCAL_SERVERS
+from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 LONGEST_S = 15.0
 _RETRY = RetryPolicy()
@@ -131,3 +132,15 @@ async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RET
         watcher = Watcher()
         stack.callback(services.log.attach(watcher))
         yield EngineParts(services, watcher, model, workspace)
+
+
+def crash(engine: EngineParts, home: Path) -> int:
+    """Copy what is on disk now into another home, as if the engine had been killed; the port of the model server."""
+    shutil.copytree(engine.services.paths.home, home / "data", ignore=shutil.ignore_patterns("run"))
+    return int(engine.model.url.split(":")[2].split("/")[0])
+
+
+async def branch(engine: EngineParts, conversation_id: str) -> tuple[Node, ...]:
+    (agent,) = await engine.services.database.agents.list(conversation_id)
+    assert agent.head_id is not None
+    return await engine.services.database.nodes.path(agent.head_id)

@@ -1,4 +1,4 @@
-"""A real server on a real socket over a real database; only the task runner is a stand-in."""
+"""A task runner without models: it starts tasks that do nothing, counts what it is told, and can be made to wait."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -7,30 +7,159 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.engine.agent.asks import AskDesk
-from app.engine.agent.chats import Chats
-from app.engine.agent.claims import Claims
-from app.engine.agent.comparison import Comparison
-from app.engine.agent.roster import Roster
-from app.engine.broadcast import EventLog
-from app.engine.models.own_servers import OwnServers
+import msgspec
+
+from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.tasks.chats import Chats
+from app.engine.agent.tasks.comparison import ModelComparison
+from app.engine.agent.tasks.conversation_agents import ConversationAgents
+from app.engine.agent.tasks.locks import AgentLocks
+from app.engine.core.errors import AgentBusy, Conflict, NotFound
+from app.engine.core.heartbeat import LoopLatency
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import Settings
+from app.engine.event_log import EventLog
+from app.engine.models.custom_servers import CustomServers
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
-from app.engine.secrets import KeyStore
-from app.engine.server.route import Served
-from app.engine.server.routes import ROUTES
+from app.engine.server.dispatcher import ROUTES
+from app.engine.server.route import ServedMethod
 from app.engine.server.services import Services
-from app.engine.server.socket import Server, bound
-from app.engine.settings import Settings
-from app.engine.stall import StallMeter
+from app.engine.server.websocket_server import Server, bound
 from app.engine.storage.database import Database
 from app.paths import Paths
-from app.protocol.endpoint import Endpoint
-from app.protocol.engine import PROTOCOL_VERSION
-from tests.support.no_local_servers import NO_LOCAL_SERVERS
-from tests.support.plain_runner import PlainRunner
+from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
+from app.protocol.context import ConversationSummariseParams
+from app.protocol.conversations import Conversation
+from app.protocol.engine import PROTOCOL_VERSION, Endpoint
+from app.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
+from app.protocol.tasks import (
+    QueuedKind,
+    Task,
+    TaskMessageParams,
+    TaskQueueChangeParams,
+    TaskQueueRemoveParams,
+    TaskRetryParams,
+    TaskSetModeParams,
+    TaskStartParams,
+)
+from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 TOKEN = "the-token-of-the-test"
+
+
+class PlainRunner:
+    """`gate` is open; cleared, it holds every start until it is set. `asks` are those that can be answered."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.starting = asyncio.Event()
+        self.tasks: dict[str, Task] = {}
+        self.started: list[str] = []
+        self.steered: list[str] = []
+        self.asks: dict[str, Ask] = {}
+        self.answers: list[AskAnswerParams] = []
+
+    async def drain(self, seconds: float) -> None:
+        pass
+
+    def hand_over(self) -> None:
+        pass
+
+    def take_over(self) -> None:
+        pass
+
+    def running(self) -> tuple[Task, ...]:
+        return tuple(task for task in self.tasks.values() if task.ended_at is None)
+
+    async def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Task:
+        if params.prompt == "fail":
+            raise ZeroDivisionError("a bug")
+        self.started.append(params.prompt)
+        self.starting.set()
+        await self.gate.wait()
+        now = datetime.now(UTC)
+        number = len(self.tasks) + 1
+        conversation_id = params.conversation_id or f"c{number}"
+        conversation = Conversation(id=conversation_id, title=params.prompt, created_at=now, updated_at=now)
+        task = Task(
+            id=params.task_id or f"t{number}",
+            conversation_id=conversation_id,
+            agent_id="a1",
+            prompt=params.prompt,
+            status="running",
+            model="scripted/none",
+            workspace="",
+            started_at=now,
+        )
+        self.tasks[task.id] = task
+        self._log.publish(ConversationUpdate(conversation=conversation))
+        self._log.publish(TaskUpdate(task=task))
+        return task
+
+    async def reply(self, params: TaskStartParams) -> Task:
+        return await self.start(params)
+
+    async def retry(self, params: TaskRetryParams) -> Task:
+        raise NotFound(f"There is no node {params.node_id!r}.")
+
+    async def summarise(self, params: ConversationSummariseParams) -> Task:
+        raise NotFound(f"There is no conversation {params.conversation_id!r}.")
+
+    async def stop(self, task_id: str, by: str) -> Task:
+        return self._change(msgspec.structs.replace(self._task(task_id), stopping=True))
+
+    async def pause(self, task_id: str) -> Task:
+        return self._change(msgspec.structs.replace(self._task(task_id), status="paused"))
+
+    async def resume(self, task_id: str) -> Task:
+        return self._change(msgspec.structs.replace(self._task(task_id), status="running"))
+
+    async def try_now(self, task_id: str) -> Task:
+        return self._change(msgspec.structs.replace(self._task(task_id), retry_at=None))
+
+    async def set_mode(self, params: TaskSetModeParams) -> Task:
+        return self._change(msgspec.structs.replace(self._task(params.task_id), mode=params.mode))
+
+    async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
+        if kind == "follow_up":
+            raise AgentBusy("The agent is at work.")
+        self.steered.append(params.text)
+        return self._task(params.task_id)
+
+    async def change_queued(self, params: TaskQueueChangeParams) -> Task:
+        raise Conflict("The agent has read it.")
+
+    async def remove_queued(self, params: TaskQueueRemoveParams) -> Task:
+        raise Conflict("The agent has read it.")
+
+    async def next_in_round(self, task_id: str) -> Task | None:
+        """Nobody takes turns here."""
+
+    async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
+        self.answers.append(params)
+        if params.ask_id not in self.asks:
+            raise NotFound(f"There is no ask {params.ask_id!r}.")
+        settled = msgspec.structs.replace(
+            self.asks.pop(params.ask_id), status="answered", answer=params.text, allowed=params.allow, answered_by=by
+        )
+        self._log.publish(AskUpdate(ask=settled))
+        return AskAnswerResult(won=True, ask=settled)
+
+    async def close(self) -> None:
+        """Nothing is under way here that would go on."""
+
+    def _task(self, task_id: str) -> Task:
+        if task_id not in self.tasks:
+            raise NotFound(f"There is no task {task_id!r}.")
+        return self.tasks[task_id]
+
+    def _change(self, task: Task) -> Task:
+        self.tasks[task.id] = task
+        self._log.publish(TaskUpdate(task=task))
+        return task
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +190,7 @@ class EngineServer:
 
 @asynccontextmanager
 async def engine_server(
-    home: Path, *, port: int = 0, routes: Sequence[Served] = ROUTES, instance_id: str = "engine_test"
+    home: Path, *, port: int = 0, routes: Sequence[ServedMethod] = ROUTES, instance_id: str = "engine_test"
 ) -> AsyncGenerator[EngineServer]:
     """Opened anew on the same home it is the same engine after a restart."""
     paths = Paths(home)
@@ -72,8 +201,8 @@ async def engine_server(
     settings = Settings(paths.settings)
     models = ModelRouter(keys, home, settings=lambda: settings.values, lists=paths.models)
     runner = PlainRunner(log)
-    claims = Claims(database, AskDesk(log, database.asks))
-    roster = Roster(log, database, claims, paths)
+    claims = AgentLocks(database, PendingAsks(log, database.asks))
+    roster = ConversationAgents(log, database, claims, paths)
     ended = asyncio.Event()
     services = Services(
         log=log,
@@ -82,9 +211,9 @@ async def engine_server(
         claims=claims,
         roster=roster,
         chats=Chats(database, roster, runner),
-        comparison=Comparison(database, roster, runner, models, settings),
+        comparison=ModelComparison(database, roster, runner, models, settings),
         models=models,
-        own_servers=OwnServers(settings, keys, models.offer),
+        own_servers=CustomServers(settings, keys, models.offer),
         keys=keys,
         settings=settings,
         grants=Grants(),
@@ -93,7 +222,7 @@ async def engine_server(
         version="0",
         started_at=datetime.now(UTC),
         shutdown=ended.set,
-        stalls=StallMeter(),
+        stalls=LoopLatency(),
     )
     server = Server(services, TOKEN, bound(port), routes)
     await server.start()

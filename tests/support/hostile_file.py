@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.place import working_in
-from app.engine.data.importing import Importer
-from app.engine.ids import new_id
-from app.engine.storage.executions import Started
+from app.engine.agent.tasks.task_target import with_workspace
+from app.engine.core.ids import new_id
+from app.engine.data.importer import Importer
+from app.engine.storage.records.executions import ExecutionStart
 from app.protocol.agents import Agent
 from app.protocol.asks import Approval, Ask
 from app.protocol.blocks import TextBlock, ToolCallBlock
@@ -61,7 +61,7 @@ class HostileFile:
         self.others: list[str] = []
 
     def started(self, command: str, **changes: object) -> str:
-        record = Started(
+        record = ExecutionStart(
             execution_id=f"exec_{self.task.id}",
             task_id=self.task.id,
             turn=1,
@@ -133,13 +133,13 @@ class HostileFile:
     async def take(self, engine: EngineParts, folder: Path) -> None:
         """Have an engine take it in."""
         services = engine.services
-        await Importer(services.log, services.database, services.paths).take(self.write(folder))
+        await Importer(services.log, services.database, services.paths).run(self.write(folder))
 
     async def confirm(self, engine: EngineParts) -> None:
         """Have a person choose the workspace of the engine's tests for it."""
         found = await engine.services.database.conversations.get(self.conversation.id)
         assert found is not None
-        engine.services.log.publish(ConversationUpdate(conversation=working_in(found, engine.workspace)))
+        engine.services.log.publish(ConversationUpdate(conversation=with_workspace(found, engine.workspace)))
         await engine.services.log.flush()
 
     def _call(self) -> ToolCallBlock:

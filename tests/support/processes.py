@@ -1,10 +1,50 @@
 """Looks at the processes of this machine, for tests that count what is left."""
 
 import asyncio
-from collections.abc import Callable
+import ctypes
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextlib import contextmanager
+from contextvars import Context
+from functools import cache
 from pathlib import Path
+from types import AsyncGeneratorType
+from typing import TypeVar, cast
+from uuid import uuid4
 
+import msgspec
 import psutil
+import pytest
+
+import app
+from app.engine.core.workspace_threads import end_idle
+from app.engine.tools.processes.marks import all_marks
+from app.engine.tools.processes.process_table import children_of, has_proc
+from app.engine.tools.processes.termination import end_task
+
+_GROUPS = Path("/sys/fs/cgroup/memory")
+
+NOBODY = 65534
+_USER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+# Where Python is below root's own folder: they may read any file then, and look into no more processes than without.
+_READER = (*_USER, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+# What is ending when a test is over may take so long to be gone.
+_GRACE_S = 5.0
+_LOOK_S = 0.01
+
+_PROGRAM = str(Path(app.__file__).parent)
+
+_T = TypeVar("_T")
 
 
 def running(marker: str) -> list[int]:
@@ -34,3 +74,183 @@ async def until(is_true: Callable[[], bool], limit_s: float = 10.0) -> None:
 
 async def file_appears(file: Path) -> None:
     await until(file.exists)
+
+
+@contextmanager
+def little_memory(megabytes: int) -> Generator[Path]:
+    """The file into which a process writes its id to come into it. Skips the test where there are no such groups."""
+    group = _GROUPS / f"errand-test-{uuid4().hex}"
+    limit = str(megabytes * 1024 * 1024)
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(limit)
+    except OSError:
+        pytest.skip("this user may not make a control group")
+    memory_and_swap = group / "memory.memsw.limit_in_bytes"
+    if memory_and_swap.exists():
+        memory_and_swap.write_text(limit)
+    try:
+        yield group / "cgroup.procs"
+    finally:
+        subprocess.run(["rmdir", str(group)], check=False)
+
+
+def nobody() -> tuple[str, ...]:
+    """What stands before a command so that the user `nobody` runs it; skips the test where that cannot be."""
+    prefix = _prefix()
+    if prefix is None:
+        pytest.skip("needs Linux, the superuser and setpriv: a second user is played by `nobody`")
+    return prefix
+
+
+@contextmanager
+def folder_of_nobody() -> Generator[Path]:
+    """A folder that belongs to `nobody`."""
+    folder = Path(tempfile.mkdtemp(prefix="errand-nobody-"))
+    os.chown(folder, NOBODY, NOBODY)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _prefix() -> tuple[str, ...] | None:
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("setpriv") is None:
+        return None
+    return next((prefix for prefix in (_USER, _READER) if _works(prefix)), None)
+
+
+def _works(prefix: tuple[str, ...]) -> bool:
+    program = "import subprocess, sys, app; subprocess.run([sys.executable, '-c', 'import sqlalchemy'], check=True)"
+    command = [*prefix, sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, cwd=Path(__file__).parents[2], check=False).returncode == 0
+
+
+def adopt_orphans() -> None:
+    """Make processes that lose their parent children of this one, so that they are found (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+async def leaked_tasks() -> list[str]:
+    """The asyncio tasks of this loop, but for the one that asks."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        _, others = await asyncio.wait(others, timeout=_GRACE_S)
+    return sorted(repr(task) for task in others)
+
+
+def watch_generators() -> list[str]:
+    """The async generators of the program that nobody closes, by name; it grows while this loop runs.
+
+    Such a generator keeps what it holds, a connection for example, until it is collected. Then the loop makes a task
+    that closes it.
+    """
+    left: list[str] = []
+
+    def make(
+        loop: asyncio.AbstractEventLoop,
+        coroutine: Coroutine[object, object, _T] | Generator[asyncio.Future[object] | None, None, _T],
+        context: Context | None = None,
+    ) -> asyncio.Task[_T]:
+        if type(coroutine).__name__ == "async_generator_athrow":
+            found = cast("AsyncGeneratorType[object, object]", gc.get_referents(coroutine)[0])
+            if found.ag_code.co_filename.startswith(_PROGRAM):
+                left.append(f"async generator {found.__qualname__}, not closed by who took it")
+        return asyncio.Task(coroutine, loop=loop, context=context)
+
+    asyncio.get_running_loop().set_task_factory(make)
+    return left
+
+
+def threads() -> set[threading.Thread]:
+    """Those that run, but for a library's that lasts as long as the process."""
+    return {thread for thread in threading.enumerate() if not thread.name.startswith("litellm-logging")}
+
+
+def leaked_threads(before: set[threading.Thread]) -> list[str]:
+    """The threads that were not there before."""
+    give_up_at = time.monotonic() + _GRACE_S
+    for thread in threads() - before:
+        while thread.is_alive() and time.monotonic() < give_up_at:
+            end_idle()  # one has told its result a moment before it is idle
+            thread.join(_LOOK_S)
+    return sorted(repr(thread) for thread in threads() - before)
+
+
+def processes() -> set[int]:
+    """The processes below this one, without those that have ended."""
+    if not _has_children():
+        return set()
+    return {pid for pid in _descendants() if _is_alive(pid)}
+
+
+def _descendants() -> set[int]:
+    """Found from parent to child where the system tells, which takes a hundredth of a look at the whole machine."""
+    if not has_proc():
+        return {child.pid for child in psutil.Process().children(recursive=True)}
+    found, rest = set[int](), children_of(os.getpid())
+    while rest:
+        pid = rest.pop()
+        found.add(pid)
+        rest += children_of(pid)
+    return found
+
+
+def leaked_processes(before: set[int], kept_homes: Iterable[Path]) -> list[str]:
+    """The processes that were not there before, ended by this call; engines on the kept data directories may stay."""
+    give_up_at = time.monotonic() + _GRACE_S
+    while left := processes() - before:
+        left -= _engines(kept_homes)
+        if not left or time.monotonic() > give_up_at:
+            return sorted(_end(pid) for pid in left)
+        time.sleep(_LOOK_S)
+    return []
+
+
+def end_tasks() -> None:
+    """End what the commands of a test's tasks have left and forget their marks: they are no task's of the next test."""
+    task_ids = {mark.task_id for mark in all_marks()}
+    if task_ids:
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            for task_id in task_ids:
+                runner.run(end_task(task_id, lambda count: None))
+
+
+def _has_children() -> bool:
+    """False at no cost where a walk through the process table would find nothing."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _engines(homes: Iterable[Path]) -> set[int]:
+    """The engines on these data directories, and the processes below them."""
+    found: set[int] = set()
+    for home in homes:
+        try:
+            engine = psutil.Process(msgspec.json.decode((home / "run" / "engine.json").read_bytes())["pid"])
+            found |= {engine.pid, *(child.pid for child in engine.children(recursive=True))}
+        except (OSError, psutil.NoSuchProcess):
+            pass  # none runs
+    return found
+
+
+def _end(pid: int) -> str:
+    try:
+        process = psutil.Process(pid)
+        words = " ".join(process.cmdline())
+        process.kill()
+    except psutil.NoSuchProcess:
+        return f"{pid}, ended meanwhile"
+    return f"{pid} {words[:200]}"

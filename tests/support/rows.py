@@ -1,20 +1,83 @@
 """Rows for the transcript without an engine: a list in memory, rows of each kind, and long conversations."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
-from app.protocol.asks import Remember
+from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Approval, Ask, GrantedCall, Remember, UnknownCall
+from app.protocol.base import JsonObject
 from app.protocol.blocks import ImageBlock, NoticeBlock, NoticeKind, TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node, Role
-from app.protocol.json import JsonObject
 from app.protocol.tasks import Task, TaskStatus, TaskStopReason
 from app.protocol.usage import Usage
-from app.window.rows import EndRow, ImageRow, NoticeRow, Row, TextRow, ThinkingRow, ToolRow, UserRow
+from app.window.rows.row import ImageRow, NoticeRow, ReplyRow, Row, TaskEndRow, ThinkingRow, ToolCallRow, UserRow
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+WHEN = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+QUESTION = Ask(
+    id="ask_q",
+    task_id="task_1",
+    conversation_id="conversation_1",
+    kind="question",
+    text="Which colour?",
+    created_at=WHEN,
+    choices=("Blue", "Green, with a reason that is so long that it takes a second line in any card " * 2),
+)
+APPROVAL = Ask(
+    id="ask_a",
+    task_id="task_1",
+    conversation_id="conversation_1",
+    kind="approval",
+    text="Run a command",
+    created_at=WHEN,
+    approval=Approval(
+        tool="shell",
+        call_id="call_1",
+        text="Run a command",
+        rule="it runs a program",
+        risk="medium",
+        command="python -m pytest -q && rm -rf build",
+        working_dir="/home/anna/project",
+        reads=("/home/anna/project", "/home/anna/other"),
+        writes=("/home/anna/project/build",),
+        preview="--- a/x.sql\n+++ b/x.sql\n@@ -1 +1 @@\n--- an old comment\n+select 1;\n",
+        remembered="in /home/me/project: python -m pytest -q && rm -rf build",
+        grantable=GrantedCall(
+            operation="run", command="python -m pytest -q && rm -rf build", working_dir="/home/me/project"
+        ),
+    ),
+)
+LIMIT = Ask(
+    id="ask_l",
+    task_id="task_1",
+    conversation_id="conversation_1",
+    kind="limit",
+    text="The task has used its 50 turns.",
+    choices=("Go on with as much again", "Stop here"),
+    created_at=WHEN,
+)
+UNKNOWN = Ask(
+    id="ask_u",
+    task_id="task_1",
+    conversation_id="conversation_1",
+    kind="unknown",
+    text="The engine was killed while this was under way. It may have taken effect, or not: look first, then choose.",
+    created_at=WHEN,
+    choices=(RUN_AGAIN, SKIP, STOP),
+    call_id="call_1",
+    unknown=UnknownCall(
+        execution_id="exec_1",
+        call_id="call_1",
+        tool="shell",
+        text="Run a command",
+        started_at=WHEN,
+        command="make deploy && ./announce.sh",
+    ),
+)
 
 
 class RowList(QObject):
@@ -185,8 +248,8 @@ def user(text: str, key: str = "user") -> UserRow:
     return UserRow(key, node(key, text, "user"), text)
 
 
-def reply(markdown: str, key: str = "reply", *, streaming: bool = False, step: int = 0) -> TextRow:
-    return TextRow(key, node(key, markdown), markdown, streaming, step)
+def reply(markdown: str, key: str = "reply", *, streaming: bool = False, step: int = 0) -> ReplyRow:
+    return ReplyRow(key, node(key, markdown), markdown, streaming, step)
 
 
 def thinking(text: str, key: str = "thinking", *, streaming: bool = False) -> ThinkingRow:
@@ -206,13 +269,13 @@ def tool(
     waiting: bool = False,
     unknown: bool = False,
     interrupted: bool = False,
-) -> ToolRow:
+) -> ToolCallRow:
     """A call; at work as long as `text`, its result, is None."""
     call = ToolCallBlock(call_id=key, tool=name, arguments=arguments)
     result = None
     if text is not None:
         result = ToolResultBlock(call_id=key, tool=name, text=text, is_error=is_error, summary=summary, details=details)
-    return ToolRow(key, node(key), call, result, output, waiting, unknown, interrupted)
+    return ToolCallRow(key, node(key), call, result, output, waiting, unknown, interrupted)
 
 
 def notice(kind: NoticeKind, text: str, key: str = "notice") -> NoticeRow:
@@ -223,7 +286,7 @@ def image(data: str = PIXEL, key: str = "image") -> ImageRow:
     return ImageRow(key, node(key), ImageBlock(media_type="image/png", data=data))
 
 
-def end(reason: TaskStopReason, *, summary: str = "", error: str | None = None, key: str = "end") -> EndRow:
+def end(reason: TaskStopReason, *, summary: str = "", error: str | None = None, key: str = "end") -> TaskEndRow:
     statuses: dict[TaskStopReason, TaskStatus] = {"completed": "completed", "manual_stop": "cancelled"}
     task = Task(
         id=key,
@@ -241,7 +304,7 @@ def end(reason: TaskStopReason, *, summary: str = "", error: str | None = None, 
         usage=Usage(input_tokens=8_200, output_tokens=640, cost_usd=0.0312),
         ended_at=NOW + timedelta(seconds=74),
     )
-    return EndRow(key, task)
+    return TaskEndRow(key, task)
 
 
 _PARAGRAPH = (
@@ -272,3 +335,30 @@ def long_conversation(messages: int) -> list[Row]:
             case _:
                 rows.append(reply(f"{number}. {_PARAGRAPH}" if number % 3 else _PARAGRAPH * 2, key))
     return rows
+
+
+@dataclass(slots=True)
+class Answers:
+    """The actions of a block, kept."""
+
+    given: list[tuple[str, str, bool | None, Remember]] = field(
+        default_factory=list[tuple[str, str, bool | None, Remember]]
+    )
+    amounts: list[float | None] = field(default_factory=list[float | None])
+    branches: KeptBranches = field(default_factory=KeptBranches)
+    context: KeptContext = field(default_factory=KeptContext)
+
+    def open_link(self, url: str) -> None:
+        raise AssertionError(f"No card opens {url}.")
+
+    def copy(self, text: str) -> None:
+        raise AssertionError(f"No card copies {text}.")
+
+    def answer(
+        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
+    ) -> None:
+        self.given.append((ask_id, text, allow, remember))
+        self.amounts.append(amount)
+
+    def load_older(self) -> None:
+        raise AssertionError("No card loads.")

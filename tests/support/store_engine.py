@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.client.connection import Connection
-from app.engine.server.routes import ROUTES
+from app.engine.server.dispatcher import ROUTES
 from app.engine.server.services import Services
-from app.engine.server.socket import Server, bound
-from app.protocol.endpoint import Endpoint
-from app.protocol.engine import PROTOCOL_VERSION
-from app.window.rows import Row
-from app.window.stores.conversation import ConversationStore
+from app.engine.server.websocket_server import Server, bound
+from app.protocol.engine import PROTOCOL_VERSION, Endpoint
+from app.window.rows.row import Row
+from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.stores import Stores, make_stores
-from tests.support.cable import Cable, cable_to
+from tests.support.connections import Cable, cable_to
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer
 from tests.support.processes import until

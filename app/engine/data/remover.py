@@ -9,13 +9,13 @@ from typing import Protocol
 
 import msgspec
 
-from app.engine.broadcast import EventLog
-from app.engine.data import files
-from app.engine.errors import AgentBusy, Conflict, EngineError, InvalidParams, NotFound
+from app.engine.core.errors import AgentBusy, Conflict, EngineError, InvalidParams, NotFound
+from app.engine.data import conversation_files
+from app.engine.event_log import EventLog
 from app.engine.permissions.grants import Grants
-from app.engine.storage import removal
 from app.engine.storage.database import Database
-from app.engine.storage.removal import Removal
+from app.engine.storage.records import removal
+from app.engine.storage.records.removal import Removal
 from app.paths import Paths
 from app.protocol.data import DataPruneResult
 from app.protocol.events import ConversationDeleted, GrantUpdate
@@ -27,14 +27,16 @@ _MOST_AT_START = 10_000
 _PIECE = 500
 
 
-class Holder(Protocol):
-    def held(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
+class ConversationHold(Protocol):
+    def hold_conversation(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
         """Keep its agents from starting anything meanwhile; `AgentBusy` where one is at work."""
         ...
 
 
 class Remover:
-    def __init__(self, log: EventLog, database: Database, holder: Holder, grants: Grants, paths: Paths) -> None:
+    def __init__(
+        self, log: EventLog, database: Database, holder: ConversationHold, grants: Grants, paths: Paths
+    ) -> None:
         self._log = log
         self._database = database
         self._holder = holder
@@ -52,8 +54,8 @@ class Remover:
             raise InvalidParams("days: a number from 1 to 36,500.")
         before = datetime.now(UTC) - timedelta(days=days)
         weight = await self._database.holdings.weigh_before(before)
-        folders = files.output_folders(self._paths, weight.task_ids)
-        size = await asyncio.to_thread(lambda: sum(files.size_of(folder)[0] for folder in folders))
+        folders = conversation_files.output_folders(self._paths, weight.task_ids)
+        size = await asyncio.to_thread(lambda: sum(conversation_files.size_of(folder)[0] for folder in folders))
         if dry_run:
             return DataPruneResult(conversations=weight.conversations, nodes=weight.nodes, bytes=weight.bytes + size)
         removed = nodes = 0
@@ -92,7 +94,7 @@ class Remover:
         """Go on with a removal, or take back an import, that was cut short when an engine ended."""
         if not await self._database.conversations.is_there(conversation_id):
             return
-        async with self._holder.held(conversation_id):
+        async with self._holder.hold_conversation(conversation_id):
             await removal.empty(self._database.journal, conversation_id)
             self._log.publish(ConversationDeleted(conversation_id=conversation_id))
             await self._log.flush()
@@ -109,7 +111,7 @@ class Remover:
         return count
 
     async def _remove(self, conversation_id: str) -> None:
-        async with self._holder.held(conversation_id):
+        async with self._holder.hold_conversation(conversation_id):
             await self._check(conversation_id)
             gone = Removal(conversation_id, await self._files(conversation_id))
             self._database.journal.put(removal.begin(gone))
@@ -124,7 +126,7 @@ class Remover:
     async def _forget_grants(self, conversation_id: str) -> None:
         """A file may bring another conversation of this id, and with it the same folder of its own."""
         self._grants.forget_conversation(conversation_id)
-        own = files.own_workspace(self._paths, conversation_id)
+        own = conversation_files.own_workspace(self._paths, conversation_id)
         names = (str(own), await asyncio.to_thread(os.path.realpath, own))
         for grant in self._grants.all():
             if grant.scope == "workspace" and grant.scope_id in names:
@@ -143,8 +145,8 @@ class Remover:
     async def _files(self, conversation_id: str) -> tuple[str, ...]:
         holdings = self._database.holdings
         places = (
-            *files.output_folders(self._paths, await holdings.task_ids(conversation_id)),
-            files.own_workspace(self._paths, conversation_id),
+            *conversation_files.output_folders(self._paths, await holdings.task_ids(conversation_id)),
+            conversation_files.own_workspace(self._paths, conversation_id),
         )
         return (*map(str, places), *sorted(await holdings.pictures(conversation_id)))
 
@@ -152,17 +154,17 @@ class Remover:
         pictures = str(self._paths.attachments)
         named = any(file.startswith(pictures) for file in left)
         used = await self._database.holdings.pictures() if named else frozenset[str]()
-        await asyncio.to_thread(files.delete_files, self._paths, left, used)
+        await asyncio.to_thread(conversation_files.delete_files, self._paths, left, used)
 
     async def _delete_unused_pictures(self) -> None:
         used = await self._database.holdings.pictures()
-        unused = await asyncio.to_thread(files.unused_pictures, self._paths, used)
-        await asyncio.to_thread(files.delete_files, self._paths, unused, used)
+        unused = await asyncio.to_thread(conversation_files.unused_pictures, self._paths, used)
+        await asyncio.to_thread(conversation_files.delete_files, self._paths, unused, used)
 
     async def _delete_unknown_outputs(self) -> None:
-        names = (await asyncio.to_thread(files.output_names, self._paths))[:_MOST_AT_START]
+        names = (await asyncio.to_thread(conversation_files.output_names, self._paths))[:_MOST_AT_START]
         for first in range(0, len(names), _PIECE):
             piece = names[first : first + _PIECE]
             known = await self._database.holdings.known_tasks(piece)
-            unknown = files.output_folders(self._paths, (name for name in piece if name not in known))
-            await asyncio.to_thread(files.delete_files, self._paths, map(str, unknown), frozenset[str]())
+            unknown = conversation_files.output_folders(self._paths, (name for name in piece if name not in known))
+            await asyncio.to_thread(conversation_files.delete_files, self._paths, map(str, unknown), frozenset[str]())

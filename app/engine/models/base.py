@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
-from app.engine.cancel import CancelSignal
-from app.engine.messages import AssistantContent, AssistantMessage, ModelMessage, ThinkingLevel
-from app.protocol.json import JsonObject
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import AssistantContent, AssistantMessage, ModelMessage, ThinkingLevel
+from app.protocol.base import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class ModelNotice:
     """What the person should know of how this reply comes about, in a sentence; it comes before any content."""
 
     text: str
@@ -102,7 +102,7 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class RetryLater:
     """A limit of the provider stands in the way and passes by itself; `reason` is a few words for people.
 
     `at` is when the provider said that it will have passed, None where it did not say.
@@ -122,14 +122,14 @@ class ReplyEnd:
     """
 
     message: AssistantMessage
-    later: Later | None = None
+    later: RetryLater | None = None
     is_too_long: bool = False
     lacks_tools: bool = False
     passes_elsewhere: bool = False
     refuses_temperature: bool = False
 
 
-ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | Remark | ReplyEnd
+ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | ModelNotice | ReplyEnd
 
 
 class ChatModel(Protocol):
@@ -140,7 +140,7 @@ class ChatModel(Protocol):
 
         Never raises for what a provider, a network or a model does: that is a `ReplyEnd` whose message has stop
         reason error. When `cancel` is set the request is closed at once and the reply ends with stop reason aborted
-        and the content so far. A reply beyond the limits of `reply_content.py` is closed too: it ends with stop reason
+        and the content so far. A reply beyond the limits of `reply/content.py` is closed too: it ends with stop reason
         length, the content so far and `cut`. Tool calls are assembled by id; arguments that are no JSON object set
         `ToolCall.invalid`.
         """

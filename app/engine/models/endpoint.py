@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from app.engine.models.catalog import Provider
-from app.engine.models.failure import Failure, Refused
+from app.engine.models.catalog.providers import Provider
+from app.engine.models.failures import AttemptFailure, ProviderError
 from app.redaction import Redactor
 
 
@@ -17,7 +17,7 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ModelEndpoint:
     """`key` is asked for each call. `base_url` may be empty where a library knows the address.
 
     Whatever the server says passes the `redactor`, which knows each key that was sent: some servers quote it.
@@ -40,18 +40,18 @@ class Endpoint:
         return f"Check the variable {self.provider.key_variables[0]}, or store a key in the settings."
 
     async def key_for(self, given: str | None) -> str | None:
-        """The key to send: the one given for this call, else the stored one; raises `Refused` where none will do."""
+        """The key to send: the one given for this call, else the stored one. Raises `ProviderError` for none."""
         key = given or await self.key()
         if key is None and self.provider.needs_key:
             text = f"There is no key for {self.provider.title}. {self.key_help.replace('Check', 'Set', 1)}"
-            raise Refused(Failure(text, "no key", may_pass=False))
+            raise ProviderError(AttemptFailure(text, "no key", may_pass=False))
         if key is not None and (not key.isascii() or not key.isprintable()):
             text = f"The key holds characters that no key has (a line break, perhaps). {self.key_help}"
-            raise Refused(Failure(text, "bad key", may_pass=False))
+            raise ProviderError(AttemptFailure(text, "bad key", may_pass=False))
         if key is not None:
             self.redactor.add(key)
         return key
 
-    def redacted(self, failure: Failure) -> Failure:
+    def redacted(self, failure: AttemptFailure) -> AttemptFailure:
         """A failure as it may be stored and shown."""
         return replace(failure, text=self.redactor.hide(failure.text), short=self.redactor.hide(failure.short))

@@ -5,19 +5,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.engine.addresses import check_plain
-from app.engine.environments import Variable
-from app.engine.errors import ConfigurationError
+from app.engine.core.addresses import check_address
+from app.engine.core.errors import ConfigurationError
+from app.engine.core.secrets import Key, KeyStore, Variable
+from app.engine.core.settings import SettingValues
 from app.engine.models.base import ChatModel
-from app.engine.models.catalog import Provider
-from app.engine.models.endpoint import Endpoint
-from app.engine.models.retry import RetryPolicy
-from app.engine.secrets import Key, KeyStore
-from app.engine.settings import SettingValues
+from app.engine.models.catalog.providers import Provider
+from app.engine.models.endpoint import ModelEndpoint
+from app.engine.models.recovery.retry import RetryPolicy
 
 if TYPE_CHECKING:
-    from app.engine.models.connections import Connections
-    from app.engine.models.litellm_thread import LibraryThread
+    from app.engine.models.http_pool import HttpPool
+    from app.engine.models.litellm.library_thread import LibraryThread
 
 
 class ModelFactory:
@@ -30,7 +29,7 @@ class ModelFactory:
         self._keys = keys
         self._scripts = scripts
         self._retry = retry
-        self._pool: Connections | None = None
+        self._pool: HttpPool | None = None
         self._library: LibraryThread | None = None
 
     def make(
@@ -55,19 +54,19 @@ class ModelFactory:
                 f"{provider.title}: the address of the machine that shares them is missing. "
                 f"Set it in the settings (proxy_url), or {provider.base_variable}."
             )
-        check_plain(base)
+        check_address(base)
         if base and not base.startswith(("http://", "https://")):
             raise ConfigurationError(f"{base!r} is not an address: it begins with http:// or https://.")
         # An address that was given takes the newest key; one of an environment only the key beside it.
         beside = None if api_base or self._set_by_hand(provider) else self._moved_by(provider)
-        endpoint = Endpoint(provider, base, _KeySource(self._keys, provider, api_key, beside), self._keys.redactor)
+        endpoint = ModelEndpoint(provider, base, _KeySource(self._keys, provider, api_key, beside), self._keys.redactor)
         match provider.kind:
             case "litellm":
                 return self._open_library(endpoint, policy)
             case "proxy":
-                from app.engine.models.proxy import Proxy
+                from app.engine.models.proxy.model import ProxyModel
 
-                return Proxy(endpoint, self.connections, retry=policy)
+                return ProxyModel(endpoint, self.connections, retry=policy)
             case _:
                 return self._open_fast(endpoint, policy)
 
@@ -92,11 +91,11 @@ class ModelFactory:
         return await self._keys.get(provider.name, provider.key_variables, beside)
 
     @property
-    def connections(self) -> "Connections":
-        from app.engine.models.connections import Connections
+    def connections(self) -> "HttpPool":
+        from app.engine.models.http_pool import HttpPool
 
         if self._pool is None:
-            self._pool = Connections()
+            self._pool = HttpPool()
         return self._pool
 
     async def close(self) -> None:
@@ -105,22 +104,21 @@ class ModelFactory:
         if self._library is not None:
             await self._library.close()
 
-    def _open_fast(self, endpoint: Endpoint, retry: RetryPolicy) -> ChatModel:
-        from app.engine.models.openai_compatible import OpenAICompatible
-        from app.engine.models.openai_models import OpenAIModels
+    def _open_fast(self, endpoint: ModelEndpoint, retry: RetryPolicy) -> ChatModel:
+        from app.engine.models.openai.model import OpenAICompatibleModel, OpenAIModel
 
-        fast = OpenAICompatible(endpoint, self.connections, retry=retry)
+        fast = OpenAICompatibleModel(endpoint, self.connections, retry=retry)
         if endpoint.provider.name != "openai" or endpoint.base_url != endpoint.provider.base_url:
             return fast
-        return OpenAIModels(fast, functools.partial(self._open_library, endpoint, retry))
+        return OpenAIModel(fast, functools.partial(self._open_library, endpoint, retry))
 
-    def _open_library(self, endpoint: Endpoint, retry: RetryPolicy) -> ChatModel:
-        from app.engine.models.litellm import LiteLLM
-        from app.engine.models.litellm_thread import LibraryThread
+    def _open_library(self, endpoint: ModelEndpoint, retry: RetryPolicy) -> ChatModel:
+        from app.engine.models.litellm.library_thread import LibraryThread
+        from app.engine.models.litellm.model import LiteLLMModel
 
         if self._library is None:
             self._library = LibraryThread()
-        return LiteLLM(endpoint, self._library, retry=retry)
+        return LiteLLMModel(endpoint, self._library, retry=retry)
 
     def _set_by_hand(self, provider: Provider) -> str:
         """The address that the settings give a provider; empty for none."""
@@ -152,8 +150,8 @@ class _KeySource:
         return found.value if found else None
 
 
-def as_text(model: ChatModel) -> ChatModel:
+def with_text_tools(model: ChatModel) -> ChatModel:
     """The same, with its tools as text."""
-    from app.engine.models.react.model import ReAct
+    from app.engine.models.react.model import ReActModel
 
-    return ReAct(model)
+    return ReActModel(model)

@@ -1,4 +1,4 @@
-"""Finds the model behind an id. Making models is the factory's work, listing them the offer's."""
+"""Opens the model behind an id, with fallbacks; says how much it reads and whether its price is known."""
 
 import re
 import weakref
@@ -6,21 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.engine.errors import ConfigurationError
-from app.engine.models import prices
+from app.engine.core.errors import ConfigurationError
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import Settings, SettingValues
+from app.engine.models.available_models import AvailableModels
 from app.engine.models.base import ChatModel
-from app.engine.models.catalog import REACT, Provider, provider_name
-from app.engine.models.factory import ModelFactory, as_text
-from app.engine.models.known import KnownModels
-from app.engine.models.listings import Listings
-from app.engine.models.offer import ModelOffer
-from app.engine.models.providers import Providers, default_api_base
-from app.engine.models.retry import RetryPolicy
-from app.engine.secrets import KeyStore
-from app.engine.settings import SettingValues
+from app.engine.models.catalog import model_facts
+from app.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
+from app.engine.models.catalog.model_lists import ModelListCache
+from app.engine.models.catalog.providers import REACT, Provider, provider_name
+from app.engine.models.factory import ModelFactory, with_text_tools
+from app.engine.models.recovery.retry import RetryPolicy
 
 if TYPE_CHECKING:
-    from app.engine.models.fallback import Fallback
+    from app.engine.models.recovery.fallback import ModelFallback
+
 
 _RETRY = RetryPolicy()
 _SCRIPT_NAME = re.compile(r"\w[\w.-]*")
@@ -41,11 +41,11 @@ class ModelRouter:
         self._factory = ModelFactory(keys, scripts, retry, settings)
         self._keys = keys
         self._settings = settings
-        self._known = KnownModels(settings, Listings(lists))
-        self._providers = Providers(settings)
-        self.offer = ModelOffer(self._factory, self._known, self._providers, settings)
+        self._known = KnownModelFacts(settings, ModelListCache(lists))
+        self._providers = ProviderDirectory(settings)
+        self.offer = AvailableModels(self._factory, self._known, self._providers, settings)
         self._shared: dict[tuple[str, str], ChatModel] = {}
-        self._with_fallback: dict[ChatModel, Fallback] = {}
+        self._with_fallback: dict[ChatModel, ModelFallback] = {}
         self._without_tools: dict[tuple[str, str], set[str]] = {}
         self._with_own_key: weakref.WeakSet[ChatModel] = weakref.WeakSet()
 
@@ -76,13 +76,13 @@ class ModelRouter:
         return self._open(model_id, api_base, api_key)
 
     def _open(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
-        from app.engine.models.fallback import Fallback
+        from app.engine.models.recovery.fallback import ModelFallback
 
         self._known.refresh()
         alone = self._open_alone(model_id, api_base, api_key)
         if alone in self._with_fallback:
             return self._with_fallback[alone]
-        routed = Fallback(alone, self._fallbacks, self._open_fallback)
+        routed = ModelFallback(alone, self._fallbacks, self._open_fallback)
         if alone in self._shared.values():
             self._with_fallback[alone] = routed
         return routed
@@ -98,7 +98,7 @@ class ModelRouter:
 
     def _open_alone(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
         if model_id.startswith(REACT):
-            return as_text(self._open_alone(model_id.removeprefix(REACT), api_base, api_key))
+            return with_text_tools(self._open_alone(model_id.removeprefix(REACT), api_base, api_key))
         provider = self._providers.of(model_id)
         place = (provider.name, api_base or self._factory.base_url(provider))
         if api_key:
@@ -113,14 +113,13 @@ class ModelRouter:
         model = self._factory.make(provider, api_base, api_key)
         if provider.kind == "scripted":
             return model
-        from app.engine.models.adaptive import AdaptiveModel
-        from app.engine.models.tempered import Tempered
+        from app.engine.models.recovery.request_adaptation import TemperatureFallback, TextToolFallback
 
-        return AdaptiveModel(Tempered(model), self._without_tools.setdefault(place, set()))
+        return TextToolFallback(TemperatureFallback(model), self._without_tools.setdefault(place, set()))
 
     def context_tokens(self, model_id: str) -> int | None:
         """How many tokens the model can read; None where that is not known."""
-        known = prices.facts(model_id)
+        known = model_facts.facts(model_id)
         return known.context_tokens if known else None
 
     def has_price(self, model_id: str) -> bool:
@@ -128,7 +127,7 @@ class ModelRouter:
         provider = self._providers.find(provider_name(model_id))
         if provider is not None and (provider.is_local or provider.kind == "scripted" or provider.name == "openrouter"):
             return True
-        known = prices.facts(model_id)
+        known = model_facts.facts(model_id)
         return known is not None and known.prices.input is not None and known.prices.output is not None
 
     async def close(self) -> None:
@@ -136,3 +135,8 @@ class ModelRouter:
         for model in (*self._shared.values(), *self._with_own_key):
             await model.close()
         await self._factory.close()
+
+
+def window_of(model_id: str, models: ModelRouter, settings: Settings) -> int | None:
+    """In tokens: as the catalogue has it, or for all others as a person has set it; None where nobody knows."""
+    return models.context_tokens(model_id) or settings.values.context_tokens or None

@@ -1,23 +1,74 @@
-"""A model that plays a script, for the tour and for tests: replies are written out, everything they cause is real."""
+"""A model that plays a YAML script (format below), for the tour and for tests."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
-from app.engine.cancel import CancelSignal
-from app.engine.errors import ConfigurationError
-from app.engine.messages import AssistantMessage, ModelMessage, ToolResultMessage, Usage, UserMessage, text_of
-from app.engine.models.assembly import Assembly
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import ConfigurationError
+from app.engine.core.messages import AssistantMessage, ModelMessage, ToolResultMessage, Usage, UserMessage, text_of
 from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd
-from app.engine.models.open_streams import OpenStreams
-from app.engine.models.reply_content import ReplyTooLong
-from app.engine.models.script import ScriptedReply, load
-from app.engine.models.usage import CHARACTERS_A_TOKEN
-from app.engine.models.watch import Aborted, Watch
-from app.protocol.json import JsonObject, JsonValue
+from app.engine.models.deadline import Aborted, Deadline
+from app.engine.models.recovery.retry import ActiveStreams
+from app.engine.models.reply.builder import ReplyBuilder
+from app.engine.models.reply.content import ReplyTooLong
+from app.engine.models.reply.usage import CHARACTERS_A_TOKEN
+from app.protocol.base import JsonObject, JsonValue
+from app.regular_file import read_regular
+
+_LARGEST = 5_000_000
+
+
+class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tool: str
+    arguments: JsonObject = {}
+    id: str = ""
+
+
+class ScriptedReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One reply: see the module's text."""
+
+    text: str = ""
+    thinking: str = ""
+    calls: tuple[ScriptedCall, ...] = ()
+    when: str = ""
+    delay_s: float = 0.0
+    piece_delay_s: float = 0.0
+    piece_length: int = 0
+    error: str = ""
+
+
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole script; each entry is a reply or a choice of several."""
+
+    replies: tuple[ScriptedReply | tuple[ScriptedReply, ...], ...]
+    about: str = ""
+
+    def reply(self, number: int, last_result: str) -> ScriptedReply | None:
+        """The reply with this number (from 0), None when the script is over or no choice fits."""
+        if number >= len(self.replies):
+            return None
+        entry = self.replies[number]
+        choices = (entry,) if isinstance(entry, ScriptedReply) else entry
+        return next((choice for choice in choices if choice.when in last_result), None)
+
+
+@lru_cache(maxsize=32)
+def load(path: Path) -> Script:
+    """Read a script; raises `ConfigurationError` that names the file and the field."""
+    import yaml  # 20 ms, and only scripts need it
+
+    try:
+        return msgspec.convert(yaml.safe_load(read_regular(path, _LARGEST).decode()), Script)
+    except FileNotFoundError as error:
+        names = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
+        raise ConfigurationError(f"There is no script named {path.stem}. Scripts there are: {names}.") from error
+    except (OSError, yaml.YAMLError, ValueError) as error:
+        raise ConfigurationError(f"The script {path} cannot be read: {error}") from error
 
 
 class ScriptedModel:
@@ -25,11 +76,11 @@ class ScriptedModel:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._streams = OpenStreams()
+        self._streams = ActiveStreams()
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        assembly = Assembly(request.model)
-        with self._streams.join(cancel) as stop, Watch(stop) as watch:
+        assembly = ReplyBuilder(request.model)
+        with self._streams.join(cancel) as stop, Deadline(stop) as watch:
             try:
                 reply, number = self._choose(request)
                 yield assembly.start()
@@ -92,7 +143,7 @@ class _Words:
         return self.fill_object(value) if isinstance(value, dict) else value
 
 
-def _pieces(assembly: Assembly, reply: ScriptedReply, words: _Words, number: int) -> Iterator[list[ModelEvent]]:
+def _pieces(assembly: ReplyBuilder, reply: ScriptedReply, words: _Words, number: int) -> Iterator[list[ModelEvent]]:
     """The events of each piece of the reply, in order."""
     for piece in _cut(words.fill(reply.thinking), reply.piece_length):
         yield assembly.thinking(piece)
@@ -112,7 +163,7 @@ def _cut(text: str, length: int) -> list[str]:
     return [text[at : at + length] for at in range(0, len(text), length)]
 
 
-def _end(assembly: Assembly, reply: ScriptedReply) -> list[ModelEvent]:
+def _end(assembly: ReplyBuilder, reply: ScriptedReply) -> list[ModelEvent]:
     if not reply.error:
         return assembly.end("stop")
     events = assembly.close_blocks()
@@ -120,9 +171,9 @@ def _end(assembly: Assembly, reply: ScriptedReply) -> list[ModelEvent]:
     return [*events, ReplyEnd(failed)]
 
 
-async def _pause(watch: Watch, seconds: float) -> None:
+async def _pause(watch: Deadline, seconds: float) -> None:
     """Wait, but no longer than until the stop; also without a delay a set stop signal ends the reply."""
-    await watch.of(asyncio.sleep(seconds), seconds + 60)
+    await watch.wait(asyncio.sleep(seconds), seconds + 60)
 
 
 def _is_whole_reply(message: ModelMessage) -> bool:

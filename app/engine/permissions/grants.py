@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from app.protocol.grants import Grant, GrantedCall
+from app.protocol.asks import Grant, GrantedCall
 
 
 class Grants:

@@ -11,12 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from app.engine.permissions.command_line import TooComplex
-from app.engine.permissions.danger import floor, high_risk
+from app.engine.permissions.dangerous_commands import hard_block, high_risk
+from app.engine.permissions.shell_parser import TooComplex
 from app.engine.tools.base import Access
 from app.paths import OWN_SKILLS
-from app.protocol.asks import Risk
-from app.protocol.grants import GrantedCall
+from app.protocol.asks import GrantedCall, Risk
 from app.protocol.tasks import ApproveMode
 
 Verdict = Literal["allow", "ask", "deny"]
@@ -71,7 +70,7 @@ def decide(
             return Decision("ask", rule, risk, call)
 
 
-def words(call: GrantedCall) -> str:
+def describe(call: GrantedCall) -> str:
     """What a grant allows, for people. The folder stands first: what follows it is the command to its end."""
     if call.command is not None:
         return f"in {call.working_dir}: {call.command}"
@@ -86,7 +85,7 @@ def unchecked(approve: ApproveMode, why: str) -> Decision:
 
 
 def _refusal(access: Access, workspace: Path, private: Path, home: Path) -> str | None:
-    reason = floor(access.command, home) if access.command is not None else None
+    reason = hard_block(access.command, home) if access.command is not None else None
     if reason:
         return f"never allowed: {reason}"
     for path in (*access.reads, *access.writes):

@@ -1,55 +1,63 @@
-"""Plays a record with the loop of today, in a home of its own: no network, no process, no file of the person's."""
+"""`errand replay`: plays a record in a temporary home and reports differences."""
 
 import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.asks import AskDesk
-from app.engine.agent.assembly import Assembly
-from app.engine.agent.attachments import Attachments
-from app.engine.agent.branch import Branch
-from app.engine.agent.context import user_message
-from app.engine.agent.control import CONTROL_TOOLS
-from app.engine.agent.day import Day
-from app.engine.agent.prompting import text as prompt_text
-from app.engine.agent.reach import read
-from app.engine.agent.summarising import PROMPT
-from app.engine.broadcast import EventLog
-from app.engine.messages import UserMessage
+from app.arguments import Parser
+from app.engine.agent.history.attachments import Attachments
+from app.engine.agent.history.branch import BranchWriter
+from app.engine.agent.history.conversion import user_message
+from app.engine.agent.history.visible_history import visible_messages
+from app.engine.agent.prompt.texts import prompt_text
+from app.engine.agent.run.control_tools import CONTROL_TOOLS
+from app.engine.agent.run.limits import DailyBudget
+from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.run.task_builder import TaskBuilder
+from app.engine.agent.tasks.manual_summary import PROMPT
+from app.engine.core.errors import EngineError, InvalidParams
+from app.engine.core.messages import UserMessage
+from app.engine.core.settings import Settings
+from app.engine.event_log import EventLog
 from app.engine.permissions.grants import Grants
-from app.engine.record.lines import TaskRecord
-from app.engine.record.make import Ground, make_record
-from app.engine.record.person import RecordedPerson
-from app.engine.record.requests import differences
-from app.engine.record.stage import Stage, begins_with_a_message
-from app.engine.record.stand_ins import RecordedModel, RecordedTool
-from app.engine.settings import Settings
-from app.engine.storage import prompts, turns
+from app.engine.record.diff import compare, replies
+from app.engine.record.format import TaskRecord, read
+from app.engine.record.make_record import RecordContext, differences, make_record
+from app.engine.record.replay_fakes import RecordedModel, RecordedPerson, RecordedTool
+from app.engine.record.replay_script import ReplayScript, begins_with_a_message
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
-from app.engine.storage.turns import PartSize
+from app.engine.storage.records import tasks, turns
+from app.engine.storage.records.turns import PartSize
+from app.engine.storage.sqlite.engines import sqlite_url
 from app.engine.tools.base import GuardedTool
 from app.paths import Paths
+from app.printable import printable
 from app.protocol.agents import Agent, Personality
 from app.protocol.blocks import NoticeBlock, TextBlock
+from app.protocol.context import PromptPart
 from app.protocol.conversations import Conversation, Node
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
-from app.protocol.prompts import PromptPart
 from app.protocol.tasks import Task
 from app.protocol.usage import Usage
+from app.regular_file import read_regular
 
 # A record holds no waiting: whoever waits longer has lost the thread.
 _LONGEST_S = 60.0
+
+_LARGEST = 256_000_000
 
 
 async def replay(record: TaskRecord, home: Path) -> TaskRecord:
     """The record that the same task leaves today. TimeoutError where it does not come to an end."""
     paths = Paths(home)
     paths.prepare()
-    stage = Stage(record)
+    stage = ReplayScript(record)
     model = RecordedModel(stage)
     async with AsyncExitStack() as stack:
         database = await Database.open(sqlite_url(paths.database), paths.copies)
@@ -61,9 +69,9 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         settings.set("max_minutes", 0)  # time does not pass here
         settings.set("max_tokens", head.max_tokens)
         settings.set("summarise_at", head.summarise_at)
-        desk = AskDesk(log, database.asks)
+        desk = PendingAsks(log, database.asks)
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
-        assembly = Assembly(
+        assembly = TaskBuilder(
             log,
             database,
             settings,
@@ -71,7 +79,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             Grants(),
             paths,
             Attachments(paths.attachments),
-            Day(log, database.usage, settings),
+            DailyBudget(log, database.usage, settings),
             lambda _: has_price,
             lambda _: head.window,
             lambda tools: _recorded(tools, stage),
@@ -82,18 +90,18 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         stack.callback(answering.cancel)
         async with asyncio.timeout(_LONGEST_S):
             await _play(record, assembly, stage, model)
-        ground = Ground(
+        ground = RecordContext(
             head.errand_version, head.max_minutes, head.max_tokens, head.summarise_at, lambda _: head.window
         )
         made = await make_record(database, head.task.id, ground)
     return replace(made, requests=differences(model.sent))
 
 
-def _recorded(tools: tuple[GuardedTool, ...], stage: Stage) -> tuple[GuardedTool, ...]:
+def _recorded(tools: tuple[GuardedTool, ...], stage: ReplayScript) -> tuple[GuardedTool, ...]:
     return tuple(RecordedTool(tool, stage, is_real=tool.name in CONTROL_TOOLS) for tool in tools)
 
 
-async def _play(record: TaskRecord, assembly: Assembly, stage: Stage, model: RecordedModel) -> None:
+async def _play(record: TaskRecord, assembly: TaskBuilder, stage: ReplayScript, model: RecordedModel) -> None:
     task = _begun(record)
     branch = await _open(record, task, assembly)
     message = None
@@ -102,15 +110,15 @@ async def _play(record: TaskRecord, assembly: Assembly, stage: Stage, model: Rec
         for node in _before_the_first_reply(record.nodes):
             branch.append(branch.draft(node.role, node.author, node.blocks, task_id=task.id))
     await branch.save()
-    history = read(record.history, record.head.kept, tuple)
+    history = visible_messages(record.history, record.head.kept, tuple)
     personality = record.head.personality
-    assembly.database.journal.put(prompts.add(task.id, record.head.prompt or _bare(personality)))
+    assembly.database.journal.put(tasks.add(task.id, record.head.prompt or _bare(personality)))
     _count(record, task, assembly)
     stage.run = assembly.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
     await stage.run.run(message if isinstance(message, UserMessage) else None)
 
 
-async def _open(record: TaskRecord, task: Task, assembly: Assembly) -> Branch:
+async def _open(record: TaskRecord, task: Task, assembly: TaskBuilder) -> BranchWriter:
     """Put what was there before the task: its conversation, its agent, and the branch it went on from."""
     conversation = Conversation(
         id=task.conversation_id,
@@ -135,7 +143,7 @@ async def _open(record: TaskRecord, task: Task, assembly: Assembly) -> Branch:
     for node in record.history:
         assembly.log.publish(TaskMessage(node=node))
     await assembly.log.flush()
-    return Branch(agent, assembly.log)
+    return BranchWriter(agent, assembly.log)
 
 
 def _bare(personality: Personality) -> tuple[PromptPart, ...]:
@@ -143,7 +151,7 @@ def _bare(personality: Personality) -> tuple[PromptPart, ...]:
     return (PromptPart(name="role", text=personality.system_prompt),)
 
 
-def _count(record: TaskRecord, task: Task, assembly: Assembly) -> None:
+def _count(record: TaskRecord, task: Task, assembly: TaskBuilder) -> None:
     """Put how long the request before the task was, which tells how many tokens a text has."""
     characters, tokens = record.head.counted
     part = PartSize("history", characters, 1)
@@ -193,3 +201,41 @@ def _begun(record: TaskRecord) -> Task:
         decided=None,
         ended_at=None,
     )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 where nothing differs, 1 with the difference on stdout where something does, 2 for a file that is no record."""
+    parser = Parser(prog="errand replay", description="Play a task's record with the loop of today.")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a record, made with errand record")
+    file: Path = parser.parse_args(arguments).file
+    try:
+        record = read(_text(file).splitlines())
+        with tempfile.TemporaryDirectory(prefix="errand-replay-") as home:
+            today = asyncio.run(replay(record, Path(home)))
+    except TimeoutError:
+        sys.stderr.write(
+            "errand replay: the replay did not come to an end: the loop waits today where it did not then.\n"
+        )
+        return 1
+    except EngineError as error:
+        sys.stderr.write(f"errand replay: {printable(str(error))}\n")
+        return 2
+    return _say(record, today)
+
+
+def _text(file: Path) -> str:
+    try:
+        return read_regular(file, _LARGEST).decode()
+    except OSError as error:
+        raise InvalidParams(f"{file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidParams(f"{file} cannot be read: it is no UTF-8 text.") from error
+
+
+def _say(record: TaskRecord, today: TaskRecord) -> int:
+    lines = compare(record, today)
+    sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
+    if lines:
+        return 1
+    sys.stdout.write(f"{len(replies(record))} turns: the loop does today what it did then.\n")
+    return 0

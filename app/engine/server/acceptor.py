@@ -1,12 +1,17 @@
-"""Accepts connections and closes those that nobody vouches for: anybody can open one and say nothing."""
+"""Accepts connections, drops unauthenticated ones, limits the request rate."""
 
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.engine.background import Background
+
+# What a person's fastest face needs is below 20 a second; a script may burst.
+_PER_SECOND = 200.0
+_BURST = 400.0
 
 _logger = logging.getLogger(__name__)
 
@@ -15,8 +20,29 @@ _NO_DESCRIPTORS_S = 1.0
 _AGAIN_S = 1.0
 
 
+class TokenBucket:
+    def __init__(
+        self, per_second: float = _PER_SECOND, burst: float = _BURST, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._clock = clock
+        self._tokens = burst
+        self._at = clock()
+
+    def allows(self) -> bool:
+        """Take one token; False when there is none."""
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._per_second)
+        self._at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class AcceptLimits:
     """`admit_s` is how long a stranger may stay, and `strangers` how many may.
 
     Where a new one comes to a full house, it takes the place of the oldest that has been silent for `silent_s`, or has
@@ -29,7 +55,7 @@ class Bounds:
     asked_s: float = 1.0
 
 
-_BOUNDS = Bounds()
+_BOUNDS = AcceptLimits()
 
 
 @dataclass(slots=True)
@@ -44,7 +70,7 @@ class _Stranger:
 class Acceptor:
     """Owns the listener from `start` to `close`."""
 
-    def __init__(self, listener: socket.socket, bounds: Bounds = _BOUNDS) -> None:
+    def __init__(self, listener: socket.socket, bounds: AcceptLimits = _BOUNDS) -> None:
         self._listener = listener
         self._bounds = bounds
         self._strangers: dict[asyncio.BaseTransport, _Stranger] = {}

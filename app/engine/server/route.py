@@ -1,15 +1,16 @@
-"""One served method: from raw params to the raw result."""
+"""A method bound to its handler, and the page sizes handlers allow."""
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from app.engine.errors import InvalidParams
+from app.engine.core.errors import InvalidParams
 from app.engine.server.services import Services
-from app.engine.server.session import Session
-from app.protocol.struct import Wire
-from app.protocol.wire import Method
+from app.engine.server.session import ClientSession
+from app.protocol.base import Method, Wire
+
+_MOST = 500
 
 P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
@@ -17,14 +18,27 @@ R = TypeVar("R", bound=Wire)
 _ENCODER = msgspec.json.Encoder()
 
 
-class Served(Protocol):
+def page_size(limit: int) -> int:
+    """The limit itself; `InvalidParams` when it is not from 1 to 500."""
+    if not 1 <= limit <= _MOST:
+        raise InvalidParams(f"limit: {limit}; a page holds from 1 to {_MOST}.")
+    return limit
+
+
+def limit_count(name: str, count: int) -> None:
+    """`InvalidParams` when more than 500 are named at once."""
+    if count > _MOST:
+        raise InvalidParams(f"{name}: {count}; at most {_MOST} at once.")
+
+
+class ServedMethod(Protocol):
     """A route without its types: what the dispatcher sees."""
 
     @property
     def name(self) -> str: ...
     @property
     def changes(self) -> bool: ...
-    async def serve(self, services: Services, session: Session, params: msgspec.Raw, name: str) -> bytes: ...
+    async def serve(self, services: Services, session: ClientSession, params: msgspec.Raw, name: str) -> bytes: ...
 
 
 class Route(Generic[P, R]):
@@ -37,7 +51,7 @@ class Route(Generic[P, R]):
     def __init__(
         self,
         method: Method[P, R],
-        handle: Callable[[Services, Session, P], Awaitable[R]],
+        handle: Callable[[Services, ClientSession, P], Awaitable[R]],
         named: Callable[[P, str], P] | None = None,
     ) -> None:
         self._method = method
@@ -53,7 +67,7 @@ class Route(Generic[P, R]):
     def changes(self) -> bool:
         return self._method.changes
 
-    async def serve(self, services: Services, session: Session, params: msgspec.Raw, name: str) -> bytes:
+    async def serve(self, services: Services, session: ClientSession, params: msgspec.Raw, name: str) -> bytes:
         try:
             decoded = self._decoder.decode(params)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

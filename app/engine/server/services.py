@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from app.engine.agent.chats import Chats
-from app.engine.agent.claims import Claims
-from app.engine.agent.comparison import Comparison
-from app.engine.agent.roster import Roster
-from app.engine.broadcast import EventLog
-from app.engine.models.own_servers import OwnServers
+from app.engine.agent.tasks.chats import Chats
+from app.engine.agent.tasks.comparison import ModelComparison
+from app.engine.agent.tasks.conversation_agents import ConversationAgents
+from app.engine.agent.tasks.locks import AgentLocks
+from app.engine.core.heartbeat import LoopLatency
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import Settings
+from app.engine.event_log import EventLog
+from app.engine.models.custom_servers import CustomServers
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
-from app.engine.secrets import KeyStore
-from app.engine.settings import Settings
-from app.engine.stall import StallMeter
 from app.engine.storage.database import Database
 from app.paths import Paths
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
@@ -35,7 +35,7 @@ from app.protocol.tasks import (
 class TaskRunner(Protocol):
     """Owns every task. Each method returns once the move has begun; what follows comes as events."""
 
-    def under_way(self) -> tuple[Task, ...]: ...
+    def running(self) -> tuple[Task, ...]: ...
     async def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Task: ...
     async def retry(self, params: TaskRetryParams) -> Task: ...
     async def summarise(self, params: ConversationSummariseParams) -> Task: ...
@@ -48,7 +48,7 @@ class TaskRunner(Protocol):
     async def change_queued(self, params: TaskQueueChangeParams) -> Task: ...
     async def remove_queued(self, params: TaskQueueRemoveParams) -> Task: ...
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult: ...
-    async def after(self, task_id: str) -> Task | None: ...
+    async def next_in_round(self, task_id: str) -> Task | None: ...
     async def drain(self, seconds: float) -> None: ...
     def hand_over(self) -> None: ...
     def take_over(self) -> None: ...
@@ -62,12 +62,12 @@ class Services:
     log: EventLog
     database: Database
     runner: TaskRunner
-    claims: Claims
-    roster: Roster
+    claims: AgentLocks
+    roster: ConversationAgents
     chats: Chats
-    comparison: Comparison
+    comparison: ModelComparison
     models: ModelRouter
-    own_servers: OwnServers
+    own_servers: CustomServers
     keys: KeyStore
     settings: Settings
     grants: Grants
@@ -76,4 +76,4 @@ class Services:
     version: str
     started_at: datetime
     shutdown: Callable[[], None]
-    stalls: StallMeter
+    stalls: LoopLatency

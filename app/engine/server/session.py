@@ -1,19 +1,86 @@
-"""One client as the server sees it: who it is, what it follows, what waits to be sent to it."""
+"""One client: handshake, subscriptions, what it is sent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
-from app.engine.broadcast import EventLog, Frame
-from app.engine.server.handshake import Handshake
+from app.engine.core.errors import Conflict, InvalidParams
+from app.engine.event_log import EventLog, Frame
 from app.engine.server.outbox import Outbox
-from app.engine.server.subscription import ALL, Subscription
-from app.protocol.events import Delta, EventRecord, Resync
-from app.protocol.wire import Notice
+from app.engine.storage.records.events import conversation_of
+from app.local_trust import is_proof, new_nonce, proof
+from app.protocol.events import Delta, Event, EventRecord, Resync, TaskMessage, TaskPlan
+from app.protocol.methods import Notice
+
+_SHORTEST, _LONGEST = 16, 200
+
+ALL = "all"
 
 # While a snapshot is read, which takes milliseconds.
 _MOST_HELD = 2_000
+
+
+def refuse(headers: Mapping[str, str], port: int) -> tuple[int, str] | None:
+    """The HTTP status and text of a refusal; None for a client that may try.
+
+    The exact Host stops DNS rebinding, the Origin stops pages of other sites; programs send no Origin.
+    """
+    if headers.get("Host", "") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
+        return 403, f"Wrong Host. Use 127.0.0.1:{port}."
+    if headers.get("Origin") not in (None, f"http://127.0.0.1:{port}"):
+        return 403, "Pages of other sites may not use the engine."
+    return None
+
+
+class Handshake:
+    """That of one connection. `on_passed` is called once the client has proved that it knows the token."""
+
+    def __init__(self, token: str, on_passed: Callable[[], None]) -> None:
+        self._token = token
+        self._on_passed = on_passed
+        self._nonces: tuple[str, str] | None = None
+
+    def challenge(self, nonce: str) -> tuple[str, str]:
+        """Our own nonce, and the proof that we know the token."""
+        if not _SHORTEST <= len(nonce) <= _LONGEST:
+            raise InvalidParams(f"nonce: a random text of {_SHORTEST} to {_LONGEST} characters.")
+        own = new_nonce()
+        self._nonces = nonce, own
+        return own, proof(self._token, "answers", nonce, own)
+
+    def check(self, given: str) -> None:
+        """Raises `InvalidParams` or `Conflict` unless the client has proved that it knows the token."""
+        if self._nonces is None:
+            raise Conflict("Call `challenge` first: its answer is what the proof is made of.")
+        if not is_proof(given, self._token, "asks", *self._nonces):
+            raise InvalidParams("proof: wrong. The endpoint file in the data directory's run folder has the token.")
+        self._on_passed()
+
+
+@dataclass(slots=True)
+class Subscription:
+    """`since` is the event after which everything covered was or will be delivered.
+
+    Until it is `live`, events wait for the reply that carries the snapshot or follows the replay. `dropped` says
+    that the client could not keep up. `agent_id` says whose branch a snapshot has.
+    """
+
+    scope: str
+    detail: Literal["summary", "full"]
+    since: int
+    live: bool = False
+    dropped: bool = False
+    agent_id: str | None = None
+
+    def covers(self, event: Event) -> bool:
+        if self.detail == "summary" and isinstance(event, TaskMessage | TaskPlan):
+            return False
+        return self.scope == ALL or self.scope == conversation_of(event)
+
+    def covers_delta(self, delta: Delta) -> bool:
+        return self.live and self.detail == "full" and self.scope in (ALL, delta.conversation_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +89,7 @@ class _Held:
     frame: Frame
 
 
-class Session:
+class ClientSession:
     """A `Listener` of the event log. `client_id` is empty until the client has called `initialize`."""
 
     def __init__(self, log: EventLog, outbox: Outbox, handshake: Handshake) -> None:

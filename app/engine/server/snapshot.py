@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from app.engine.errors import NotFound
-from app.engine.server.subscription import ALL, Subscription
+from app.engine.core.errors import NotFound
+from app.engine.server.session import ALL, Subscription
 from app.engine.storage.database import Database
 from app.protocol.agents import first_agent
 from app.protocol.engine import Snapshot

@@ -13,15 +13,14 @@ from pathlib import Path
 
 from app import log as logs
 from app.arguments import Parser
-from app.engine import descriptors
-from app.engine.addresses import is_loopback
-from app.engine.errors import ConfigurationError, EngineError
-from app.engine.hardening import forbid_dumps
+from app.engine.core import resources
+from app.engine.core.addresses import is_loopback
+from app.engine.core.errors import ConfigurationError, EngineError
+from app.engine.core.process_hardening import forbid_dumps
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import Settings
 from app.engine.models.router import ModelRouter
-from app.engine.secrets import KeyStore
-from app.engine.settings import Settings
-from app.engine.sharing.offer import Offer
-from app.engine.sharing.server import SharingServer
+from app.engine.sharing.server import SharedModelFilter, SharingServer
 from app.engine.sharing.tokens import Tokens
 from app.paths import Paths, default_paths
 from app.printable import printable
@@ -34,7 +33,7 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
     options = _parser().parse_args(arguments)
     paths = default_paths()
     forbid_dumps()
-    descriptors.raise_limit()
+    resources.raise_limit()
     store = KeyStore(paths.keys, keys)
     try:
         paths.prepare()
@@ -72,7 +71,7 @@ async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, mo
             lists=paths.models,
         )
         stack.push_async_callback(router.close)
-        offer = Offer(tuple(pattern.strip() for pattern in models.split(",") if pattern.strip()))
+        offer = SharedModelFilter(tuple(pattern.strip() for pattern in models.split(",") if pattern.strip()))
         listeners = await _bound(host, port)
         server = SharingServer(router, tokens, offer)
         stack.push_async_callback(server.close)

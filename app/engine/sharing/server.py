@@ -1,4 +1,4 @@
-"""Serves models to engines of other machines: `POST /api/stream` and `GET /api/models`. The keys stay here."""
+"""HTTP server of shared models: `POST /api/stream`, `GET /api/models`."""
 
 import asyncio
 import logging
@@ -6,22 +6,25 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 import msgspec
 from aiohttp import web
 
-from app.engine.cancel import CancelSignal
-from app.engine.errors import ConfigurationError
-from app.engine.messages import AssistantMessage
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import ConfigurationError
+from app.engine.core.messages import AssistantMessage
 from app.engine.models.base import ChatModel, ModelRequest, ReplyEnd
-from app.engine.models.proxy_wire import SharedModels, StreamRequest, request_from_wire
+from app.engine.models.catalog.providers import PROVIDERS
+from app.engine.models.proxy.codec import ProxyEncoder
+from app.engine.models.proxy.wire import SharedModels, StreamRequest, request_from_wire
 from app.engine.models.router import ModelRouter
-from app.engine.models.shortened import Shortened
-from app.engine.server.acceptor import Acceptor
-from app.engine.server.rate import RateLimit
-from app.engine.sharing.offer import Offer
+from app.engine.server.acceptor import Acceptor, TokenBucket
 from app.engine.sharing.tokens import Tokens
 from app.redaction import redact
+
+# All that has an address of its own here: no script, no model of a third machine.
+_EVERYTHING = tuple(f"{row.name}/*" for row in PROVIDERS if row.kind == "litellm" or row.base_url)
 
 _logger = logging.getLogger(__name__)
 
@@ -30,8 +33,18 @@ _SIGN_OF_LIFE = b": at work\n\n"
 Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
 
+class SharedModelFilter:
+    """`patterns` are ids in which `*` stands for anything: `openai/*`, `anthropic/claude-haiku-*`. None is all."""
+
+    def __init__(self, patterns: tuple[str, ...] = ()) -> None:
+        self._patterns = patterns or _EVERYTHING
+
+    def has(self, model_id: str) -> bool:
+        return any(fnmatchcase(model_id, pattern) for pattern in self._patterns)
+
+
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class SharingLimits:
     """How much one holder of a token may ask; `life_s` is between signs of life while a model thinks."""
 
     body_bytes: int = 32 * 1024 * 1024
@@ -43,7 +56,7 @@ class Bounds:
     life_s: float = 15.0
 
 
-_BOUNDS = Bounds()
+_BOUNDS = SharingLimits()
 
 
 class _Refused(Exception):
@@ -58,14 +71,16 @@ class _Refused(Exception):
 class _Account:
     """What one holder of a token uses at the moment."""
 
-    rate: RateLimit
+    rate: TokenBucket
     streams: int = 0
 
 
 class SharingServer:
     """Each request is answered for a holder of a token; nothing of it is stored."""
 
-    def __init__(self, models: ModelRouter, tokens: Tokens, offer: Offer, bounds: Bounds = _BOUNDS) -> None:
+    def __init__(
+        self, models: ModelRouter, tokens: Tokens, offer: SharedModelFilter, bounds: SharingLimits = _BOUNDS
+    ) -> None:
         self._models = models
         self._tokens = tokens
         self._offer = offer
@@ -114,7 +129,7 @@ class SharingServer:
         holder = self._tokens.holder(request.headers.get("Authorization", ""))
         if holder is None:
             raise _Refused(401, "Wrong or missing token.")
-        account = self._accounts.setdefault(holder, _Account(RateLimit(self._bounds.per_second, self._bounds.burst)))
+        account = self._accounts.setdefault(holder, _Account(TokenBucket(self._bounds.per_second, self._bounds.burst)))
         if not account.rate.allows():
             raise _Refused(429, "Too many requests with this token.")
         for acceptor in self._acceptors:
@@ -177,7 +192,7 @@ class SharingServer:
 async def _send(model: ChatModel, request: ModelRequest, response: web.StreamResponse, holder: str) -> None:
     """The whole reply; leaving it early ends the request to the provider. The log says who took how much."""
     _logger.info("%s asks %s", holder, request.model)
-    shortened = Shortened(request.model)
+    shortened = ProxyEncoder(request.model)
     async with aclosing(model.stream(request, CancelSignal())) as events:
         async for event in events:
             if isinstance(event, ReplyEnd):

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.engine.errors import ConfigurationError
+from app.engine.core.errors import ConfigurationError
 from app.redaction import Redactor
 from app.regular_file import read_regular
 
@@ -17,7 +17,7 @@ _LARGEST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class TokenHolder:
     """Who a token stands for: the word before it in its line, or the number of the line."""
 
     name: str
@@ -31,7 +31,7 @@ class Tokens:
         self._file = file
         self._redactor = redactor
         self._seen: tuple[int, int] | None = None
-        self._holders: tuple[Holder, ...] = ()
+        self._holders: tuple[TokenHolder, ...] = ()
 
     @classmethod
     def open(cls, file: Path, redactor: Redactor) -> "Tokens":
@@ -74,7 +74,7 @@ class Tokens:
             self._seen = seen
 
 
-def _holders(file: Path) -> tuple[Holder, ...]:
+def _holders(file: Path) -> tuple[TokenHolder, ...]:
     lines = enumerate(read_regular(file, _LARGEST).decode().splitlines(), 1)
     holders = tuple(_holder(file, number, words) for number, line in lines if (words := line.partition("#")[0].split()))
     if not holders:
@@ -82,10 +82,10 @@ def _holders(file: Path) -> tuple[Holder, ...]:
     return holders
 
 
-def _holder(file: Path, number: int, words: list[str]) -> Holder:
+def _holder(file: Path, number: int, words: list[str]) -> TokenHolder:
     *name, token = words
     if len(name) > 1 or len(token) < _SHORTEST or not token.isascii():
         raise ConfigurationError(
             f"Line {number} of {file} is not `name token` with a token of at least {_SHORTEST} plain characters."
         )
-    return Holder(name[0] if name else f"line {number}", token.encode())
+    return TokenHolder(name[0] if name else f"line {number}", token.encode())

@@ -7,35 +7,32 @@ from uuid import uuid4
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.engine.errors import StorageError
-from app.engine.storage import personalities
-from app.engine.storage.agents import AgentStore
-from app.engine.storage.asks import AskStore
-from app.engine.storage.commands import CommandStore
-from app.engine.storage.conversations import ConversationStore
-from app.engine.storage.engines import open_engine
-from app.engine.storage.events import EventStore
-from app.engine.storage.executions import ExecutionStore
-from app.engine.storage.grants import GrantStore
-from app.engine.storage.hits import NodeSearch
-from app.engine.storage.holdings import HoldingStore
-from app.engine.storage.journal import Journal
-from app.engine.storage.like_search import LikeSearch
-from app.engine.storage.nodes import NodeStore
-from app.engine.storage.personalities import PersonalityStore
-from app.engine.storage.prompts import PromptStore
-from app.engine.storage.reader import Reader
-from app.engine.storage.removal import RemovalStore
-from app.engine.storage.search import FtsSearch
-from app.engine.storage.tables import meta
-from app.engine.storage.tasks import TaskStore
-from app.engine.storage.title_search import FtsTitleSearch, LikeTitleSearch, TitleSearch
-from app.engine.storage.transfer import TransferStore
-from app.engine.storage.trees import TreeStore
-from app.engine.storage.turns import TurnStore
-from app.engine.storage.upsert import Upsert
-from app.engine.storage.usage import UsageStore
-from app.engine.storage.write import Write
+from app.engine.core.errors import StorageError
+from app.engine.storage.records import agents
+from app.engine.storage.records.agents import AgentStore, PersonalityStore
+from app.engine.storage.records.asks import AskStore
+from app.engine.storage.records.commands import CommandStore
+from app.engine.storage.records.conversation_tree import TreeStore
+from app.engine.storage.records.conversations import ConversationStore
+from app.engine.storage.records.events import EventStore
+from app.engine.storage.records.executions import ExecutionStore
+from app.engine.storage.records.grants import GrantStore
+from app.engine.storage.records.nodes import NodeStore
+from app.engine.storage.records.removal import RemovalStore
+from app.engine.storage.records.storage_stats import StorageStatsStore
+from app.engine.storage.records.tasks import PromptStore, TaskStore
+from app.engine.storage.records.transfer import TransferStore
+from app.engine.storage.records.turns import TurnStore
+from app.engine.storage.records.usage import UsageStore
+from app.engine.storage.search.full_text import FtsSearch
+from app.engine.storage.search.hits import NodeSearch
+from app.engine.storage.search.like import LikeSearch
+from app.engine.storage.search.titles import FtsTitleSearch, LikeTitleSearch, TitleSearch
+from app.engine.storage.sqlite.engines import open_engine
+from app.engine.storage.sqlite.journal import Journal
+from app.engine.storage.sqlite.reader import Reader
+from app.engine.storage.sqlite.statements import Upsert, Write
+from app.engine.storage.sqlite.tables import meta
 
 _ADD_META = Upsert(meta, ["name"], [])
 
@@ -64,7 +61,7 @@ class Database:
         self.events = EventStore(reader)
         self.commands = CommandStore(reader)
         self.removals = RemovalStore(reader)
-        self.holdings = HoldingStore(reader)
+        self.holdings = StorageStatsStore(reader)
         self.transfer = TransferStore(reader)
         has_index = engine.dialect.name == "sqlite"
         self.titles: TitleSearch = FtsTitleSearch(reader) if has_index else LikeTitleSearch(reader)
@@ -101,7 +98,7 @@ async def _first_rows(journal: Journal, reader: Reader) -> str:
         return epoch
     journal.put(
         Write(_ADD_META, {"name": "epoch", "value": uuid4().hex}),
-        personalities.add(personalities.ASSISTANT),
+        agents.add_personality(agents.ASSISTANT),
     )
     await journal.flush()
     epoch = await _epoch(reader)

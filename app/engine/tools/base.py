@@ -1,19 +1,23 @@
-"""What every tool offers: `Tool`, its result, its error, and what it is told of the task it works for."""
+"""The interface of tools: `Tool`, its arguments, its result, its context."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
-from app.engine.cancel import CancelSignal
-from app.engine.errors import EngineError
-from app.engine.messages import Text, UserContent
-from app.protocol.json import JsonObject
+import msgspec
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import EngineError
+from app.engine.core.messages import Text, UserContent
+from app.protocol.base import JsonObject, JsonValue
 
 ExecutionMode = Literal["parallel", "sequential"]
 # The kind of permission a call needs, from nothing at all (`free`: it touches nothing outside its task) upwards.
 PermissionTier = Literal["free", "read", "write", "run"]
 OnUpdate: TypeAlias = Callable[["ToolResult"], None]
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +74,11 @@ class Access:
 
 
 # Tells what a call would touch at this moment.
-Look: TypeAlias = Callable[[], Awaitable[Access]]
+AccessLookup: TypeAlias = Callable[[], Awaitable[Access]]
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class ToolContext:
     """What a tool knows of its task. `output_dir` takes output too long for a result; `environment` holds no keys."""
 
     task_id: str
@@ -127,4 +131,31 @@ class GuardedTool(AgentTool, Protocol):
 class Tool(GuardedTool, Protocol):
     """A tool of the registry: made for each task with its workplace."""
 
-    def __init__(self, workplace: Workplace) -> None: ...
+    def __init__(self, workplace: ToolContext) -> None: ...
+
+
+def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
+    """A plain JSON Schema of type object, without references: several providers refuse them."""
+    schema = cast(JsonObject, msgspec.json.schema(arguments))
+    definitions = cast(JsonObject, schema.pop("$defs", {}))
+    plain = cast(JsonObject, _inline(schema, definitions))
+    return {key: plain[key] for key in ("type", "properties", "required") if key in plain}
+
+
+def decode(arguments: JsonObject, into: type[T]) -> T:
+    """Raw arguments as the struct; unknown fields are let pass, for models like to add some."""
+    try:
+        return msgspec.convert(arguments, into, strict=False)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"Wrong arguments: {error}") from error
+
+
+def _inline(value: JsonValue, definitions: JsonObject) -> JsonValue:
+    if isinstance(value, list):
+        return [_inline(item, definitions) for item in value]
+    if not isinstance(value, dict):
+        return value
+    reference = value.get("$ref")
+    if isinstance(reference, str):
+        return _inline(definitions[reference.removeprefix("#/$defs/")], definitions)
+    return {key: _inline(item, definitions) for key, item in value.items()}

@@ -33,12 +33,12 @@ def is_text(name: str) -> bool:
     return True
 
 
-def tidy_name(name: str) -> str:
+def clean_name(name: str) -> str:
     """A file's name as text in one line: line breaks, escape codes and bytes that are no UTF-8 become U+FFFD."""
     return os.fsencode(name).decode("utf-8", "replace").translate(_NO_PART_OF_A_LINE)
 
 
-def tidy(data: bytes, *, goes_on: bool = False) -> str:
+def clean_output(data: bytes, *, goes_on: bool = False) -> str:
     """Bytes as text; what is no UTF-8 and no printable character becomes U+FFFD.
 
     Where more is to come (`goes_on`), half a character or escape code at the end is left out.

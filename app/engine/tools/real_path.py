@@ -9,14 +9,14 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from app.engine.tools.base import ToolError, Workplace
+from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.plain_text import is_text
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _STEPS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
-def resolve(path: str, workplace: Workplace) -> Path:
+def resolve(path: str, workplace: ToolContext) -> Path:
     """A path of a tool's argument; a relative one starts at the workspace, `~/` at the home directory."""
     if "\0" in path:
         raise ToolError("A path cannot hold a NUL character.")
@@ -61,7 +61,7 @@ def name_in(folder: int | None, path: Path) -> Path:
     return path if folder is None else Path(path.name or ".")
 
 
-def moved(path: Path) -> ToolError:
+def with_real_path(path: Path) -> ToolError:
     return ToolError(
         f"{path} leads to another place than when this call was checked. Nothing was done. If it is still right, make "
         "the call again: it is checked anew.",
@@ -79,5 +79,5 @@ def _step(folder: int, name: str, path: Path, *, make: bool) -> int:
     except OSError as error:
         with suppress(OSError):
             if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                raise moved(path) from error
+                raise with_real_path(path) from error
         raise

@@ -1,15 +1,15 @@
 """The tools there are, written out, and bound to a task's workplace."""
 
-from app.engine.errors import ConfigurationError
-from app.engine.tools.base import Tool, Workplace
-from app.engine.tools.code import Code
-from app.engine.tools.shell import Shell
+from app.engine.core.errors import ConfigurationError
+from app.engine.tools.base import Tool, ToolContext
+from app.engine.tools.code.tool import Code
+from app.engine.tools.shell.tool import Shell
 
 TOOLS = (Shell, Code)
 NAMES = tuple(tool.name for tool in TOOLS)
 
 
-def bind(workplace: Workplace, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
+def bind(workplace: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
     """Tools for one task; without names all of them. An unknown name is a ConfigurationError."""
     unknown = [name for name in names if name not in NAMES]
     if unknown:

@@ -1,13 +1,24 @@
-"""What waits for a person, of all conversations. Settled asks stay in their conversation only."""
+"""What waits for a person in all conversations, and the grants (remembered permissions) in force."""
 
 from collections.abc import Iterable
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from app.protocol.asks import Ask, AskAnswerParams, Remember
-from app.protocol.wire import ASK_ANSWER
-from app.window.stores.session import Session
+from app.client.safe_text import exact_line, plain
+from app.protocol.asks import (
+    ASK_ANSWER,
+    GRANT_LIST,
+    GRANT_REVOKE,
+    Ask,
+    AskAnswerParams,
+    Grant,
+    GrantListParams,
+    GrantRevokeParams,
+    Remember,
+)
+from app.protocol.events import ConversationDeleted, GrantUpdate
+from app.window.stores.session import EngineSession
 
 
 class AskStore(QObject):
@@ -16,7 +27,7 @@ class AskStore(QObject):
     changed = Signal()
     failed = Signal(str)
 
-    def __init__(self, session: Session, parent: QObject | None = None) -> None:
+    def __init__(self, session: EngineSession, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session = session
         self._waiting: dict[str, Ask] = {}
@@ -96,3 +107,49 @@ def is_equal(ask: Ask, other: Ask) -> bool:
 def _what(ask: Ask) -> object:
     """What is asked, whoever asks. A question or a limit is one of its own: the same words may mean another thing."""
     return ask.id if ask.approval is None else msgspec.structs.replace(ask.approval, call_id="")
+
+
+def ask_summary(ask: Ask) -> str:
+    asked = ask.approval or ask.unknown
+    return plain(ask.text) if asked is None else exact_line(asked.command or asked.text)
+
+
+class GrantStore(QObject):
+    """`changed` at every news, `failed` with the words where something was refused."""
+
+    changed = Signal()
+    failed = Signal(str)
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+        self._known: dict[str, Grant] = {}
+
+    @property
+    def all(self) -> tuple[Grant, ...]:
+        return tuple(sorted(self._known.values(), key=lambda grant: (grant.created_at, grant.id), reverse=True))
+
+    def load(self) -> None:
+        self._session.spawn(self._load(), self.failed.emit)
+
+    def revoke(self, grant_id: str) -> None:
+        self._session.spawn(self._revoke(grant_id), self.failed.emit)
+
+    def apply(self, event: GrantUpdate | ConversationDeleted) -> None:
+        """Take what the engine told: what was remembered for a conversation alone goes with it."""
+        match event:
+            case GrantUpdate(grant=grant) if grant.revoked_at is None:
+                self._known[grant.id] = grant
+            case GrantUpdate(grant=grant):
+                self._known.pop(grant.id, None)
+            case ConversationDeleted(conversation_id=conversation_id):
+                self._known = {name: one for name, one in self._known.items() if one.scope_id != conversation_id}
+        self.changed.emit()
+
+    async def _load(self) -> None:
+        grants = (await self._session.call(GRANT_LIST, GrantListParams())).grants
+        self._known = {grant.id: grant for grant in grants}
+        self.changed.emit()
+
+    async def _revoke(self, grant_id: str) -> None:
+        await self._session.call(GRANT_REVOKE, GrantRevokeParams(grant_id=grant_id))

@@ -1,4 +1,7 @@
-"""The window's line to the engine: its state, its events as signals, and calls. What they mean is the stores'."""
+"""The window's connection to the engine.
+
+Its state, its events as signals, calls, and the asyncio tasks that slots start.
+"""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
@@ -7,18 +10,18 @@ from PySide6.QtCore import QObject, Signal
 
 from app.client.dial import DIAL_ERRORS
 from app.client.errors import CallError, ConnectionLost, LaunchError
-from app.client.messages import Lost, Message, Restored
-from app.protocol.engine import EngineShutdownParams, SubscribeResult
+from app.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
+from app.protocol.base import Method, Wire
+from app.protocol.engine import ENGINE_SHUTDOWN, Condition, EngineShutdownParams, HealthUpdate, SubscribeResult
 from app.protocol.events import EventRecord, Resync
-from app.protocol.health import Condition, HealthUpdate
-from app.protocol.struct import Wire
-from app.protocol.wire import ENGINE_SHUTDOWN, Method
-from app.window.tasks import Tasks
 
 if TYPE_CHECKING:
-    from app.client.connection import Connection  # with asyncio: the window is painted before there is one
+    import asyncio
 
-State: TypeAlias = Literal["connecting", "ready", "lost"]
+    from app.client.connection import Connection
+
+
+ConnectionState: TypeAlias = Literal["connecting", "ready", "lost"]
 
 P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
@@ -27,7 +30,39 @@ CALL_ERRORS = (CallError, ConnectionLost)
 _LINK_ERRORS = (LaunchError, *CALL_ERRORS, *DIAL_ERRORS)
 
 
-class Session(QObject):
+class AsyncioTasks:
+    """Keeps tasks until they end. `failed` gets what one raised; the window shows it."""
+
+    def __init__(self, failed: Callable[[Exception], None]) -> None:
+        self._failed = failed
+        self._running: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[None, None, None], failed: Callable[[Exception], None] | None = None) -> None:
+        """Run `work` to its end; called from slots, which do not wait. `failed` gets what this one raised."""
+        from asyncio import get_event_loop  # 30 ms; the first paint does not wait for it
+
+        task = get_event_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(lambda done: self._done(done, failed or self._failed))
+
+    async def close(self) -> None:
+        """Cancel what runs and wait for it."""
+        from asyncio import gather
+
+        for task in self._running:
+            task.cancel()
+        await gather(*self._running, return_exceptions=True)
+
+    def _done(self, task: "asyncio.Task[None]", failed: Callable[[Exception], None]) -> None:
+        self._running.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, Exception):
+            failed(error)
+
+
+class EngineSession(QObject):
     """Owns the connection. `connect` finds an engine or starts one; it is asked again when the engine is gone.
 
     `snapshot` (a `Snapshot` of everything) comes when the session is ready for the first time and whenever events
@@ -46,8 +81,8 @@ class Session(QObject):
         super().__init__(parent)
         self._connect = connect
         self._connection: Connection | None = None
-        self._tasks = Tasks(self._on_failed)
-        self._state: State = "connecting"
+        self._tasks = AsyncioTasks(self._on_failed)
+        self._state: ConnectionState = "connecting"
         self._reason = ""
         self._reviving = False
         self._follow_due = False
@@ -59,11 +94,11 @@ class Session(QObject):
         return self._conditions
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConnectionState:
         return self._state
 
     @property
-    def has_line(self) -> bool:
+    def is_connected(self) -> bool:
         """False until the first connection: calls fail at once before it."""
         return self._connection is not None
 
@@ -122,11 +157,11 @@ class Session(QObject):
 
         What follows the answer is signalled after it. Raises CALL_ERRORS.
         """
-        return await self._line().follow(conversation_id, "full", agent_id=agent_id)
+        return await self._line().subscribe_scope(conversation_id, "full", agent_id=agent_id)
 
     async def unfollow(self, conversation_id: str) -> None:
         if self._connection is not None:
-            await self._connection.unfollow(conversation_id)
+            await self._connection.unsubscribe_scope(conversation_id)
 
     def spawn(self, work: Coroutine[None, None, None], failed: Callable[[str], None] | None = None) -> None:
         """Run what a slot began. A call that fails is told to `failed`, or else by the signal of that name."""
@@ -142,19 +177,19 @@ class Session(QObject):
         return self._connection
 
     async def _follow_all(self, connection: "Connection") -> None:
-        result = await connection.follow()
+        result = await connection.subscribe_scope()
         if result.snapshot is not None:
             self.snapshot.emit(result.snapshot)
 
-    def _on_message(self, message: Message) -> None:
+    def _on_message(self, message: ConnectionMessage) -> None:
         match message:
             case EventRecord(event=event):
                 self.event_received.emit(event)
             case Resync():
                 self._on_resync()
-            case Lost():
+            case ConnectionDown():
                 self._on_lost(message)
-            case Restored():
+            case ConnectionRestored():
                 self._set_state("ready")
             case HealthUpdate():
                 self._on_health(message)
@@ -166,7 +201,7 @@ class Session(QObject):
             self._conditions = update.conditions
             self.health_changed.emit(update)
 
-    def _on_lost(self, lost: Lost) -> None:
+    def _on_lost(self, lost: ConnectionDown) -> None:
         self._set_state("lost", lost.reason)
         if self._connection is not None:
             self._revive(self._connection)
@@ -197,7 +232,7 @@ class Session(QObject):
         finally:
             self._reviving = False
 
-    def _set_state(self, state: State, reason: str = "") -> None:
+    def _set_state(self, state: ConnectionState, reason: str = "") -> None:
         if (state, reason) != (self._state, self._reason):
             self._state, self._reason = state, reason
             self.state_changed.emit()
@@ -206,10 +241,10 @@ class Session(QObject):
 def _tell(error: Exception, failed: Callable[[str], None]) -> None:
     if not isinstance(error, CALL_ERRORS):
         raise error  # a mistake of ours: the loop's handler logs it
-    failed(words(error))
+    failed(error_text(error))
 
 
-def words(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """A failed call for people: what happened and what to do."""
     if isinstance(error, ConnectionLost):
         return f"{error} It is started again by itself; try again when it is back."

@@ -1,4 +1,4 @@
-"""All stores of a window, and the switch that gives each event of the engine to those it concerns."""
+"""All stores of a window, and the one `match` that gives each event of the engine to the stores it concerns."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, Node
-from app.protocol.engine import Snapshot
+from app.protocol.engine import HealthUpdate, Snapshot
 from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
@@ -22,14 +22,12 @@ from app.protocol.events import (
     TaskPlan,
     TaskUpdate,
 )
-from app.protocol.health import HealthUpdate
 from app.protocol.tasks import Task
-from app.window.stores.asks import AskStore
-from app.window.stores.conversation import ConversationStore
-from app.window.stores.conversations import ConversationsStore
-from app.window.stores.grants import GrantStore
-from app.window.stores.personalities import PersonalityStore
-from app.window.stores.session import Session
+from app.window.stores.asks import AskStore, GrantStore
+from app.window.stores.catalog import PersonalityStore
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.conversation_list import ConversationListStore
+from app.window.stores.session import EngineSession
 from app.window.stores.tasks import TaskStore
 
 if TYPE_CHECKING:
@@ -40,10 +38,10 @@ if TYPE_CHECKING:
 class Stores:
     """Made by `make_stores`. Each opened conversation is to be closed by who opened it."""
 
-    session: Session
+    session: EngineSession
     tasks: TaskStore
     asks: AskStore
-    conversations: ConversationsStore
+    conversations: ConversationListStore
     personalities: PersonalityStore
     grants: GrantStore
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
@@ -55,12 +53,12 @@ class Stores:
         """
         store = ConversationStore(self.session, self.tasks, self.asks, conversation_id)
         if agent_id is not None:
-            store.agents.look_at(agent_id)
+            store.agents.show_agent(agent_id)
         known = self.conversations.get(conversation_id) if conversation_id is not None else None
         if known is not None:
             store.put_conversation(known)
         self._opened.append(store)
-        if self.session.has_line:  # else they are read when it is there
+        if self.session.is_connected:  # else they are read when it is there
             store.load()
         return store
 
@@ -151,12 +149,12 @@ class Stores:
 
 def make_stores(connect: Callable[[], "Awaitable[Connection]"]) -> Stores:
     """The stores of one window; `connect` finds an engine or starts one. `session.start()` sets them going."""
-    session = Session(connect)
+    session = EngineSession(connect)
     stores = Stores(
         session,
         TaskStore(),
         AskStore(session),
-        ConversationsStore(session),
+        ConversationListStore(session),
         PersonalityStore(session),
         GrantStore(session),
     )

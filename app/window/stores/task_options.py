@@ -1,10 +1,11 @@
-"""What a task is started with, and the words that start it so."""
+"""The options a task is started with, their labels, and the defaults that apply where nothing is chosen."""
 
 from dataclasses import dataclass
 from uuid import uuid4
 
-from app.protocol.agents import ThinkingLevel
+from app.protocol.agents import Agent, Personality, ThinkingLevel
 from app.protocol.tasks import ApproveMode, TaskMode, TaskStartParams
+from app.window.stores.catalog import DEFAULT
 
 _WITH_ADDRESS = "openai_compatible/"
 
@@ -60,3 +61,33 @@ class TaskOptions:
             budget_usd=self.budget_usd,
             personality_id=None if is_for_another else self.personality_id,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptionDefaults:
+    """`model` is the default one. `agent` is the one that is looked at, None before the conversation began.
+
+    `servers` are the person's own: what the ids of their models begin with, and their names.
+    """
+
+    models: tuple[str, ...] = ()
+    model: str = ""
+    personalities: tuple[Personality, ...] = ()
+    agent: Agent | None = None
+    servers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def personality_id(self) -> str:
+        """What it is where nothing was chosen."""
+        return self.agent.personality_id if self.agent is not None else DEFAULT
+
+    def personality(self, options: TaskOptions) -> Personality | None:
+        wanted = options.personality_id or self.personality_id
+        return next((each for each in self.personalities if each.id == wanted), None)
+
+    def model_of(self, options: TaskOptions) -> str:
+        """The model that the next task is started with."""
+        personality = self.personality(options)
+        own = self.agent.model if self.agent is not None else ""
+        own = own or (personality.model if personality is not None else "")
+        return options.model or own or options.model_if_none or self.model

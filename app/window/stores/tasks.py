@@ -1,10 +1,13 @@
-"""The newest state of each task that was heard of, for tabs, inbox and tray."""
+"""The newest state of every known task, its activity in words, and which ended tasks were not seen yet."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 
 from PySide6.QtCore import QObject, Signal
 
+from app.client.display_text import is_unfinished, unfinished_words
 from app.protocol.tasks import Task
+from app.window.stores.window_state import WindowStateStore
 
 # Ended tasks that are remembered; older ones belong to the conversations that show them.
 _MOST_ENDED = 1_000
@@ -111,3 +114,100 @@ def is_working(task: Task) -> bool:
 
 def is_interrupted(task: Task | None) -> bool:
     return task is not None and task.status == "interrupted"
+
+
+def task_activity(task: Task) -> str:
+    """What it does now, in words: the engine's own where it has some."""
+    if task.ended_at is None and task.activity:
+        return task.activity[:1].upper() + task.activity[1:]
+    if task.ended_at is not None:
+        return _ending_of(task)
+    match task.status:
+        case "tool_executing":
+            return f"Running {task.current_tool}" if task.current_tool else "Running a tool"
+        case "waiting_user":
+            return "Waiting for you"
+        case "paused":
+            return "Paused"
+        case "interrupted":
+            return "Interrupted: the engine ended while it worked"
+        case "running" | "thinking" | "completed" | "cancelled" | "error":
+            return "Stopping" if task.stopping else "Thinking"
+
+
+def _ending_of(task: Task) -> str:
+    match task.stop_reason:
+        case "completed":
+            words = unfinished_words(task) if is_unfinished(task) else "done"
+            return f"{words[:1].upper()}{words[1:]}"
+        case "manual_stop":
+            return "Stopped"
+        case "iteration_limit":
+            return "Stopped: no turns left"
+        case "time_limit":
+            return "Stopped: no time left"
+        case "budget_limit":
+            return "Stopped: no budget left"
+        case "token_limit":
+            return "Stopped: no tokens left"
+        case "day_limit":
+            return "Stopped: nothing left of the limit of today"
+        case "error" | None:
+            return "Failed"
+
+
+class UnreadStore(QObject):
+    """A task is news when it ends on its own while its conversation is not `in_front`."""
+
+    changed = Signal()
+
+    def __init__(self, tasks: TaskStore, state: WindowStateStore, in_front: Callable[[], str]) -> None:
+        super().__init__()
+        self._tasks = tasks
+        self._state = state
+        self._in_front = in_front
+        started_before = state.kept.seen_at > datetime.fromtimestamp(0, UTC)
+        self._since = state.kept.seen_at if started_before else datetime.now(UTC)
+        self._settled: set[str] = set()
+        tasks.taskUpdate.connect(self._on_task_update)
+
+    def finished(self) -> tuple[Task, ...]:
+        """Newest end first."""
+        known = [task for task in map(self._tasks.get, self._state.kept.unread) if task is not None]
+        return tuple(reversed(known))
+
+    def count(self, conversation_id: str) -> int:
+        return sum(task.conversation_id == conversation_id for task in self.finished())
+
+    def read(self, conversation_id: str) -> None:
+        """The person looks at this conversation."""
+        read = {task.id for task in self.finished() if task.conversation_id == conversation_id}
+        if read:
+            self._state.kept.unread = [task_id for task_id in self._state.kept.unread if task_id not in read]
+            self._state.save_soon()
+            self.changed.emit()
+
+    def dismiss(self, task_id: str) -> None:
+        """The person has seen that this one ended."""
+        if task_id in self._state.kept.unread:
+            self._state.kept.unread = [known for known in self._state.kept.unread if known != task_id]
+            self._state.save_soon()
+            self.changed.emit()
+
+    def dismiss_all(self) -> None:
+        if self._state.kept.unread:
+            self._state.kept.unread = []
+            self._state.save_soon()
+            self.changed.emit()
+
+    def _on_task_update(self, task: Task) -> None:
+        kept = self._state.kept
+        if task.ended_at is None or task.id in self._settled:
+            return
+        self._settled.add(task.id)
+        kept.seen_at = max(kept.seen_at, task.ended_at)
+        self._state.save_soon()
+        is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in kept.unread
+        if is_news and task.conversation_id != self._in_front():
+            kept.unread.append(task.id)
+            self.changed.emit()

@@ -1,12 +1,12 @@
-"""What was used in a period, read anew when a task ends while somebody looks."""
+"""Tokens and cost: of a period, and of the last turn's context window."""
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.client.usage_words import period_of
+from app.client.display_text import period_of
+from app.protocol.context import CONTEXT_EXPLAIN, ContextExplainParams, ContextExplainResult
 from app.protocol.tasks import Task
-from app.protocol.usage import UsageReportResult
-from app.protocol.wire import USAGE_REPORT
-from app.window.stores.session import Session
+from app.protocol.usage import USAGE_REPORT, UsageReportResult
+from app.window.stores.session import EngineSession
 from app.window.stores.tasks import TaskStore
 
 _SOON_MS = 500
@@ -18,7 +18,7 @@ class UsageStore(QObject):
     changed = Signal()
     failed = Signal(str)
 
-    def __init__(self, session: Session, tasks: TaskStore, parent: QObject | None = None) -> None:
+    def __init__(self, session: EngineSession, tasks: TaskStore, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session = session
         self._is_open = False
@@ -61,3 +61,34 @@ class UsageStore(QObject):
     def _on_state_changed(self) -> None:
         if self._is_open and self._session.state == "ready":
             self._load()
+
+
+class ContextUsageStore(QObject):
+    """`explained` stays until a newer turn is counted: a task that just began has sent nothing yet."""
+
+    changed = Signal()
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+        self._asked: tuple[str, int] | None = None
+        self.explained: ContextExplainResult | None = None
+
+    def look_at(self, task: Task | None) -> None:
+        """The task in view, at each of its changes."""
+        if task is None or not task.usage.input_tokens:
+            return
+        now = (task.id, task.usage.input_tokens)
+        if now != self._asked:
+            self._asked = now
+            self._session.spawn(self._ask(now), self._on_failed)
+
+    async def _ask(self, asked: tuple[str, int]) -> None:
+        found = await self._session.call(CONTEXT_EXPLAIN, ContextExplainParams(task_id=asked[0]))
+        if asked == self._asked and found.used_tokens:
+            self.explained = found
+            self.changed.emit()
+
+    def _on_failed(self, text: str) -> None:
+        """The line is lost, which is told elsewhere: the next change of the task asks again."""
+        self._asked = None

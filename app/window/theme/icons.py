@@ -1,4 +1,4 @@
-"""Icons: Lucide's outlines from `resources/icons`, drawn in a colour of the theme."""
+"""Lucide's SVG icons from resources/icons, tinted at load; the app icon."""
 
 from functools import cache
 from importlib.resources import files
@@ -20,7 +20,7 @@ def app_icon() -> QIcon:
     return icon
 
 
-def draw(name: str, colour: str, disabled: str) -> QIcon:
+def render_icon(name: str, colour: str, disabled: str) -> QIcon:
     """The icon `name`, in `colour` and, where its button is disabled, in `disabled`."""
     return QIcon(_kept(_Outline(name, colour, disabled)))
 

@@ -1,17 +1,22 @@
-"""The theme in force: which tokens, and the fonts and icons made from them."""
+"""The theme in force: tokens, fonts, icons, and the palette and style sheet made from them."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from string import Template
 from typing import Literal
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QFont, QFontDatabase, QIcon
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QStyle
 
 from app.protocol.agents import Color
-from app.window.theme.icons import app_icon, draw
-from app.window.theme.palette import palette_of
-from app.window.theme.sheet import sheet_of
-from app.window.theme.tokens import DARK, LIGHT, Tokens
+from app.window.theme.icons import app_icon, render_icon
+from app.window.theme.tokens import DARK, LIGHT, DesignTokens
+
+_FOLDER = Path(str(files("resources") / "theme"))
+_FILES = ("window.qss", "views.qss")
 
 Mode = Literal["light", "dark", "system"]
 _SCHEMES = {
@@ -22,6 +27,54 @@ _SCHEMES = {
 _MONO_RATIO = 0.95
 
 
+def make_palette(tokens: DesignTokens) -> QPalette:
+    """All roles of all three groups; disabled text and buttons are grey."""
+    palette = QPalette()
+    role = QPalette.ColorRole
+    colours = {
+        role.Window: tokens.page,
+        role.WindowText: tokens.text,
+        role.Base: tokens.raised,
+        role.AlternateBase: tokens.panel,
+        role.Text: tokens.text,
+        role.PlaceholderText: tokens.muted,
+        role.Button: tokens.raised,
+        role.ButtonText: tokens.text,
+        role.BrightText: tokens.failed,
+        role.ToolTipBase: tokens.raised,
+        role.ToolTipText: tokens.text,
+        role.Highlight: tokens.accent,
+        role.HighlightedText: tokens.on_accent,
+        role.Accent: tokens.accent,
+        role.Link: tokens.link,
+        role.LinkVisited: tokens.link,
+        role.Light: tokens.hairline,
+        role.Midlight: tokens.hairline,
+        role.Mid: tokens.outline,
+        role.Dark: tokens.outline,
+        role.Shadow: tokens.outline,
+    }
+    for which, colour in colours.items():
+        palette.setColor(which, QColor(colour))
+    for which in (role.WindowText, role.Text, role.ButtonText, role.PlaceholderText):
+        palette.setColor(QPalette.ColorGroup.Disabled, which, QColor(tokens.disabled))
+    palette.setColor(QPalette.ColorGroup.Disabled, role.Highlight, QColor(tokens.outline))
+    return palette
+
+
+"""What all controls have, and what single views have."""
+
+
+def make_style_sheet(tokens: DesignTokens) -> str:
+    """A `$name` of the template that is no token raises KeyError."""
+    return _template().substitute(asdict(tokens), images=_FOLDER.as_posix())
+
+
+@cache
+def _template() -> Template:
+    return Template("\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _FILES))
+
+
 class Theme(QObject):
     """Follows the system unless told otherwise. `changed` comes when tokens, fonts or motion are new."""
 
@@ -29,7 +82,7 @@ class Theme(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.tokens: Tokens = LIGHT
+        self.tokens: DesignTokens = LIGHT
         self.mode: Mode = "system"
         self.wanted_motion: bool | None = None
         self._system_moves = True
@@ -70,7 +123,7 @@ class Theme(QObject):
         self.wanted_motion = wanted
         self.changed.emit()
 
-    def set_reading(self, family: str, size: int) -> None:
+    def set_transcript_font(self, family: str, size: int) -> None:
         """The font of the transcript: "" is the system's; `size` in pixels."""
         if (family, size) != (self._reading_family, self._reading_size):
             self._reading_family, self._reading_size = family, size
@@ -91,7 +144,7 @@ class Theme(QObject):
         """The icon of that file name, tinted with the token `colour`; drawn once."""
         key = (name, colour)
         if key not in self._icons:
-            self._icons[key] = draw(name, self.colour(colour), self.tokens.disabled)
+            self._icons[key] = render_icon(name, self.colour(colour), self.tokens.disabled)
         return self._icons[key]
 
     def colour(self, name: str) -> str:
@@ -119,8 +172,8 @@ class Theme(QObject):
 
     def _dress(self, application: QApplication) -> None:
         tokens = DARK if self._is_dark(application) else LIGHT
-        application.setPalette(palette_of(tokens))
-        application.setStyleSheet(sheet_of(tokens))
+        application.setPalette(make_palette(tokens))
+        application.setStyleSheet(make_style_sheet(tokens))
         self._use(tokens)
 
     def _is_dark(self, application: QApplication) -> bool:
@@ -128,7 +181,7 @@ class Theme(QObject):
             return application.styleHints().colorScheme() == Qt.ColorScheme.Dark
         return self.mode == "dark"
 
-    def _use(self, tokens: Tokens) -> None:
+    def _use(self, tokens: DesignTokens) -> None:
         self.tokens = replace(tokens, size_reading=self._reading_size)
         self._icons.clear()
         self.changed.emit()

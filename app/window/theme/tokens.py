@@ -1,10 +1,10 @@
-"""The one table of the look: colours, sizes, spaces, radii. Views name them; nobody else writes a colour or a size."""
+"""The one table of design tokens: colours, sizes, spaces, radii. Nothing else writes a colour or a size."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class DesignTokens:
     """Colours are `#rrggbb`, everything else is in pixels that the screen's scale multiplies.
 
     `page` is the transcript's ground, `panel` that of side bars, `raised` that of cards, inputs and menus. `edge` is
@@ -80,7 +80,7 @@ class Tokens:
     column: int = 760
 
 
-LIGHT = Tokens(
+LIGHT = DesignTokens(
     dark=False,
     page="#ffffff",
     panel="#f5f6f8",
@@ -132,7 +132,7 @@ LIGHT = Tokens(
     person_gray="#5c6370",
 )
 
-DARK = Tokens(
+DARK = DesignTokens(
     dark=True,
     page="#1b1c1f",
     panel="#161719",

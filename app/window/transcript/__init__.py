@@ -1,0 +1,4 @@
+"""The virtual list: layout, scrolling, recycling of row views, selection.
+
+What a row shows is `rows`. Start with view.py.
+"""

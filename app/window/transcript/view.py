@@ -1,4 +1,4 @@
-"""The transcript: one column of blocks, made only where they are seen. What a block shows it leaves to `blocks`."""
+"""The transcript: one column of row views, made only where they are visible."""
 
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import (
@@ -15,21 +15,22 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
-from app.window.blocks.actions import BlockActions
-from app.window.blocks.paint import focus_ring, rounded
+from app.window.rows.base import RowActions
+from app.window.rows.row import RowSource, as_signal
+from app.window.theme.style import paint_focus_ring, paint_rounded
 from app.window.theme.theme import Theme
-from app.window.transcript.anchor import Anchor
-from app.window.transcript.band import band, near
-from app.window.transcript.bar import Bar
-from app.window.transcript.focus import focus_last, focus_next
-from app.window.transcript.glide import Glide
-from app.window.transcript.hits import Hits
-from app.window.transcript.older import Older
-from app.window.transcript.pills import LatestPill, OlderPill
-from app.window.transcript.reader import Reader
-from app.window.transcript.source import RowSource, bound
-from app.window.transcript.stage import Stage
-from app.window.transcript.way import key_way, wheel_way
+from app.window.transcript.interaction import SearchHighlights, SelectionController
+from app.window.transcript.layout import ScrollAnchor
+from app.window.transcript.overlays import JumpToEndView, LoadingOlderView, OlderTrigger
+from app.window.transcript.recycler import RowViewRecycler, focus_last, focus_next
+from app.window.transcript.scrolling import (
+    ScrollBarSync,
+    SmoothScroll,
+    key_scroll,
+    next_to_measure,
+    overscan,
+    wheel_scroll,
+)
 
 _REASON = Qt.FocusReason
 _KEY_REASONS = (_REASON.TabFocusReason, _REASON.BacktabFocusReason, _REASON.ShortcutFocusReason)
@@ -41,25 +42,25 @@ class TranscriptView(QAbstractScrollArea):
     Signals are gathered: what changed is laid out before the next painting, or at once by `settle`.
     """
 
-    def __init__(self, rows: RowSource, theme: Theme, actions: BlockActions, parent: QWidget | None = None) -> None:
+    def __init__(self, rows: RowSource, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._rows = rows
         self._theme = theme
         self._pad = theme.tokens.space_far
-        self._anchor = Anchor(self._pad)
+        self._anchor = ScrollAnchor(self._pad)
         self.setViewport(QWidget())  # to ask for Qt's own has PySide look through all widgets: 10 ms of the first paint
-        self._stage = Stage(rows, theme, actions, self.viewport())
-        self._reader = Reader(rows, self._stage, actions, self.viewport())
-        self.hits = Hits(
+        self._stage = RowViewRecycler(rows, theme, actions, self.viewport())
+        self._reader = SelectionController(rows, self._stage, actions, self.viewport())
+        self.hits = SearchHighlights(
             self._stage, self._reader, self.viewport(), pad=self._pad, bring=self.bring_row, scroll=self.scroll_by
         )
         self._shown = range(0)
         self._has_ring = False
-        self._older = Older(rows, actions)
-        self._bar = Bar(self.verticalScrollBar())
-        self._glide = Glide(theme, self)
-        self._latest = LatestPill(theme, self)
-        self._older_pill = OlderPill(theme, self)
+        self._older = OlderTrigger(rows, actions)
+        self._bar = ScrollBarSync(self.verticalScrollBar())
+        self._glide = SmoothScroll(theme, self)
+        self._latest = JumpToEndView(theme, self)
+        self._older_pill = LoadingOlderView(theme, self)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._idle = QTimer(self, singleShot=True, interval=0)
         self._dress()
@@ -149,7 +150,7 @@ class TranscriptView(QAbstractScrollArea):
         if pixels:
             self.scroll_by(-pixels)
         elif event.angleDelta().y():
-            self._glide.by(wheel_way(event, self._line()))
+            self._glide.by(wheel_scroll(event, self._line()))
         else:
             event.ignore()
 
@@ -162,7 +163,7 @@ class TranscriptView(QAbstractScrollArea):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = Qt.Key(event.key())
-        way = key_way(key, self.viewport().height(), self._line())
+        way = key_scroll(key, self.viewport().height(), self._line())
         if event.matches(QKeySequence.StandardKey.Copy):
             self._reader.copy()
         elif event.matches(QKeySequence.StandardKey.SelectAll):
@@ -193,9 +194,11 @@ class TranscriptView(QAbstractScrollArea):
         tokens, around = self._theme.tokens, self._theme.tokens.space_tight
         painter = QPainter(self.viewport())
         for place in self._reader.plain_places():
-            rounded(painter, place.adjusted(-around, -around, around, around), tokens.radius_card, fill=tokens.selected)
+            paint_rounded(
+                painter, place.adjusted(-around, -around, around, around), tokens.radius_card, fill=tokens.selected
+            )
         if self._has_ring:
-            focus_ring(painter, self.viewport().rect(), tokens, tokens.radius_control)
+            paint_focus_ring(painter, self.viewport().rect(), tokens, tokens.radius_control)
         painter.end()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
@@ -228,10 +231,10 @@ class TranscriptView(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def _connect(self) -> None:
-        bound(self._rows.reset).connect(self._on_reset)
-        bound(self._rows.inserted).connect(self._on_inserted)
-        bound(self._rows.changed).connect(self._on_changed)
-        bound(self._rows.removed).connect(self._on_removed)
+        as_signal(self._rows.reset).connect(self._on_reset)
+        as_signal(self._rows.inserted).connect(self._on_inserted)
+        as_signal(self._rows.changed).connect(self._on_changed)
+        as_signal(self._rows.removed).connect(self._on_removed)
         self._theme.changed.connect(self._on_theme_changed)
         self._stage.resized.connect(self._on_block_resized)
         self._glide.moved.connect(self.scroll_by)
@@ -292,7 +295,7 @@ class TranscriptView(QAbstractScrollArea):
 
     def _on_idle(self) -> None:
         """Make and measure one row near the view, so that scrolling finds it ready."""
-        for index in near(self._shown, self._rows.count()):
+        for index in next_to_measure(self._shown, self._rows.count()):
             if not self._stage.has_block(index) or not self._stage.heights.is_measured(index):
                 self._stage.block(index)
                 self._stage.measure(index)
@@ -303,7 +306,7 @@ class TranscriptView(QAbstractScrollArea):
     # Placing.
 
     def _place(self) -> None:
-        kept = band(self._shown, self._rows.count())
+        kept = overscan(self._shown, self._rows.count())
         far = self._stage.keep(kept)
         for block in far:
             block.move(block.x(), -block.height() - self.viewport().height())

@@ -1,4 +1,4 @@
-"""A line across a view that says what is the matter, what can be done, and can be put away."""
+"""A line across a view: what is wrong, what can be done."""
 
 from typing import Literal
 
@@ -6,10 +6,10 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from app.window.theme.look import push_button, set_look
+from app.window.theme.style import push_button, set_style
 from app.window.theme.theme import Theme
-from app.window.widgets.icon_button import IconButton
-from app.window.widgets.text_label import TextLabel
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.labels import TextLabel
 
 BannerTone = Literal["info", "waiting", "failed", "done"]
 _FACES: dict[BannerTone, tuple[str, str, str]] = {
@@ -20,7 +20,7 @@ _FACES: dict[BannerTone, tuple[str, str, str]] = {
 }
 
 
-class Banner(QWidget):
+class BannerView(QWidget):
     """Hidden until `tell`. `acted` comes when its action is pressed, `dismissed` when it is put away."""
 
     acted = Signal()
@@ -76,5 +76,5 @@ class Banner(QWidget):
         icon, colour, _ = _FACES[self._tone]
         side = self._theme.tokens.icon_small
         self._icon.setPixmap(self._theme.icon(icon, colour).pixmap(QSize(side, side), self.devicePixelRatio()))
-        set_look(self._text, "tone", "text" if self._tone == "info" else colour)
+        set_style(self._text, "tone", "text" if self._tone == "info" else colour)
         self.update()

@@ -1,17 +1,17 @@
-"""What an empty place says: what it is for, and its first action."""
+"""What an empty view says: its purpose and the first action."""
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.window.theme.look import push_button
+from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
-from app.window.widgets.text_label import TextLabel
+from app.window.widgets.labels import TextLabel
 
 _ICON = 32
 _WIDTH = 360
 
 
-class EmptyState(QWidget):
+class EmptyStateView(QWidget):
     """`acted` comes when the button is pressed; without `action` there is none."""
 
     acted = Signal()

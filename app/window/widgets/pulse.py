@@ -1,4 +1,4 @@
-"""The one timer of everything that pulses; it runs only while somebody shows a pulse and motion is wanted."""
+"""The one timer of everything that pulses; off where motion is off."""
 
 import math
 import time
@@ -14,7 +14,7 @@ _PERIOD_S = 1.6
 _LEAST = 0.35
 
 
-class Pulse(QObject):
+class PulseTimer(QObject):
     """Repaints its followers some 15 times a second; `strength` is 0.35 to 1, and 1 without motion."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:

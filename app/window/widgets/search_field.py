@@ -1,10 +1,10 @@
-"""The field one searches in: an icon, a clear button, Esc clears."""
+"""The search field: icon, clear button, debounce, Esc clears."""
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QLineEdit, QToolButton
 
-from app.window.theme.look import set_look
+from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
 
 _PAUSE_MS = 120
@@ -33,7 +33,7 @@ class SearchField(QLineEdit):
         for button, told in zip(self.findChildren(QToolButton), ("Search", "Clear"), strict=True):
             button.setAccessibleName(told)
         self._clear.setVisible(False)
-        set_look(self, "look", "search")
+        set_style(self, "look", "search")
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
         self._on_theme_changed()

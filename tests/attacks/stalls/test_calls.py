@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.campaign import Campaign
-from tests.support.errand import Errand
+from tests.support.command_line import Errand
 from tests.support.model_server import Call, ModelServer, Reply
 
 # So many different characters that difflib takes none for noise: each look then costs the square of the length.

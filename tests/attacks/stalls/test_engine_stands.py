@@ -13,7 +13,7 @@ import pytest
 
 import app
 from app.paths import Paths
-from tests.support.errand import Errand, rest
+from tests.support.command_line import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import is_alive, running, until
 

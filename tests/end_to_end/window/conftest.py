@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from tests.support.errand import Errand
-from tests.support.open_window import OpenWindow, open_window
+from tests.support.command_line import Errand
+from tests.support.window import OpenWindow, open_window
 
 
 @pytest.fixture(autouse=True)

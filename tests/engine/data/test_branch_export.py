@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.data.export import export_json
-from app.engine.storage import nodes
+from app.engine.data.json_export import export_json
+from app.engine.storage.records import nodes
 from app.protocol.data import DataExportParams, DataImportResult
 from tests.engine.data.test_round_trip import fill, home
 

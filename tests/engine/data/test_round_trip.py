@@ -12,14 +12,15 @@ from random import Random
 import msgspec
 import pytest
 
-from app.engine.broadcast import EventLog
-from app.engine.data.export import export_json
-from app.engine.data.importing import Importer
-from app.engine.errors import Conflict, InvalidParams, NotFound
-from app.engine.storage import agents, asks, conversations, executions, grants, nodes, tables, tasks, turns
+from app.engine.core.errors import Conflict, InvalidParams, NotFound
+from app.engine.data.importer import Importer
+from app.engine.data.json_export import export_json
+from app.engine.event_log import EventLog
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
-from app.engine.storage.turn_rows import TurnRow
+from app.engine.storage.records import agents, asks, conversations, executions, grants, nodes, tasks, turns
+from app.engine.storage.records.turns import TurnRow
+from app.engine.storage.sqlite import tables
+from app.engine.storage.sqlite.engines import sqlite_url
 from app.paths import Paths
 from app.protocol.blocks import FileBlock, ImageBlock, SummaryBlock, TextBlock, ToolCallBlock
 from app.protocol.conversations import Conversation, Node, TurnTaking
@@ -46,7 +47,7 @@ class Home:
         return await export_json(self.database, self.paths, params)
 
     async def take(self, path: Path) -> DataImportResult:
-        return await Importer(self.log, self.database, self.paths).take(path)
+        return await Importer(self.log, self.database, self.paths).run(path)
 
     def conversation(self) -> Conversation:
         """One with a folder of its own."""
@@ -108,7 +109,7 @@ async def fill(one: Home) -> None:
         nodes.save(msgspec.structs.replace(node("n2", "n1"), blocks=(call,), usage=Usage(input_tokens=7))),
         nodes.save(node("n3", "n1", text="another branch")),
         nodes.save(msgspec.structs.replace(node("n4", "n3"), role="system", blocks=(summary,))),
-        agents.save(msgspec.structs.replace(agent("a1", 3, "n2"), color="teal", beside="a2", model="m")),
+        agents.save_agent(msgspec.structs.replace(agent("a1", 3, "n2"), color="teal", beside="a2", model="m")),
         tasks.save(answered),
         turns.started("c1", "t1", 1, "m", NOW),
         turns.finished("t1", 1, "complete", Usage(input_tokens=7, cost_usd=0.25), NOW),
@@ -204,7 +205,7 @@ async def test_odd_trees_come_back_whole_in_the_order_they_were_in(tmp_path: Pat
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
         old.database.journal.put(conversations.save(old.conversation()), *map(nodes.save, made))
         if made:
-            old.database.journal.put(agents.save(agent("a1", 1, random.choice(made).id)))
+            old.database.journal.put(agents.save_agent(agent("a1", 1, random.choice(made).id)))
         await old.database.journal.flush()
         await old.export(tmp_path / "tree.json")
         lines = (tmp_path / "tree.json").read_text().split("\n")

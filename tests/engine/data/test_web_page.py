@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.data.pages import export_pages
-from app.engine.errors import InvalidParams, NotFound
-from app.engine.storage import agents, conversations, nodes
+from app.engine.core.errors import InvalidParams, NotFound
+from app.engine.data.page_export import export_pages
+from app.engine.storage.records import agents, conversations, nodes
 from app.protocol.blocks import Block, ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.data import DataExportParams, DataExportResult
 from tests.engine.data.test_round_trip import PICTURE, Home, home
@@ -67,7 +67,7 @@ async def put(one: Home, *of_nodes: tuple[str, str | None, tuple[Block, ...]], h
     for write in (
         conversations.save(msgspec.structs.replace(conversation(), title="A <b>bold</b> title")),
         *(nodes.save(msgspec.structs.replace(node(i, parent), blocks=blocks)) for i, parent, blocks in of_nodes),
-        agents.save(agent("a1", 1, head)),
+        agents.save_agent(agent("a1", 1, head)),
     ):
         one.database.journal.put(write)
     await one.database.journal.flush()

@@ -1,0 +1,1 @@
+"""Models over real HTTP; streams/ holds replies as providers document them."""

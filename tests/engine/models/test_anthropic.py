@@ -6,16 +6,16 @@ from collections.abc import AsyncGenerator
 import aiohttp
 import pytest
 
-from app.engine.messages import Text, Thinking, ToolCall, ToolResultMessage
+from app.engine.core.messages import Text, Thinking, ToolCall, ToolResultMessage
 from app.engine.models.base import ChatModel, ModelOptions, ModelRequest
-from app.engine.models.catalog import find
-from app.engine.models.endpoint import Endpoint
-from app.engine.models.litellm import LiteLLM
-from app.engine.models.litellm_thread import LibraryThread
-from tests.engine.models.ways import ONCE, stored_key
-from tests.support.anthropic_server import AnthropicServer
+from app.engine.models.catalog.providers import find
+from app.engine.models.endpoint import ModelEndpoint
+from app.engine.models.litellm.library_thread import LibraryThread
+from app.engine.models.litellm.model import LiteLLMModel
+from tests.engine.models.providers import ONCE, stored_key
+from tests.support.model_replies import final, request_for
 from tests.support.model_server import ModelServer
-from tests.support.replies import final, request_for
+from tests.support.provider_servers import AnthropicServer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 NAME = "anthropic/claude-sonnet-4-5"
@@ -32,7 +32,7 @@ async def model(server: AnthropicServer) -> AsyncGenerator[ChatModel]:
     row = find("anthropic")
     assert row is not None
     thread = LibraryThread()
-    yield LiteLLM(Endpoint(row, server.url, stored_key), thread, retry=ONCE)
+    yield LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread, retry=ONCE)
     await thread.close()
 
 
@@ -65,7 +65,7 @@ async def test_closing_leaves_no_connection_of_the_library_open(server: Anthropi
     assert row is not None
     for _ in range(2):  # the library is used again after it was closed
         thread = LibraryThread()
-        model = LiteLLM(Endpoint(row, server.url, stored_key), thread, retry=ONCE)
+        model = LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread, retry=ONCE)
         assert (await final(model, thinking_request())).error is None
         await thread.close()
     sessions = [thing for thing in gc.get_objects() if isinstance(thing, aiohttp.ClientSession)]
@@ -110,7 +110,7 @@ async def test_a_refusal_is_quoted_in_words_and_not_as_the_bytes_of_its_body() -
     assert row is not None
     thread = LibraryThread()
     async with ModelServer() as server:  # it has no such page
-        model = LiteLLM(Endpoint(row, server.url, stored_key), thread, retry=ONCE)
+        model = LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread, retry=ONCE)
         message = await final(model, request_for(NAME))
     await thread.close()
     said = "Anthropic does not know this model or address (404): 404: Not Found. "

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.cancel import CancelSignal
-from app.engine.messages import AssistantMessage, ToolCall
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import AssistantMessage, ToolCall
 from app.engine.models.base import ReplyEnd, Retry
-from app.engine.models.connections import Connections
-from app.engine.models.endpoint import Endpoint, Timeouts
-from app.engine.models.openai_compatible import OpenAICompatible
-from app.engine.models.retry import RetryPolicy
-from tests.engine.models.ways import FAST, ONCE, PATIENT, QUICK, OpenWay, fast, library, stored_key
+from app.engine.models.endpoint import ModelEndpoint, Timeouts
+from app.engine.models.http_pool import HttpPool
+from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.recovery.retry import RetryPolicy
+from tests.engine.models.providers import FAST, ONCE, PATIENT, QUICK, OpenWay, fast, library, stored_key
+from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply
-from tests.support.replies import collect, final, request_for
 
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
@@ -201,8 +201,8 @@ async def test_a_server_that_is_not_there_is_named_and_tried_again(tmp_path: Pat
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         base = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-        connections = Connections()
-        model = OpenAICompatible(Endpoint(FAST, base, stored_key), connections, retry=QUICK)
+        connections = HttpPool()
+        model = OpenAICompatibleModel(ModelEndpoint(FAST, base, stored_key), connections, retry=QUICK)
         events = await collect(model, request_for("openai_compatible/x"))
         await connections.close()
     message = _last(events[-1])

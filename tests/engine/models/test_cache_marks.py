@@ -1,7 +1,7 @@
 """Where the marks for Anthropic's prompt cache stand."""
 
-from app.engine.models.cache_marks import marked_messages, marked_tools
-from app.protocol.json import JsonObject, JsonValue
+from app.engine.models.litellm.model import marked_messages, marked_tools
+from app.protocol.base import JsonObject, JsonValue
 
 MARK: JsonObject = {"type": "ephemeral"}
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.cancel import CancelSignal
-from app.engine.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
 from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
-from tests.engine.models.ways import OpenWay, fast, library, proxy, react, scripted
+from tests.engine.models.providers import OpenWay, fast, library, proxy, react, scripted
+from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply
-from tests.support.replies import collect, final, request_for
 
 # The library's own use of pydantic, not ours.
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.messages import AssistantContent, AssistantMessage, StopReason, Text, Thinking, ToolCall, Usage
-from app.engine.models.assembly import Assembly
+from app.engine.core.messages import AssistantContent, AssistantMessage, StopReason, Text, Thinking, ToolCall, Usage
 from app.engine.models.base import ChatModel, ModelEvent, ReplyEnd
-from app.engine.models.catalog import find
-from app.engine.models.chunks import ChunkReader
-from app.engine.models.connections import Connections
-from app.engine.models.endpoint import Endpoint
-from app.engine.models.litellm import LiteLLM
-from app.engine.models.litellm_thread import LibraryThread
-from app.engine.models.openai_compatible import OpenAICompatible
-from app.engine.models.react.model import ReAct
-from app.engine.models.sse import EventStream
-from tests.engine.models.ways import ONCE, stored_key
-from tests.support.replies import final, request_for
-from tests.support.stream_player import StreamPlayer
+from app.engine.models.catalog.providers import find
+from app.engine.models.endpoint import ModelEndpoint
+from app.engine.models.http_pool import HttpPool
+from app.engine.models.http_stream import EventStream
+from app.engine.models.litellm.library_thread import LibraryThread
+from app.engine.models.litellm.model import LiteLLMModel
+from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.openai.stream import ChunkReader
+from app.engine.models.react.model import ReActModel
+from app.engine.models.reply.builder import ReplyBuilder
+from tests.engine.models.providers import ONCE, stored_key
+from tests.support.model_replies import final, request_for
+from tests.support.provider_servers import StreamPlayer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
@@ -137,11 +137,11 @@ async def way_to(model_id: str, url: str) -> AsyncGenerator[ChatModel]:
     assert row is not None
     if row.kind == "litellm":
         thread = LibraryThread()
-        yield LiteLLM(Endpoint(row, url, stored_key), thread, retry=ONCE)
+        yield LiteLLMModel(ModelEndpoint(row, url, stored_key), thread, retry=ONCE)
         await thread.close()
     else:
-        connections = Connections()
-        yield OpenAICompatible(Endpoint(row, url, stored_key), connections, retry=ONCE)
+        connections = HttpPool()
+        yield OpenAICompatibleModel(ModelEndpoint(row, url, stored_key), connections, retry=ONCE)
         await connections.close()
 
 
@@ -169,7 +169,7 @@ async def test_a_documented_stream_is_read_whole(stream: Stream, piece: int) -> 
 @pytest.mark.parametrize("stream", [*FAST, *LIBRARY], ids=lambda stream: stream.name)
 async def test_the_text_form_around_it_changes_nothing_of_a_stream_without_such_text(stream: Stream) -> None:
     async with StreamPlayer(stream.body) as player, way_to(stream.model, player.url) as model:
-        message = await final(ReAct(model), request_for(stream.model))
+        message = await final(ReActModel(model), request_for(stream.model))
     assert (without_made_up_ids(message) if stream.name.startswith("gemini") else message) == stream.message
 
 
@@ -177,7 +177,7 @@ async def test_the_text_form_around_it_changes_nothing_of_a_stream_without_such_
 def test_a_stream_cut_in_two_at_any_byte_gives_the_same(stream: Stream) -> None:
     body = stream.body
     for cut in range(len(body)):
-        assembly = Assembly(stream.model)
+        assembly = ReplyBuilder(stream.model)
         reader, events = ChunkReader(assembly, "Test"), EventStream()
         for data in (*events.feed(body[:cut]), *events.feed(body[cut:]), *events.finish()):
             if data != b"[DONE]":

@@ -7,17 +7,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.cancel import CancelSignal
-from app.engine.messages import Usage
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import Usage
 from app.engine.models.base import BlockDelta, ReplyEnd
-from app.engine.models.catalog import find
-from app.engine.models.connections import Connections
-from app.engine.models.endpoint import Endpoint
-from app.engine.models.openai_compatible import OpenAICompatible
-from app.protocol.json import JsonObject
-from tests.engine.models.ways import ONCE, QUICK, OpenWay, fast, proxy, stored_key
+from app.engine.models.catalog.providers import find
+from app.engine.models.endpoint import ModelEndpoint
+from app.engine.models.http_pool import HttpPool
+from app.engine.models.openai.model import OpenAICompatibleModel
+from app.protocol.base import JsonObject
+from tests.engine.models.providers import ONCE, QUICK, OpenWay, fast, proxy, stored_key
+from tests.support.model_replies import final, request_for
 from tests.support.model_server import ModelServer, Reply
-from tests.support.replies import final, request_for
 
 TEXT = "one two three four five six "  # 28 characters
 WAYS = [pytest.param(fast, id="direct"), pytest.param(proxy, id="through another machine")]
@@ -38,9 +38,9 @@ async def test_a_reply_that_is_stopped_is_estimated_with_its_price() -> None:
     provider = find("openai")
     assert provider is not None
     cancel = CancelSignal()
-    connections = Connections()
+    connections = HttpPool()
     async with ModelServer([Reply(text=TEXT, stall_after=3)]) as server:
-        model = OpenAICompatible(Endpoint(provider, server.url, stored_key), connections, retry=ONCE)
+        model = OpenAICompatibleModel(ModelEndpoint(provider, server.url, stored_key), connections, retry=ONCE)
         async with aclosing(model.stream(request_for("openai/gpt-5.4"), cancel)) as events:
             end = None
             async for event in events:

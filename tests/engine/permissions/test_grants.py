@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from app.engine.permissions.grants import Grants
-from app.protocol.grants import Grant, GrantedCall
+from app.protocol.asks import Grant, GrantedCall
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GRANT = Grant(

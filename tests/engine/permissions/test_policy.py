@@ -6,7 +6,7 @@ import pytest
 
 from app.engine.permissions.policy import Decision, decide
 from app.engine.tools.base import Access
-from app.protocol.grants import GrantedCall
+from app.protocol.asks import GrantedCall
 from app.protocol.tasks import ApproveMode
 
 Granted: TypeAlias = tuple[GrantedCall, ...]

@@ -1,0 +1,1 @@
+"""Records of tasks and their replay."""

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.pictures import with_pictures
-from app.engine.errors import InvalidParams
-from app.engine.messages import Message, ModelMessage
-from app.engine.record.lines import TaskRecord, read
+from app.engine.agent.history.attachments import load_images
+from app.engine.core.errors import InvalidParams
+from app.engine.core.messages import Message, ModelMessage
+from app.engine.record.diff import compare
+from app.engine.record.format import TaskRecord, read
 from app.engine.record.replay import replay
-from app.engine.record.told import compare
-from tests.support.recorded import cut, extended, failed, interrupted, plain, steered, stopped
+from tests.support.recorded_tasks import cut, extended, failed, interrupted, plain, steered, stopped
 
 RECORDS = Path(__file__).parents[2] / "replays"
 
@@ -34,9 +34,9 @@ async def test_a_loop_that_was_changed_is_told_of_in_the_difference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def forgetful(messages: Sequence[Message]) -> Sequence[ModelMessage]:
-        return [message for message in await with_pictures(messages) if message.role != "tool_result"]
+        return [message for message in await load_images(messages) if message.role != "tool_result"]
 
-    monkeypatch.setattr("app.engine.agent.assembly.with_pictures", forgetful)
+    monkeypatch.setattr("app.engine.agent.run.task_builder.load_images", forgetful)
     recorded = read((RECORDS / "plain.jsonl").read_text("utf-8").splitlines())
     difference = compare(recorded, await replay(recorded, tmp_path))
     assert [line for line in difference if line.startswith(("-    ", "+    "))] == [

@@ -1,0 +1,1 @@
+"""Handlers through the dispatcher and the socket."""

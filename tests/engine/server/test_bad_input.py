@@ -8,11 +8,11 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from app.engine.server.routes import ROUTES
-from app.engine.settings import Settings
-from app.protocol.wire import METHODS
+from app.engine.core.settings import Settings
+from app.engine.server.dispatcher import ROUTES
+from app.protocol.methods import METHODS
+from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
-from tests.support.raw_client import RawClient, error_of, raw_client
 
 
 async def still_serves(client: RawClient) -> None:

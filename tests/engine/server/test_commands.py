@@ -5,11 +5,11 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.storage import commands
-from app.protocol.json import JsonObject
+from app.engine.storage.records import commands
+from app.protocol.base import JsonObject
 from app.protocol.tasks import TaskStartResult
+from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer, engine_server
-from tests.support.raw_client import error_of, raw_client
 
 
 async def test_a_command_sent_twice_is_done_once_and_answered_twice(engine: EngineServer) -> None:

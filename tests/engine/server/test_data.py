@@ -5,11 +5,11 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.storage import nodes
+from app.engine.storage.records import nodes
 from app.protocol.data import DataImportResult, DataSummaryResult
 from app.protocol.events import ConversationDeleted, ConversationUpdate
+from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer
-from tests.support.raw_client import error_of, raw_client
 from tests.support.records import conversation, node
 
 

@@ -7,18 +7,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.json import JsonObject
-from app.protocol.models import (
+from app.protocol.base import JsonObject
+from app.protocol.settings import (
     ModelListResult,
     ModelServerSaveResult,
     ModelServerTestResult,
     ModelTestResult,
     Provider,
 )
+from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.model_server import ModelServer, Reply
-from tests.support.own_server import own_server, self_signed
-from tests.support.raw_client import RawClient, error_of, raw_client
+from tests.support.provider_servers import own_server, self_signed
 
 KEY = "k-of-the-test-1234567890"
 NOWHERE = "http://127.0.0.1:9"  # the discard port: nothing listens there

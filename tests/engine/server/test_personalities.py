@@ -2,13 +2,13 @@
 
 import msgspec
 
-from app.engine.storage.personalities import ASSISTANT
+from app.engine.storage.records.agents import ASSISTANT
 from app.engine.tools.registry import NAMES
 from app.protocol.agents import Personality, PersonalityListResult
+from app.protocol.base import JsonObject
 from app.protocol.events import Event, PersonalityDeleted, PersonalityUpdate
-from app.protocol.json import JsonObject
+from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
-from tests.support.raw_client import RawClient, error_of, raw_client
 
 PIRATE: JsonObject = {"id": "pirate", "name": "Pirate", "systemPrompt": "Talk like one.", "tools": ["code"]}
 SAVED = Personality(id="pirate", name="Pirate", system_prompt="Talk like one.", tools=("code",))

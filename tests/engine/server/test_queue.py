@@ -1,7 +1,7 @@
 """What waits for an agent, through the dispatcher: its methods are served, and refusals are told in words."""
 
+from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer
-from tests.support.raw_client import error_of, raw_client
 
 
 async def test_a_text_that_was_read_is_refused_as_a_conflict(engine: EngineServer) -> None:

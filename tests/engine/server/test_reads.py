@@ -5,7 +5,7 @@ from datetime import timedelta
 import msgspec
 
 from app.protocol.agents import AgentListResult
-from app.protocol.asks import AskListResult
+from app.protocol.asks import AskListResult, Grant, GrantListResult
 from app.protocol.conversations import (
     ConversationChangeResult,
     ConversationListResult,
@@ -14,12 +14,10 @@ from app.protocol.conversations import (
 )
 from app.protocol.engine import EngineStatusResult
 from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, GrantUpdate, TaskMessage, TaskUpdate
-from app.protocol.grants import Grant, GrantListResult
-from app.protocol.models import ModelListResult
-from app.protocol.settings import SettingsSetResult
+from app.protocol.settings import ModelListResult, SettingsSetResult
 from app.protocol.tasks import TaskListResult
+from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer
-from tests.support.raw_client import error_of, raw_client
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 
 

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
+from app.protocol.base import JsonObject
 from app.protocol.engine import SubscribeResult
 from app.protocol.events import (
     AgentUpdate,
@@ -15,10 +16,9 @@ from app.protocol.events import (
     TaskUpdate,
     TextDelta,
 )
-from app.protocol.json import JsonObject
 from app.protocol.tasks import TaskStartParams
+from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
-from tests.support.raw_client import RawClient, error_of, raw_client
 from tests.support.records import agent, conversation, grant, node, task
 
 

@@ -5,8 +5,8 @@ import msgspec
 from app.protocol.conversations import ConversationNodesResult, ConversationTreeResult, Fork, TreeHead
 from app.protocol.engine import SubscribeResult
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
+from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer
-from tests.support.raw_client import error_of, raw_client
 from tests.support.records import agent, conversation, node, task
 
 OF_A = Fork(parent_id="a", child_ids=("b", "b2"))

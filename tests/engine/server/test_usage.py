@@ -5,16 +5,15 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.storage import conversations, prompts, tasks, turns
-from app.engine.storage.turns import PartSize
-from app.protocol.context import ContextExplainResult, ContextShare, PromptShare
+from app.engine.storage.records import conversations, tasks, turns
+from app.engine.storage.records.turns import PartSize
+from app.protocol.context import ContextExplainResult, ContextShare, PromptPart, PromptShare
 from app.protocol.conversations import Conversation
-from app.protocol.prompts import PromptPart
 from app.protocol.usage import Usage, UsageKey, UsageReportParams, UsageReportResult, UsageRow
+from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_parts import engine_parts
 from tests.support.engine_server import EngineServer
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.raw_client import RawClient, error_of, raw_client
 from tests.support.records import NOW, conversation, task
 
 PRICED = "openai/gpt-5.4"
@@ -138,7 +137,7 @@ async def test_the_counted_tokens_of_a_turn_are_divided_as_its_characters_are(en
         turns.started("c1", "t1", 1, PRICED, NOW, parts),
         turns.finished("t1", 1, "complete", used(1000, 0.5), NOW),
         turns.started("c1", "t1", 2, PRICED, NOW, parts),
-        prompts.add(
+        tasks.add(
             "t1",
             (
                 PromptPart(name="role", text="r" * 300),

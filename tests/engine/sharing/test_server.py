@@ -11,22 +11,20 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from app.engine.cancel import CancelSignal
-from app.engine.errors import ConfigurationError
-from app.engine.models.base import BlockDelta, Remark, ReplyEnd, Retry
-from app.engine.models.retry import RetryPolicy
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import ConfigurationError
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import SettingValues
+from app.engine.models.base import BlockDelta, ModelNotice, ReplyEnd, Retry
+from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
-from app.engine.secrets import KeyStore
-from app.engine.settings import SettingValues
-from app.engine.sharing.offer import Offer
-from app.engine.sharing.server import Bounds
+from app.engine.sharing.server import SharedModelFilter, SharingLimits
 from app.engine.sharing.tokens import Tokens
-from app.protocol.json import JsonObject
+from app.protocol.base import JsonObject
 from app.redaction import Redactor
+from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import ModelServer, Reply
-from tests.support.no_local_servers import NO_LOCAL_SERVERS
-from tests.support.replies import collect, final, request_for
-from tests.support.sharing import TOKEN, Shared, sharing
+from tests.support.provider_servers import NO_LOCAL_SERVERS, TOKEN, Shared, sharing
 
 ONCE = RetryPolicy(attempts=1)
 MODEL = "proxy/ollama/test-model"
@@ -93,7 +91,7 @@ async def test_a_token_taken_out_of_the_file_is_refused_at_once(tmp_path: Path) 
 async def test_what_is_no_request_is_refused_in_words(
     tmp_path: Path, body: JsonObject | bytes, status: int, said: str
 ) -> None:
-    bounds = Bounds(body_bytes=4096 if status == 413 else 1_000_000)
+    bounds = SharingLimits(body_bytes=4096 if status == 413 else 1_000_000)
     async with ModelServer() as upstream, sharing(address(upstream), tmp_path, ONCE, bounds) as shared:
         answer = await post(shared, body)
     assert answer[0] == status
@@ -103,7 +101,7 @@ async def test_what_is_no_request_is_refused_in_words(
 
 async def test_one_token_asks_so_often_and_so_much_at_once_and_no_more(tmp_path: Path) -> None:
     async with ModelServer([Reply(text="x" * 100, stall_after=2)]) as upstream:
-        bounds = Bounds(at_once=1, burst=3, per_second=0.001)
+        bounds = SharingLimits(at_once=1, burst=3, per_second=0.001)
         async with sharing(address(upstream), tmp_path, ONCE, bounds) as shared:
             models = client(tmp_path, shared)
             async with aclosing(models.open(MODEL).stream(request_for(MODEL), CancelSignal())) as events:
@@ -171,7 +169,7 @@ async def test_another_model_here_answers_where_the_other_machine_is_gone(tmp_pa
         models = ModelRouter(keys, tmp_path, ONCE, lambda: values)
         events = await collect(models.open(MODEL), request_for(MODEL))
         await models.close()
-    (remark,) = [event.text for event in events if isinstance(event, Remark)]
+    (remark,) = [event.text for event in events if isinstance(event, ModelNotice)]
     assert "Cannot reach Shared models at http://127.0.0.1:9" in remark
     assert "errand share-models" in remark
 
@@ -191,7 +189,7 @@ async def test_an_address_of_something_else_is_told_as_such(tmp_path: Path) -> N
 
 
 async def test_a_silent_model_is_told_from_a_machine_that_is_gone(tmp_path: Path) -> None:
-    bounds = Bounds(life_s=0.02)
+    bounds = SharingLimits(life_s=0.02)
     upstream = ModelServer([Reply(text="at last", delay_s=0.2)])
     async with upstream, sharing(address(upstream), tmp_path, ONCE, bounds) as shared:
         status, text = await post(shared)
@@ -201,7 +199,7 @@ async def test_a_silent_model_is_told_from_a_machine_that_is_gone(tmp_path: Path
 
 
 def test_what_is_offered_is_named_by_patterns() -> None:
-    offer = Offer(("openai/*", "ollama/qwen3"))
+    offer = SharedModelFilter(("openai/*", "ollama/qwen3"))
     assert [offer.has(name) for name in ("openai/gpt-5.4", "ollama/qwen3", "ollama/qwen", "gemini/x")] == [
         True,
         True,

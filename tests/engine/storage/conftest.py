@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.storage import conversations, tasks
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
+from app.engine.storage.records import conversations, tasks
+from app.engine.storage.sqlite.engines import sqlite_url
 from tests.support.records import conversation, task
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.errors import StorageError
-from app.engine.storage import executions, grants
+from app.engine.core.errors import StorageError
 from app.engine.storage.database import Database
-from app.engine.storage.executions import Execution, Finished, Started
+from app.engine.storage.records import executions, grants
+from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart, StoredExecution
 from tests.support.records import NOW, grant
 
 
-def started(execution_id: str) -> Started:
-    return Started(
+def started(execution_id: str) -> ExecutionStart:
+    return ExecutionStart(
         execution_id=execution_id,
         task_id="t1",
         turn=1,
@@ -28,8 +28,8 @@ def started(execution_id: str) -> Started:
     )
 
 
-def finished(execution_id: str) -> Finished:
-    return Finished(
+def finished(execution_id: str) -> ExecutionEnd:
+    return ExecutionEnd(
         execution_id=execution_id,
         task_id="t1",
         text="ok",
@@ -44,7 +44,7 @@ async def test_an_execution_without_an_end_is_unfinished(database: Database) -> 
     database.journal.put(executions.started(started("x1")), executions.started(started("x2")))
     database.journal.put(executions.finished(finished("x1")))
     await database.journal.flush()
-    whole, begun = Execution(started("x1"), finished("x1")), Execution(started("x2"), None)
+    whole, begun = StoredExecution(started("x1"), finished("x1")), StoredExecution(started("x2"), None)
     assert await database.executions.of_task("t1") == (whole, begun)
     assert await database.executions.unfinished("t1") == (begun,)
     assert await database.executions.get("x1") == whole

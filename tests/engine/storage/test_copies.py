@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 from app import database_file
-from app.engine.health import Health
-from app.engine.storage import conversations, events
-from app.engine.storage.daily import DailyCopies
+from app.engine.core.resources import Health
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
+from app.engine.storage.records import conversations, events
+from app.engine.storage.sqlite.backups import DailyBackups
+from app.engine.storage.sqlite.engines import sqlite_url
 from app.protocol.events import ConversationUpdate, EventRecord
 from tests.support.records import conversation
 
@@ -53,7 +53,7 @@ async def test_a_day_on_which_something_changed_has_a_copy_and_the_last_five_are
     database: Database, tmp_path: Path
 ) -> None:
     folder = tmp_path / "copies"
-    daily = DailyCopies(tmp_path / "errand.db", folder, Health())
+    daily = DailyBackups(tmp_path / "errand.db", folder, Health())
     for number in range(7):
         happen(database, number + 1)
         await database.journal.flush()
@@ -72,7 +72,7 @@ async def test_copies_that_a_clock_ahead_has_dated_give_way_to_those_that_come_a
     database: Database, tmp_path: Path
 ) -> None:
     folder = tmp_path / "copies"
-    daily = DailyCopies(tmp_path / "errand.db", folder, Health())
+    daily = DailyBackups(tmp_path / "errand.db", folder, Health())
     ahead = time.time() + 400 * 24 * 3600
     for number in range(8):
         happen(database, number + 1)
@@ -93,7 +93,7 @@ async def test_copies_of_migrations_and_of_people_are_not_counted_among_those_of
     others = [folder / name for name in ("errand-0003-20260101.db", "errand-backup-20260101.db", "mine.db")]
     for file in others:
         file.write_bytes(b"")
-    daily = DailyCopies(tmp_path / "errand.db", folder, Health())
+    daily = DailyBackups(tmp_path / "errand.db", folder, Health())
     for number in range(6):
         happen(database, number + 1)
         await database.journal.flush()
@@ -107,7 +107,7 @@ async def test_damage_deep_inside_is_noticed_by_the_daily_copy_and_good_copies_a
     for number in range(2000):
         happen(database, number + 1)
     await database.journal.flush()
-    assert await DailyCopies(path, folder, health).make()
+    assert await DailyBackups(path, folder, health).make()
     good = list(folder.iterdir())
     happen(database, 2001)
     await database.close()
@@ -115,6 +115,6 @@ async def test_damage_deep_inside_is_noticed_by_the_daily_copy_and_good_copies_a
         for place in range(path.stat().st_size // 8192 * 4096, path.stat().st_size - 40 * 4096, 4096):
             file.seek(place)
             file.write(b"\xee" * 4096)
-    assert not await DailyCopies(path, folder, health).make()
+    assert not await DailyBackups(path, folder, health).make()
     assert list(folder.iterdir()) == good
     assert [condition.kind for condition in health.conditions] == ["damaged"]

@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
+from app.engine.storage.sqlite.engines import sqlite_url
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from app.engine.storage import conversations, nodes
+from app.engine.storage.records import conversations, nodes
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
+from app.engine.storage.sqlite.engines import sqlite_url
 from tests.support.records import conversation, node
 
 async def main(path):

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from app.engine.storage import conversations, events
-from app.engine.storage.apply import writes_for
 from app.engine.storage.database import Database
+from app.engine.storage.event_writes import event_writes
+from app.engine.storage.records import conversations, events
 from app.protocol.events import (
     AgentUpdate,
     AskUpdate,
@@ -37,7 +37,7 @@ def record(sequence: int, event: Event) -> EventRecord:
 
 async def publish(database: Database, *records: EventRecord) -> None:
     for one in records:
-        database.journal.put(*writes_for(one))
+        database.journal.put(*event_writes(one))
     await database.journal.flush()
 
 

@@ -9,16 +9,15 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.engine.errors import Busy, CannotSave, Conflict, StorageError
-from app.engine.storage import agents, conversations, nodes
+from app.engine.core.errors import Busy, CannotSave, Conflict, StorageError
 from app.engine.storage.database import Database
-from app.engine.storage.engines import open_engine, sqlite_url
-from app.engine.storage.journal import Change, Journal, own_changes
-from app.engine.storage.sqlite import connect
-from app.engine.storage.tables import meta
-from app.engine.storage.write import Write
-from app.engine.storage.writer import SqliteWriter
-from tests.support.full_disk import full_disk
+from app.engine.storage.records import agents, conversations, nodes
+from app.engine.storage.sqlite.engines import connect, open_engine, sqlite_url
+from app.engine.storage.sqlite.journal import Journal, JournalChange, own_changes
+from app.engine.storage.sqlite.statements import Write
+from app.engine.storage.sqlite.tables import meta
+from app.engine.storage.sqlite.writer import SqliteWriter
+from tests.support.disks import full_disk
 from tests.support.processes import until
 from tests.support.records import agent, conversation, node
 
@@ -119,7 +118,7 @@ async def test_of_a_thousand_changes_two_that_are_refused_fail_and_the_others_ar
 ) -> None:
     called: list[int] = []
 
-    def put(number: int) -> Change:
+    def put(number: int) -> JournalChange:
         text = "half a pair \ud800" if number in (137, 138) else f"{number}"
         write = Write(ADD_META, {"name": f"change {number}", "value": text}, lambda: called.append(number))
         return database.journal.put(write)
@@ -155,9 +154,9 @@ async def test_a_probe_and_a_turn_behind_a_change_that_waits_for_the_disk_are_re
     async def nothing(connection: AsyncConnection) -> None:
         raise AssertionError("its turn must not come")
 
-    database.journal.endure()
+    database.journal.wait_saved()
     with full_disk(tmp_path / "errand.db"):
-        database.journal.put(agents.save(agent()))
+        database.journal.put(agents.save_agent(agent()))
         # Without a turn of the loop between them both are in one batch: nothing is known to be wrong yet.
         with pytest.raises(CannotSave):
             async with asyncio.timeout(10):
@@ -315,7 +314,7 @@ async def test_a_transaction_that_raises_is_rolled_back_and_the_journal_goes_on(
     with pytest.raises(Conflict):
         await database.journal.transact(refuse)
     assert await database.journal.transact(read) == 0
-    database.journal.put(agents.save(agent()))
+    database.journal.put(agents.save_agent(agent()))
     await database.journal.flush()
 
 
@@ -341,6 +340,6 @@ async def test_a_cancelled_transaction_lets_the_next_one_in(database: Database) 
     second.cancel()
     first.cancel()
     await asyncio.wait([first, second])
-    database.journal.put(agents.save(agent()))
+    database.journal.put(agents.save_agent(agent()))
     await database.journal.flush()
     assert await database.agents.get("a1") == agent()

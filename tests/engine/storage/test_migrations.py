@@ -12,18 +12,18 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-from app.engine.agent.personalities import SHIPPED
-from app.engine.errors import StorageError
-from app.engine.storage import conversations, grants, nodes, personalities, schema, tasks
+from app.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
+from app.engine.core.errors import StorageError
 from app.engine.storage.database import Database
-from app.engine.storage.encoding import to_json, to_text
-from app.engine.storage.engines import sqlite_url
-from app.engine.storage.opening import prepare_file
-from app.engine.storage.write import Value
+from app.engine.storage.records import agents, conversations, grants, nodes, tasks
+from app.engine.storage.sqlite import schema
+from app.engine.storage.sqlite.engines import sqlite_url
+from app.engine.storage.sqlite.opening import prepare_file
+from app.engine.storage.sqlite.statements import Value, to_json, to_text
 from app.protocol.usage import Usage, UsageReportParams
 from tests.support.records import NOW, conversation, grant, node, task
 
-_, CODER, _, WRITER = SHIPPED
+_, CODER, _, WRITER = BUILTIN_PERSONALITIES
 POET = msgspec.structs.replace(WRITER, name="Poet")
 USED = Usage(input_tokens=70, output_tokens=7, cache_read_tokens=5, cache_write_tokens=2, cost_usd=0.25, seconds=1.5)
 
@@ -69,7 +69,7 @@ def old_database(path: Path) -> None:
     insert(path, "grants", dict(grants.save(grant("g1")).parameters))
     for one in (CODER, POET):
         uncoloured = msgspec.structs.replace(one, color="")
-        insert(path, "personalities", dict(personalities.save(uncoloured).parameters))
+        insert(path, "personalities", dict(agents.save_personality(uncoloured).parameters))
 
 
 async def test_an_older_database_keeps_its_records_and_gains_what_is_new(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Nodes: branches of the tree, by page and whole."""
 
-from app.engine.storage import nodes
 from app.engine.storage.database import Database
+from app.engine.storage.records import nodes
 from app.protocol.conversations import Node
 from tests.support.records import node
 

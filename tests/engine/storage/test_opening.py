@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from app.database_file import successor
-from app.engine.errors import ConfigurationError, StorageError
-from app.engine.storage import conversations
+from app.engine.core.errors import ConfigurationError, StorageError
 from app.engine.storage.database import Database
-from app.engine.storage.engines import sqlite_url
-from app.engine.storage.personalities import ASSISTANT
+from app.engine.storage.records import conversations
+from app.engine.storage.records.agents import ASSISTANT
+from app.engine.storage.sqlite.engines import sqlite_url
 from tests.support.records import conversation
 
 

@@ -6,19 +6,19 @@ import pytest
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from app.engine.errors import StorageError
-from app.engine.health import Health
-from app.engine.storage import agents, commands, conversations, events, executions, nodes, personalities, turns
-from app.engine.storage.apply import writes_for
+from app.engine.core.errors import StorageError
+from app.engine.core.resources import Health
 from app.engine.storage.database import Database
-from app.engine.storage.engines import open_engine, sqlite_url
-from app.engine.storage.journal import Journal
-from app.engine.storage.like_search import LikeSearch
-from app.engine.storage.reader import Reader
-from app.engine.storage.tables import metadata
-from app.engine.storage.title_search import LikeTitleSearch
-from app.engine.storage.write import Write
-from app.engine.storage.writer import EngineWriter
+from app.engine.storage.event_writes import event_writes
+from app.engine.storage.records import agents, commands, conversations, events, executions, nodes, turns
+from app.engine.storage.search.like import LikeSearch
+from app.engine.storage.search.titles import LikeTitleSearch
+from app.engine.storage.sqlite.engines import open_engine, sqlite_url
+from app.engine.storage.sqlite.journal import Journal
+from app.engine.storage.sqlite.reader import Reader
+from app.engine.storage.sqlite.statements import Write
+from app.engine.storage.sqlite.tables import metadata
+from app.engine.storage.sqlite.writer import EngineWriter
 from app.protocol.events import EventRecord
 from app.protocol.usage import Usage
 from tests.engine.storage.test_audit import finished, started
@@ -29,14 +29,14 @@ from tests.support.records import NOW, agent, conversation, node
 def all_writes() -> list[Write]:
     """One of each kind."""
     records = [EventRecord(sequence=number, epoch="", event=event) for number, event in enumerate(ALL)]
-    of_events = [write for record in records for write in writes_for(record)]
+    of_events = [write for record in records for write in event_writes(record)]
     return [
         *of_events,
         turns.started("c1", "t1", 1, "m", NOW),
         turns.finished("t1", 1, "complete", Usage(), NOW),
         executions.started(started("x1")),
         executions.finished(finished("x1")),
-        personalities.save(personalities.ASSISTANT),
+        agents.save_personality(agents.ASSISTANT),
         commands.save("client", "1", "task/start", "{}", NOW),
         commands.prune(NOW),
         events.prune(10),
@@ -74,7 +74,7 @@ async def test_the_plain_writer_commits_and_isolates_failures_as_the_fast_one_do
 
 async def test_the_plain_search_finds_words_and_takes_anything(database: Database, tmp_path: Path) -> None:
     database.journal.put(nodes.save(node("n1", text="100 % of the Fox")), nodes.save(node("n2", text="a fox")))
-    database.journal.put(agents.save(agent()))
+    database.journal.put(agents.save_agent(agent()))
     await database.journal.flush()
     engine, writer = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
     reader = Reader(engine, Health())

@@ -8,13 +8,24 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.errors import StorageError
-from app.engine.storage import agents, asks, commands, conversations, events, executions, grants, nodes, tasks, turns
-from app.engine.storage.apply import writes_for
+from app.engine.core.errors import StorageError
 from app.engine.storage.database import Database
-from app.engine.storage.removal import Removal, begin, done, scrub
+from app.engine.storage.event_writes import event_writes
+from app.engine.storage.records import (
+    agents,
+    asks,
+    commands,
+    conversations,
+    events,
+    executions,
+    grants,
+    nodes,
+    tasks,
+    turns,
+)
+from app.engine.storage.records.removal import Removal, begin, done, scrub
+from app.protocol.asks import Grant
 from app.protocol.events import ConversationDeleted, EventRecord, GrantUpdate, TaskMessage
-from app.protocol.grants import Grant
 from tests.engine.storage.test_audit import finished, started
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 
@@ -39,7 +50,7 @@ async def fill(database: Database) -> None:
     for write in (
         nodes.save(node("n1", text=_SECRET)),
         nodes.save(node("n2", "n1", text=_SECRET)),
-        agents.save(agent("a1", 1, "n2")),
+        agents.save_agent(agent("a1", 1, "n2")),
         turns.started("c1", "t1", 1, "m", NOW),
         asks.save(ask()),
         executions.started(started("x1")),
@@ -57,13 +68,13 @@ async def fill(database: Database) -> None:
         EventRecord(sequence=2, epoch="e", event=GrantUpdate(grant=grant_for("c1"))),
         OF_NEIGHBOUR,
     ):
-        database.journal.put(*writes_for(record))
+        database.journal.put(*event_writes(record))
     await database.journal.flush()
 
 
 async def test_a_removed_conversation_leaves_no_row_and_no_text(database: Database, tmp_path: Path) -> None:
     await fill(database)
-    database.journal.put(begin(Removal("c1", ("/home/p.png",))), *writes_for(gone(4)))
+    database.journal.put(begin(Removal("c1", ("/home/p.png",))), *event_writes(gone(4)))
     await scrub(database.journal)
     await database.journal.flush()
     assert await database.removals.pending() == (Removal("c1", ("/home/p.png",)),)
@@ -101,7 +112,7 @@ async def test_removing_one_conversation_opens_the_audit_of_no_other(database: D
 
 async def test_a_removal_that_fails_takes_nothing(database: Database) -> None:
     await fill(database)
-    database.journal.put(*writes_for(gone(4)), events.save(gone(4)))  # one number twice: the group fails at its end
+    database.journal.put(*event_writes(gone(4)), events.save(gone(4)))  # one number twice: the group fails at its end
     with pytest.raises(StorageError, match="UNIQUE"):
         await database.journal.flush()
     assert await database.nodes.path("n2") == (node("n1", text=_SECRET), node("n2", "n1", text=_SECRET))

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from app.engine.storage import conversations, nodes
 from app.engine.storage.database import Database
-from app.engine.storage.tables import nodes as nodes_table
-from app.engine.storage.write import Write
+from app.engine.storage.records import conversations, nodes
+from app.engine.storage.sqlite.statements import Write
+from app.engine.storage.sqlite.tables import nodes as nodes_table
+from app.protocol.base import JsonObject
 from app.protocol.blocks import FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import SearchHit
-from app.protocol.json import JsonObject
 from tests.support.records import NOW, conversation, node
 
 TEXTS = {

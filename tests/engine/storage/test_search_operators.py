@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from app.engine.storage import agents, conversations, nodes
 from app.engine.storage.database import Database
-from app.engine.storage.search_query import SearchQuery, parse_query
+from app.engine.storage.records import agents, conversations, nodes
+from app.engine.storage.search.query import SearchQuery, parse_query
+from app.protocol.base import JsonObject
 from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import FormerAgent, Node
-from app.protocol.json import JsonObject
 from tests.support.records import agent, conversation, node
 
 DAY = timedelta(days=1)
@@ -40,8 +40,8 @@ async def fill(database: Database) -> None:
     for write in (
         conversations.save(conversation("c1")),
         conversations.save(titled),
-        agents.save(agent("a1")),
-        agents.save(msgspec.structs.replace(agent("agent-2"), name="Coder Ö")),
+        agents.save_agent(agent("a1")),
+        agents.save_agent(msgspec.structs.replace(agent("agent-2"), name="Coder Ö")),
         *(
             nodes.save(msgspec.structs.replace(one, created_at=FIRST + number * DAY))
             for number, one in enumerate((*said, other))
@@ -141,7 +141,7 @@ async def test_places_are_counted_in_each_conversation_where_they_are_written_by
 async def test_a_name_that_very_many_agents_have_finds_all_they_said(database: Database) -> None:
     await fill(database)
     for number in range(2_100):
-        database.journal.put(agents.save(agent(f"many{number}")))
+        database.journal.put(agents.save_agent(agent(f"many{number}")))
     last = msgspec.structs.replace(node("last", "n5", text="the last fox"), author="many2099")
     database.journal.put(nodes.save(last))
     await database.journal.flush()

@@ -5,12 +5,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from app.engine.errors import InvalidParams, StorageError
-from app.engine.storage import agents, asks, commands, conversations, personalities, tasks, turns
+from app.engine.core.errors import InvalidParams, StorageError
 from app.engine.storage.database import Database
-from app.engine.storage.tables import tasks as tasks_table
-from app.engine.storage.turns import OpenTurn
-from app.engine.storage.write import Write
+from app.engine.storage.records import agents, asks, commands, conversations, tasks, turns
+from app.engine.storage.records.turns import UnfinishedTurn
+from app.engine.storage.sqlite.statements import Write
+from app.engine.storage.sqlite.tables import tasks as tasks_table
 from app.protocol.agents import Personality
 from app.protocol.conversations import Conversation
 from app.protocol.tasks import AgentPlan, PlannedCall, Task
@@ -76,14 +76,16 @@ async def test_a_changed_conversation_replaces_the_old_one(database: Database) -
 
 
 async def test_an_agents_head_never_goes_back_to_an_older_version(database: Database) -> None:
-    await put(database, agents.save(agent(version=2, head_id="n2")), agents.save(agent(version=1, head_id="n1")))
-    await put(database, agents.save(agent(version=2, head_id="other")))
+    await put(
+        database, agents.save_agent(agent(version=2, head_id="n2")), agents.save_agent(agent(version=1, head_id="n1"))
+    )
+    await put(database, agents.save_agent(agent(version=2, head_id="other")))
     assert await database.agents.get("a1") == agent(version=2, head_id="n2")
 
 
 async def test_agents_come_oldest_first(database: Database) -> None:
     old, new = agent("a9"), agent("a1", at=NOW + timedelta(seconds=1))
-    await put(database, agents.save(new), agents.save(old))
+    await put(database, agents.save_agent(new), agents.save_agent(old))
     assert await database.agents.list("c1") == await database.agents.list() == (old, new)
     assert await database.agents.list(limit=1) == (new,)
     assert await database.agents.list("c2") == ()
@@ -91,8 +93,8 @@ async def test_agents_come_oldest_first(database: Database) -> None:
 
 async def test_personalities_are_saved_and_listed_by_name(database: Database) -> None:
     other = Personality(id="p2", name="A critic", system_prompt="Be strict.", tools=("code",))
-    await put(database, personalities.save(other))
-    assert await database.personalities.all() == (other, personalities.ASSISTANT)
+    await put(database, agents.save_personality(other))
+    assert await database.personalities.all() == (other, agents.ASSISTANT)
     assert await database.personalities.get("p2") == other
 
 
@@ -133,9 +135,9 @@ async def test_a_task_is_replaced_with_every_change(database: Database) -> None:
 async def test_a_turn_stands_as_started_until_its_outcome_is_known(database: Database) -> None:
     await put(database, turns.started("c1", "t1", 1, "m", NOW), turns.started("c1", "t1", 2, "m", NOW))
     await put(database, turns.finished("t1", 1, "complete", Usage(input_tokens=3, cost_usd=0.5), NOW))
-    assert await database.turns.started("t1") == (OpenTurn(2, "m"),)
+    assert await database.turns.started("t1") == (UnfinishedTurn(2, "m"),)
     await put(database, turns.started("c1", "t1", 1, "other", NOW))
-    assert await database.turns.started("t1") == (OpenTurn(1, "other"), OpenTurn(2, "m"))
+    assert await database.turns.started("t1") == (UnfinishedTurn(1, "other"), UnfinishedTurn(2, "m"))
 
 
 async def test_plans_come_in_the_order_of_turns_and_leave_the_turn_as_it_is(database: Database) -> None:
@@ -147,7 +149,7 @@ async def test_plans_come_in_the_order_of_turns_and_leave_the_turn_as_it_is(data
 
     await put(database, turns.save_plan(plan(2)), turns.started("c1", "t1", 1, "m", NOW), turns.save_plan(plan(1)))
     assert await database.turns.plans("t1") == (plan(1), plan(2))
-    assert await database.turns.started("t1") == (OpenTurn(1, "m"),)
+    assert await database.turns.started("t1") == (UnfinishedTurn(1, "m"),)
 
 
 async def test_the_first_answer_to_an_ask_stays(database: Database) -> None:
@@ -174,7 +176,7 @@ async def test_waiting_asks_come_oldest_first_and_all_others_newest_first(databa
 async def test_a_command_keeps_its_first_result_until_it_is_pruned(database: Database) -> None:
     await put(database, commands.save("window", "7", "task/start", '{"a":1}', NOW))
     await put(database, commands.save("window", "7", "task/start", '{"a":2}', NOW))
-    assert await database.commands.answered("window", "7") == commands.Answered("task/start", '{"a":1}')
+    assert await database.commands.answered("window", "7") == commands.AnsweredCommand("task/start", '{"a":1}')
     assert await database.commands.answered("cli", "7") is None
     await put(database, commands.prune(NOW + timedelta(seconds=1)))
     assert await database.commands.answered("window", "7") is None

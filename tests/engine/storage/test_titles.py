@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.health import Health
-from app.engine.storage import conversations
+from app.engine.core.resources import Health
 from app.engine.storage.database import Database
-from app.engine.storage.engines import open_engine, sqlite_url
-from app.engine.storage.reader import Reader
-from app.engine.storage.tables import conversations as conversations_table
-from app.engine.storage.title_search import LikeTitleSearch
-from app.engine.storage.write import Write
+from app.engine.storage.records import conversations
+from app.engine.storage.search.titles import LikeTitleSearch
+from app.engine.storage.sqlite.engines import open_engine, sqlite_url
+from app.engine.storage.sqlite.reader import Reader
+from app.engine.storage.sqlite.statements import Write
+from app.engine.storage.sqlite.tables import conversations as conversations_table
 from app.protocol.conversations import Conversation
 from tests.support.records import NOW, conversation
 

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from app.engine.storage import nodes
 from app.engine.storage.database import Database
+from app.engine.storage.records import nodes
 from app.protocol.blocks import TextBlock, ToolCallBlock
 from app.protocol.conversations import Fork, TreeNode
 from tests.support.records import NOW, node

@@ -3,50 +3,50 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.cancel import CancelSignal
-from app.engine.tools.base import Tool, Workplace
-from app.protocol.json import JsonObject
-from tests.support.workplaces import detail, failure, make_workplace, run, text_of, tool_of
+from app.engine.core.cancel import CancelSignal
+from app.engine.tools.base import Tool, ToolContext
+from app.protocol.base import JsonObject
+from tests.support.loop_parts import detail, failure, make_workplace, run, text_of, tool_of
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Workplace:
+def workplace(tmp_path: Path) -> ToolContext:
     return make_workplace(tmp_path)
 
 
 @pytest.fixture
-def code(workplace: Workplace) -> Tool:
+def code(workplace: ToolContext) -> Tool:
     return tool_of(workplace, "code")
 
 
-def put(workplace: Workplace, name: str, content: bytes | str) -> Path:
+def put(workplace: ToolContext, name: str, content: bytes | str) -> Path:
     path = workplace.workspace / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 
 
-async def test_write_makes_a_file_and_its_folders(workplace: Workplace, code: Tool) -> None:
+async def test_write_makes_a_file_and_its_folders(workplace: ToolContext, code: Tool) -> None:
     result = await run(code, {"action": "write", "path": "a/b/c.txt", "content": "one\ntwo\n"})
     assert (workplace.workspace / "a/b/c.txt").read_bytes() == b"one\ntwo\n"
     assert (text_of(result), result.summary) == ("Created a/b/c.txt (+2 −0)", "+2 −0")
     assert detail(result, "diff") == "--- a/b/c.txt\n+++ a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
 
 
-async def test_write_replaces_a_file_and_shows_the_difference(workplace: Workplace, code: Tool) -> None:
+async def test_write_replaces_a_file_and_shows_the_difference(workplace: ToolContext, code: Tool) -> None:
     put(workplace, "f", "one\ntwo\nthree\n")
     result = await run(code, {"action": "write", "path": "f", "content": "one\n2\nthree\n"})
     assert detail(result, "diff") == "--- f\n+++ f\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
     assert [detail(result, name) for name in ("added", "removed", "created")] == [1, 1, False]
 
 
-async def test_write_without_content_is_refused_and_an_empty_content_is_not(workplace: Workplace, code: Tool) -> None:
+async def test_write_without_content_is_refused_and_an_empty_content_is_not(workplace: ToolContext, code: Tool) -> None:
     put(workplace, "f", "text")
     assert "write needs `content`" in str(await failure(code, {"action": "write", "path": "f"}))
     await run(code, {"action": "write", "path": "f", "content": ""})
     assert (workplace.workspace / "f").read_bytes() == b""
 
 
-async def test_a_change_keeps_rights_and_follows_a_link(workplace: Workplace, code: Tool) -> None:
+async def test_a_change_keeps_rights_and_follows_a_link(workplace: ToolContext, code: Tool) -> None:
     script = put(workplace, "run.sh", "echo a\n")
     script.chmod(0o754)
     (workplace.workspace / "link").symlink_to("run.sh")
@@ -67,26 +67,28 @@ async def test_a_change_keeps_rights_and_follows_a_link(workplace: Workplace, co
     ],
     ids=["CRLF", "no last newline", "UTF-8 with mark", "UTF-16", "Latin-1"],
 )
-async def test_patch_keeps_encoding_and_newlines(workplace: Workplace, code: Tool, before: bytes, after: bytes) -> None:
+async def test_patch_keeps_encoding_and_newlines(
+    workplace: ToolContext, code: Tool, before: bytes, after: bytes
+) -> None:
     file = put(workplace, "f", before)
     await run(code, {"action": "patch", "path": "f", "old": "b\n", "new": "B\nx\n"})
     assert file.read_bytes() == after
 
 
-async def test_patch_leaves_mixed_newlines_alone(workplace: Workplace, code: Tool) -> None:
+async def test_patch_leaves_mixed_newlines_alone(workplace: ToolContext, code: Tool) -> None:
     file = put(workplace, "f", b"a\r\nb\nc\r\n")
     await run(code, {"action": "patch", "path": "f", "old": "b\n", "new": "B\n"})
     assert file.read_bytes() == b"a\r\nB\nc\r\n"
 
 
-async def test_a_character_the_encoding_lacks_is_refused(workplace: Workplace, code: Tool) -> None:
+async def test_a_character_the_encoding_lacks_is_refused(workplace: ToolContext, code: Tool) -> None:
     file = put(workplace, "f", "ä b".encode("latin-1"))
     error = await failure(code, {"action": "patch", "path": "f", "old": "b", "new": "→"})
     assert "latin-1" in str(error) and "'→'" in str(error)
     assert file.read_bytes() == "ä b".encode("latin-1")
 
 
-async def test_patch_that_does_not_match_shows_the_nearest_place(workplace: Workplace, code: Tool) -> None:
+async def test_patch_that_does_not_match_shows_the_nearest_place(workplace: ToolContext, code: Tool) -> None:
     put(workplace, "f.py", "import os\n\ndef area(width, height):\n    return width * height\n")
     wrong = {"action": "patch", "path": "f.py", "old": "def area(width, hight):\n    return", "new": "x"}
     error = await failure(code, {**wrong})
@@ -94,13 +96,13 @@ async def test_patch_that_does_not_match_shows_the_nearest_place(workplace: Work
     assert "The nearest place is line 3:\ndef area(width, height):\n    return width * height" in str(error)
 
 
-async def test_patch_that_differs_in_blanks_says_so(workplace: Workplace, code: Tool) -> None:
+async def test_patch_that_differs_in_blanks_says_so(workplace: ToolContext, code: Tool) -> None:
     put(workplace, "f.py", "if x:\n    y()\n")
     error = await failure(code, {"action": "patch", "path": "f.py", "old": "if x:\n  y()", "new": "z"})
     assert "It differs in white space only." in str(error)
 
 
-async def test_patch_that_matches_twice_names_the_lines(workplace: Workplace, code: Tool) -> None:
+async def test_patch_that_matches_twice_names_the_lines(workplace: ToolContext, code: Tool) -> None:
     file = put(workplace, "f", "a\nb\na\n")
     wanted = {"action": "patch", "path": "f", "old": "a", "new": "x"}
     assert "found 2 times in f, at lines 1, 3" in str(await failure(code, {**wanted}))
@@ -124,7 +126,7 @@ async def test_patch_that_matches_twice_names_the_lines(workplace: Workplace, co
     ],
 )
 async def test_a_patch_that_cannot_be_is_a_clear_error(
-    workplace: Workplace, code: Tool, arguments: dict[str, str], text: str
+    workplace: ToolContext, code: Tool, arguments: dict[str, str], text: str
 ) -> None:
     put(workplace, "f", "a")
     put(workplace, "nothing.md", "")
@@ -133,7 +135,7 @@ async def test_a_patch_that_cannot_be_is_a_clear_error(
     assert text in str(await failure(code, {"action": "patch", "path": "f", **arguments}))
 
 
-async def test_a_file_that_others_changed_must_be_read_again(workplace: Workplace, code: Tool) -> None:
+async def test_a_file_that_others_changed_must_be_read_again(workplace: ToolContext, code: Tool) -> None:
     file = put(workplace, "f", "one\n")
     await run(code, {"action": "read", "path": "f"})
     file.write_text("another's\n")
@@ -146,7 +148,7 @@ async def test_a_file_that_others_changed_must_be_read_again(workplace: Workplac
     assert file.read_text() == "ours"
 
 
-async def test_a_touched_but_equal_file_may_be_changed(workplace: Workplace, code: Tool) -> None:
+async def test_a_touched_but_equal_file_may_be_changed(workplace: ToolContext, code: Tool) -> None:
     file = put(workplace, "f", "one\n")
     await run(code, {"action": "read", "path": "f"})
     os.utime(file, (1, 1))
@@ -154,25 +156,25 @@ async def test_a_touched_but_equal_file_may_be_changed(workplace: Workplace, cod
     assert file.read_text() == "1\n"
 
 
-async def test_writing_where_no_file_can_be_is_a_clear_error(workplace: Workplace, code: Tool) -> None:
+async def test_writing_where_no_file_can_be_is_a_clear_error(workplace: ToolContext, code: Tool) -> None:
     put(workplace, "file", "")
     error = await failure(code, {"action": "write", "path": "file/below", "content": "x"})
     assert "file/below" in str(error)
 
 
-async def test_create_dir_makes_parents_and_may_be_repeated(workplace: Workplace, code: Tool) -> None:
+async def test_create_dir_makes_parents_and_may_be_repeated(workplace: ToolContext, code: Tool) -> None:
     assert text_of(await run(code, {"action": "create_dir", "path": "a/b"})) == "Created a/b/"
     assert text_of(await run(code, {"action": "create_dir", "path": "a/b"})) == "There already is a/b/"
     assert (workplace.workspace / "a/b").is_dir()
 
 
-async def test_names_of_other_tools_are_understood(workplace: Workplace, code: Tool) -> None:
+async def test_names_of_other_tools_are_understood(workplace: ToolContext, code: Tool) -> None:
     file = put(workplace, "f", "a")
     await run(code, {"action": "patch", "file_path": "f", "old_string": "a", "new_string": "b", "start_line": None})
     assert file.read_text() == "b"
 
 
-async def test_access_tells_real_paths_and_previews_the_change(workplace: Workplace, code: Tool) -> None:
+async def test_access_tells_real_paths_and_previews_the_change(workplace: ToolContext, code: Tool) -> None:
     file = put(workplace, "f", "a\n")
     (workplace.workspace / "out").symlink_to("/usr/share")
     access = code.access({"action": "patch", "path": "f", "old": "a", "new": "b"})
@@ -182,7 +184,7 @@ async def test_access_tells_real_paths_and_previews_the_change(workplace: Workpl
     assert code.access({"action": "read", "path": "~/x"}).reads == (workplace.workspace.parent / "x",)
 
 
-async def test_the_tasks_own_long_output_is_harmless_to_read(workplace: Workplace, code: Tool) -> None:
+async def test_the_tasks_own_long_output_is_harmless_to_read(workplace: ToolContext, code: Tool) -> None:
     own = workplace.output_dir / "call_1-stdout.txt"
     assert code.access({"action": "read", "path": str(own)}).tier == "free"
     other = str(workplace.output_dir.parent / "other")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.cancel import CancelSignal
-from app.engine.tools import processes
-from app.engine.tools.base import ToolError, Workplace
-from tests.support.workplaces import make_workplace, run, tool_of, until
+from app.engine.core.cancel import CancelSignal
+from app.engine.tools.base import ToolContext, ToolError
+from app.engine.tools.processes import termination
+from tests.support.loop_parts import make_workplace, run, tool_of, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
 
@@ -41,9 +41,9 @@ def _python(begin: str, each: str) -> str:
 _ENGINE = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from app.engine.tools import marks, spawn, watchdog
+from app.engine.tools.processes import marks, spawn, watchdog
 async def main():
-    watchdog.keep()
+    watchdog.start_watchdog()
     spawn.start(["bash", "-c", sys.argv[1]], Path.cwd(), os.environ, marks.new_mark("task"), print, print)
     while not Path("pid").exists():
         await asyncio.sleep(0.01)
@@ -65,12 +65,12 @@ CHAINS = {
 }
 
 
-async def _hops(workplace: Workplace) -> None:
+async def _hops(workplace: ToolContext) -> None:
     file = workplace.workspace / "pid"
     await until(lambda: file.exists() and file.read_text() != "")
 
 
-async def _stop(workplace: Workplace, chain: str) -> None:
+async def _stop(workplace: ToolContext, chain: str) -> None:
     cancel = CancelSignal()
     running = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": f"{chain}\nsleep 71"}, cancel))
     await _hops(workplace)
@@ -78,7 +78,7 @@ async def _stop(workplace: Workplace, chain: str) -> None:
     with pytest.raises(ToolError) as caught:
         await running
     assert "still there" not in str(caught.value)
-    assert processes.alive(workplace.task_id) == 0
+    assert termination.alive(workplace.task_id) == 0
 
 
 @asynccontextmanager
@@ -104,7 +104,7 @@ async def test_the_end_of_a_task_outruns_a_chain_with(tmp_path: Path, chain: str
     workplace = make_workplace(tmp_path)
     await run(tool_of(workplace, "shell"), {"command": chain})
     await _hops(workplace)
-    ended = await processes.end_task(workplace.task_id, lambda count: None)
+    ended = await termination.end_task(workplace.task_id, lambda count: None)
     assert ended and not any("still there" in name for name in ended)
 
 
@@ -127,8 +127,8 @@ async def test_a_stop_that_outruns_a_chain_leaves_the_other_call_of_the_task_alo
     await run(tool_of(workplace, "shell"), {"command": "sleep 72 & sleep 73 &"})
     with pytest.raises(ToolError):
         await run(tool_of(workplace, "shell"), {"command": f"{CHAINS['no pause']}\nsleep 71", "timeout_secs": 0.3})
-    assert processes.alive(workplace.task_id) == 2
-    ended = await processes.end_task(workplace.task_id, lambda count: None)
+    assert termination.alive(workplace.task_id) == 2
+    ended = await termination.end_task(workplace.task_id, lambda count: None)
     assert sorted(name.split(" (")[0] for name in ended) == ["sleep 72", "sleep 73"]
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.tools.base import ToolResult, Workplace
-from tests.support.workplaces import make_workplace, run, text_of, tool_of
+from app.engine.tools.base import ToolContext, ToolResult
+from tests.support.loop_parts import make_workplace, run, text_of, tool_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -16,7 +16,7 @@ SETTINGS = {"user.name": "A", "user.email": "a@example.org", "core.editor": "sle
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Workplace:
+def repository(tmp_path: Path) -> ToolContext:
     """Three commits; the settings name an editor that waits for ever."""
     workplace = make_workplace(tmp_path)
 
@@ -33,16 +33,16 @@ def repository(tmp_path: Path) -> Workplace:
     return workplace
 
 
-async def shell(workplace: Workplace, command: str) -> ToolResult:
+async def shell(workplace: ToolContext, command: str) -> ToolResult:
     return await run(tool_of(workplace, "shell"), {"command": command, "timeout_secs": 20})
 
 
-async def test_a_commit_without_a_message_fails_at_once_and_says_why(repository: Workplace) -> None:
+async def test_a_commit_without_a_message_fails_at_once_and_says_why(repository: ToolContext) -> None:
     result = await shell(repository, "echo more > one; git commit -a")
     assert result.is_error and "Aborting commit due to empty commit message." in text_of(result)
 
 
-async def test_what_git_has_prepared_itself_is_taken(repository: Workplace) -> None:
+async def test_what_git_has_prepared_itself_is_taken(repository: ToolContext) -> None:
     result = await shell(
         repository, "git commit --amend && git revert HEAD && git merge --no-ff HEAD~1; git log --format=%s"
     )
@@ -50,7 +50,7 @@ async def test_what_git_has_prepared_itself_is_taken(repository: Workplace) -> N
     assert text_of(result).splitlines()[-4:] == ['Revert "three"', "three", "two", "one"]
 
 
-async def test_an_interactive_rebase_fails_at_once_and_says_how_it_can_be_done(repository: Workplace) -> None:
+async def test_an_interactive_rebase_fails_at_once_and_says_how_it_can_be_done(repository: ToolContext) -> None:
     result = await shell(repository, "git rebase -i HEAD~2")
     assert result.is_error
     assert "There is no editor and nobody to type: set GIT_SEQUENCE_EDITOR" in text_of(result)
@@ -60,12 +60,12 @@ async def test_an_interactive_rebase_fails_at_once_and_says_how_it_can_be_done(r
     assert text_of(told).splitlines()[-2:] == ["two", "one"]
 
 
-async def test_a_program_that_calls_an_editor_fails_at_once(repository: Workplace) -> None:
+async def test_a_program_that_calls_an_editor_fails_at_once(repository: ToolContext) -> None:
     result = await shell(repository, 'sh -c "$EDITOR" || sh -c "$VISUAL some-file"')
     assert result.is_error and text_of(result).count("There is no editor and nobody to type") == 2
 
 
-async def test_a_question_for_a_password_fails_at_once(repository: Workplace) -> None:
+async def test_a_question_for_a_password_fails_at_once(repository: ToolContext) -> None:
     asked = r"printf 'protocol=https\nhost=example.org\n\n' | git -c credential.helper= credential fill"
     result = await shell(repository, asked)
     assert result.is_error and "terminal prompts disabled" in text_of(result)

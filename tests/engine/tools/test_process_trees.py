@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.cancel import CancelSignal
-from app.engine.tools import processes
-from app.engine.tools.base import ToolError, ToolResult, Workplace
-from app.engine.tools.marks import marks_of
-from app.engine.tools.orphans import reap_orphans
-from app.engine.tools.portable_table import PortableTable
-from app.engine.tools.process_table import Search, plain_name
-from tests.support.workplaces import is_running, make_workplace, run, task_of, text_of, tool_of, until
+from app.engine.core.cancel import CancelSignal
+from app.engine.tools.base import ToolContext, ToolError, ToolResult
+from app.engine.tools.processes import termination
+from app.engine.tools.processes.marks import marks_of
+from app.engine.tools.processes.process_table import PortableTable, Search, plain_name
+from app.engine.tools.processes.termination import reap_orphans
+from tests.support.loop_parts import is_running, make_workplace, run, task_of, text_of, tool_of, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
 
@@ -47,7 +46,7 @@ def pid_in(path: Path) -> int:
     return int(text) if text.endswith("\n") or (text and path.name == "daemon.pid") else 0
 
 
-async def stopped(workplace: Workplace, command: str, pid_file: str = "pid") -> tuple[int, ToolError]:
+async def stopped(workplace: ToolContext, command: str, pid_file: str = "pid") -> tuple[int, ToolError]:
     """Run the command, cancel it once the child has told its pid; the child's pid and the tool's error."""
     cancel, file = CancelSignal(), workplace.workspace / pid_file
     running = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": command}, cancel))
@@ -79,9 +78,9 @@ async def test_the_end_of_a_task_ends_what_its_commands_left(tmp_path: Path) -> 
     workplace = make_workplace(tmp_path)
     result = await run(tool_of(workplace, "shell"), {"command": "sleep 72 & setsid sleep 73 & (sleep 74 &) ; true"})
     pids = [int(pid) for pid in re.findall(r"pid (\d+)", text_of(result))]
-    assert processes.alive(workplace.task_id) == len(pids) == 3
+    assert termination.alive(workplace.task_id) == len(pids) == 3
     counts: list[int] = []
-    ended = await processes.end_task(workplace.task_id, counts.append)
+    ended = await termination.end_task(workplace.task_id, counts.append)
     assert sorted(name.split(" (")[0] for name in ended) == ["sleep 72", "sleep 73", "sleep 74"]
     assert not any(map(is_running, pids))
     assert (counts[0], counts[-1]) == (3, 0)
@@ -92,8 +91,8 @@ async def test_ending_one_task_leaves_the_others_alone(tmp_path: Path) -> None:
     async with task_of(make_workplace(tmp_path, "task_a")) as one, task_of(make_workplace(tmp_path, "task_b")) as other:
         for workplace in (one, other):
             await run(tool_of(workplace, "shell"), {"command": "setsid sleep 75 & (env -i sleep 76 &)"})
-        await processes.end_task(one.task_id, lambda count: None)
-        assert (processes.alive(one.task_id), processes.alive(other.task_id)) == (0, 2)
+        await termination.end_task(one.task_id, lambda count: None)
+        assert (termination.alive(one.task_id), termination.alive(other.task_id)) == (0, 2)
 
 
 async def test_a_timeout_ends_its_own_call_only(tmp_path: Path) -> None:
@@ -102,12 +101,12 @@ async def test_a_timeout_ends_its_own_call_only(tmp_path: Path) -> None:
         await run(shell, {"command": "sleep 77 &"})
         with pytest.raises(ToolError, match="Timed out"):
             await run(shell, {"command": "sleep 78", "timeout_secs": 0.1})
-        assert processes.alive(workplace.task_id) == 1
+        assert termination.alive(workplace.task_id) == 1
 
 
 async def test_a_task_that_ran_nothing_ends_at_once() -> None:
-    assert await processes.end_task("unknown", lambda count: None) == ()
-    assert processes.alive("unknown") == 0
+    assert await termination.end_task("unknown", lambda count: None) == ()
+    assert termination.alive("unknown") == 0
 
 
 async def test_an_ended_orphan_is_reaped_and_a_child_of_others_is_not(tmp_path: Path) -> None:
@@ -137,7 +136,7 @@ async def test_a_cancelled_asyncio_task_leaves_nothing(tmp_path: Path) -> None:
 async def test_what_a_dead_engine_left_is_found_by_its_task() -> None:
     environment = {"ERRAND_TASK": "task_of_dead_engine"}
     left = await asyncio.create_subprocess_exec("/bin/sleep", "80", env=environment, start_new_session=True)
-    ended = await processes.end_abandoned(frozenset({"task_of_dead_engine"}))
+    ended = await termination.end_abandoned(frozenset({"task_of_dead_engine"}))
     assert await left.wait() == -15
     assert ended == (f"/bin/sleep 80 (pid {left.pid})",)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.engine.tools.argument_check import check_arguments
 from app.engine.tools.base import ToolError
-from app.engine.tools.schema import check_arguments
-from app.protocol.json import JsonObject, JsonValue
+from app.protocol.base import JsonObject, JsonValue
 
 
 def field(schema: JsonObject) -> JsonObject:

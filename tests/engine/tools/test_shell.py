@@ -4,9 +4,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.engine.cancel import CancelSignal
+from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolResult
-from tests.support.workplaces import detail, failure, make_workplace, run, task_of, text_of, tool_of
+from tests.support.loop_parts import detail, failure, make_workplace, run, task_of, text_of, tool_of
 
 
 async def test_a_command_gives_its_streams_exit_code_and_time(tmp_path: Path) -> None:

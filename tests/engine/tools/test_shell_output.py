@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.cancel import CancelSignal
+from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolResult
-from app.engine.tools.capture import FILE_LIMIT, Capture
-from tests.support.workplaces import detail, kept_output, make_workplace, run, text_of, tool_of
+from app.engine.tools.shell.command import FILE_LIMIT, OutputCapture
+from tests.support.loop_parts import detail, kept_output, make_workplace, run, text_of, tool_of
 
 
 async def test_long_output_is_cut_in_the_middle_and_kept_whole_in_a_file(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ async def test_a_hundred_megabytes_neither_stall_the_loop_nor_stay_in_memory(tmp
 
 
 def test_a_file_of_output_has_an_end(tmp_path: Path) -> None:
-    capture = Capture(tmp_path / "out")
+    capture = OutputCapture(tmp_path / "out")
     for _ in range(FILE_LIMIT // 50_000_000 + 1):
         capture.add(b"\0" * 50_000_000)
     capture.close()
@@ -50,7 +50,7 @@ def test_a_file_of_output_has_an_end(tmp_path: Path) -> None:
 
 def test_output_survives_where_no_file_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    capture = Capture(tmp_path / "file" / "out")
+    capture = OutputCapture(tmp_path / "file" / "out")
     capture.add(b"x" * 100_000 + b"\nend")
     capture.close()
     assert capture.text().endswith("end") and "could not be kept whole" in capture.text()
@@ -90,7 +90,7 @@ async def test_updates_come_while_it_runs_and_not_for_each_line(tmp_path: Path) 
 def test_the_end_of_output_under_way_begins_and_ends_with_whole_characters(
     tmp_path: Path, data: bytes, shown: str
 ) -> None:
-    capture = Capture(tmp_path / "out")
+    capture = OutputCapture(tmp_path / "out")
     capture.add(data)
     assert capture.tail(19) == shown
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.errors import ConfigurationError
-from app.engine.tools.diff import compare
-from app.engine.tools.environment import clean_environment
-from app.engine.tools.plain_text import tidy
+from app.engine.core.errors import ConfigurationError
+from app.engine.tools.code.edits import diff_texts
+from app.engine.tools.file_walk import matches
+from app.engine.tools.plain_text import clean_output
 from app.engine.tools.registry import bind
-from app.engine.tools.walk import matches
-from tests.support.workplaces import make_workplace
+from app.engine.tools.shell.environment import clean_environment
+from tests.support.loop_parts import make_workplace
 
 
 def test_the_environment_of_commands_is_that_of_a_person_without_keys() -> None:
@@ -34,28 +34,28 @@ def test_the_environment_of_commands_is_that_of_a_person_without_keys() -> None:
     ],
 )
 def test_output_is_tidied(data: bytes, text: str) -> None:
-    assert tidy(data) == text
+    assert clean_output(data) == text
 
 
 def test_equal_texts_have_no_difference() -> None:
-    assert compare("a\n", "a\n", "f").diff == ""
+    assert diff_texts("a\n", "a\n", "f").diff == ""
 
 
 def test_a_change_in_a_long_text_shows_its_true_line_numbers() -> None:
     lines = [f"{number}\n" for number in range(1, 30_001)]
-    change = compare("".join(lines), "".join([*lines[:20_000], "new\n", *lines[20_000:]]), "f")
+    change = diff_texts("".join(lines), "".join([*lines[:20_000], "new\n", *lines[20_000:]]), "f")
     assert change.diff.startswith("--- f\n+++ f\n@@ -19998,6 +19998,7 @@\n 19998\n")
     assert (change.added, change.removed, change.summary) == (1, 0, "+1 −0")
 
 
 def test_a_text_replaced_whole_is_counted_and_its_diff_is_bounded() -> None:
-    change = compare("".join(f"a{n}\n" for n in range(9000)), "".join(f"b{n}\n" for n in range(9000)), "f")
+    change = diff_texts("".join(f"a{n}\n" for n in range(9000)), "".join(f"b{n}\n" for n in range(9000)), "f")
     assert (change.added, change.removed) == (9000, 9000)
     assert len(change.diff) < 21_000
 
 
 def test_a_missing_last_newline_is_marked() -> None:
-    assert compare("a", "b", "f").diff.splitlines()[3:] == [
+    assert diff_texts("a", "b", "f").diff.splitlines()[3:] == [
         "-a",
         "\\ No newline at end of file",
         "+b",

@@ -3,9 +3,18 @@
 from typing import get_args
 
 from app.protocol.blocks import FileBlock, SummaryBlock
-from app.window.rows import AskRow, EditRow, FileRow, ForkRow, OpenEndRow, Row, Speaker, SpeakerRow, SummaryRow
-from tests.support.asks import APPROVAL, LIMIT, QUESTION
-from tests.support.rows import end, image, node, notice, reply, thinking, tool, user
+from app.window.rows.row import (
+    AskRow,
+    BranchEndRow,
+    BranchSwitchRow,
+    EditMessageRow,
+    FileRow,
+    Row,
+    Speaker,
+    SpeakerRow,
+    SummaryRow,
+)
+from tests.support.rows import APPROVAL, LIMIT, QUESTION, end, image, node, notice, reply, thinking, tool, user
 
 _DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-total = 1\n+total = 2\n"
 _TABLE = "| file | lines |\n|---|---:|\n| basket.py | 24 |"
@@ -14,7 +23,7 @@ _TABLE = "| file | lines |\n|---|---:|\n| basket.py | 24 |"
 def every_row() -> list[Row]:
     rows: list[Row] = [
         user("What is wrong with `the discount`?", "u1"),
-        ForkRow("f1", 2, 3, "n1", "n3", is_user=True, locked=False),
+        BranchSwitchRow("f1", 2, 3, "n1", "n3", is_user=True, locked=False),
         thinking("I should look at the tests first.", "th1"),
         SpeakerRow("sp1", node("n0"), Speaker("Coder", "violet", "one/model")),
         reply("An answer with [a link](https://example.org), **bold** and `code`.\n\n> a quote", "r1", step=1),
@@ -33,11 +42,11 @@ def every_row() -> list[Row]:
         AskRow("a2", APPROVAL, (APPROVAL,)),
         AskRow("a3", LIMIT),
         user("Do it again", "u2"),
-        EditRow("e1", node("n6", "Do it", "user"), "Do it otherwise"),
+        EditMessageRow("e1", node("n6", "Do it", "user"), "Do it otherwise"),
         end("completed", summary="All is **done**.", key="en1"),
         end("manual_stop", key="en2"),
         end("error", error="The provider answers 500.", key="en3"),
-        OpenEndRow("o1", ("n7",)),
+        BranchEndRow("o1", ("n7",)),
     ]
     assert {type(row) for row in rows} == set(get_args(Row))
     return rows

@@ -7,8 +7,8 @@ from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QAbstractButton, QAbstractScrollArea, QLineEdit, QListView, QToolButton, QWidget
 
-from app.window.views.picker import PickerDialog
-from app.window.views.tabs import TabsView
+from app.window.views.shared.picker import PickerDialog
+from app.window.views.shell.tab_bar import TabBarView
 
 _ROLE = QAccessible.Role
 _NO_ROLE = (_ROLE.NoRole, _ROLE.Client, _ROLE.Border, _ROLE.Pane, _ROLE.Grouping, _ROLE.LayeredPane)
@@ -94,7 +94,7 @@ def is_part_of_another(widget: QWidget | None) -> bool:
     """What has another way by keyboard: Esc clears a field, Ctrl+W and Delete close a tab, arrows typed in the field
     above a picker's list go through it."""
     parent = widget.parent() if widget is not None else None
-    is_button = isinstance(widget, QToolButton) and isinstance(parent, QLineEdit | TabsView)
+    is_button = isinstance(widget, QToolButton) and isinstance(parent, QLineEdit | TabBarView)
     return is_button or (isinstance(widget, QListView) and isinstance(parent, PickerDialog))
 
 

@@ -9,29 +9,27 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QListView, QVBoxLayout, QWidget
 
-from app.window.attention.quick_dialog import QuickDialog
-from app.window.attention.quit_dialog import QuitDialog
-from app.window.attention.quitting import QuitStore
-from app.window.attention.tray_menu import TrayMenu
-from app.window.blocks.line_button import LineButton
-from app.window.theme.look import push_button
+from app.window.desktop.quick_task import QuickTaskDialog
+from app.window.desktop.quit_dialog import QuitDialog
+from app.window.desktop.tray import TrayMenu
+from app.window.rows.disclosure import DisclosureButton
+from app.window.stores.quit import QuitStore
+from app.window.theme.style import push_button
 from app.window.transcript.view import TranscriptView
-from app.window.views.actions import ActionName
-from app.window.views.add_agent_dialog import AddAgentDialog
-from app.window.views.choices_dialog import ChoicesDialog
-from app.window.views.delete_dialog import DeleteDialog
-from app.window.views.leave_dialog import LeaveDialog
-from app.window.views.picker import PickerDialog
+from app.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog
+from app.window.views.composer.task_options_dialog import TaskOptionsDialog
 from app.window.views.settings.dialog import PageName, SettingsDialog
-from app.window.views.shortcut_sheet import ShortcutDialog
-from app.window.views.turns_dialog import TurnsDialog
+from app.window.views.shared.actions import ActionName
+from app.window.views.shared.picker import PickerDialog
+from app.window.views.shell.dialogs import ShortcutsDialog
+from app.window.views.shell.main_window import KeepRunningDialog
+from app.window.views.sidebar.archive import DeleteDialog
 from app.window.views.usage.dialog import UsageDialog
-from tests.support.desk import press
 from tests.support.rows import KeptActions, RowList
-from tests.support.until import until
-from tests.window.accessibility import company
+from tests.support.window import press, until
+from tests.window.accessibility import agents_views
 from tests.window.accessibility.every_row import every_row
-from tests.window.accessibility.office import Office, top
+from tests.window.accessibility.full_window import Office, top
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ async def _narrow(office: Office) -> QWidget:
 async def _choices(office: Office) -> QWidget:
     office.window.on_action("new_task")
     QTest.mouseClick(office.front.foot.choices.more_button, Qt.MouseButton.LeftButton)
-    return top(ChoicesDialog)
+    return top(TaskOptionsDialog)
 
 
 async def _action(office: Office, name: ActionName, kind: type[QDialog]) -> QWidget:
@@ -125,7 +123,7 @@ async def _server_form(office: Office) -> QWidget:
 
 
 async def _quick(office: Office) -> QWidget:
-    dialog = QuickDialog(office.theme)
+    dialog = QuickTaskDialog(office.theme)
     office.keep(dialog)
     dialog.show_with("Half a thought", "in a new folder")
     dialog.open_on(office.window.screen())
@@ -140,7 +138,7 @@ async def _quit(office: Office) -> QWidget:
 
 
 async def _leave(office: Office) -> QWidget:
-    dialog = LeaveDialog(2, office.window)
+    dialog = KeepRunningDialog(2, office.window)
     office.keep(dialog)
     dialog.show()
     return dialog
@@ -174,7 +172,7 @@ async def _every_row(office: Office, closed: bool) -> QWidget:
     window.resize(800, 4_000)
     window.show()
     if not closed:
-        for line in view.findChildren(LineButton):
+        for line in view.findChildren(DisclosureButton):
             if line.isEnabled():
                 line.click()
         view.settle()
@@ -199,7 +197,7 @@ VIEWS = (
     View("the palette", partial(_action, name="palette", kind=PickerDialog)),
     View("all tabs", partial(_action, name="all_tabs", kind=PickerDialog)),
     View("usage", partial(_action, name="usage", kind=UsageDialog)),
-    View("the sheet of shortcuts", partial(_action, name="shortcuts", kind=ShortcutDialog)),
+    View("the sheet of shortcuts", partial(_action, name="shortcuts", kind=ShortcutsDialog)),
     *(View(f"settings: {page}", partial(_settings, page=page)) for page in _PAGES),
     View("settings: a model server's form", _server_form),
     View("a quick task", _quick),
@@ -210,10 +208,10 @@ VIEWS = (
     View("every kind of row, closed", partial(_every_row, closed=True)),
     View("every kind of row, open", partial(_every_row, closed=False)),
     View("a window of its own", _own_window),
-    View("several agents", company.several),
-    View("one more agent", partial(company.asked, ask=lambda view: view.foot.add_agent(), kind=AddAgentDialog)),
-    View("turns", partial(company.asked, ask=lambda view: view.foot.set_turns(), kind=TurnsDialog)),
-    View("several models", company.models),
-    View("an agent is removed", company.removal),
-    View("two branches", company.side_by_side),
+    View("several agents", agents_views.several),
+    View("one more agent", partial(agents_views.asked, ask=lambda view: view.foot.add_agent(), kind=AddAgentDialog)),
+    View("turns", partial(agents_views.asked, ask=lambda view: view.foot.set_turns(), kind=TurnOrderDialog)),
+    View("several models", agents_views.models),
+    View("an agent is removed", agents_views.removal),
+    View("two branches", agents_views.side_by_side),
 )

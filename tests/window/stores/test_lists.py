@@ -10,12 +10,12 @@ import pytest
 from app.protocol.conversations import Conversation, ConversationSearchResult
 from app.protocol.events import AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
 from app.protocol.tasks import Task
-from app.window.stores.conversations import ConversationsStore
+from app.window.stores.conversation_list import ConversationListStore
 from app.window.stores.stores import Stores
-from tests.support.asks import APPROVAL
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.processes import until
 from tests.support.records import NOW, ask, conversation, node, task
+from tests.support.rows import APPROVAL
 from tests.support.store_engine import stores_on
 
 
@@ -39,7 +39,7 @@ def numbered(number: int) -> Conversation:
     return conversation(f"c{number}", at=NOW + timedelta(seconds=number))
 
 
-def ids(store: ConversationsStore) -> list[str]:
+def ids(store: ConversationListStore) -> list[str]:
     return [store.at(index).id for index in range(store.count())]
 
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 import app.window
-from app.window.theme.look import set_look
+from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
 from app.window.theme.tokens import DARK, LIGHT
 
@@ -62,7 +62,8 @@ def test_only_the_icons_that_the_window_names_are_vendored() -> None:
 def test_every_icon_that_is_named_where_one_is_drawn_is_there() -> None:
     """Those named in tables are drawn in the walk through all views, which a missing file ends."""
     vendored = {file.stem for file in ICONS.glob("*.svg")}
-    drawn = r'(?:\bicon\(|set_face\(|show_line\(|(?:IconButton|EmptyState)\(\s*(?:self\.)?_?theme,)\s*"([a-z0-9-]+)"'
+    made = r"(?:IconButton|EmptyStateView)\(\s*(?:self\.)?_?theme,"
+    drawn = rf'(?:\bicon\(|set_face\(|show_line\(|{made})\s*"([a-z0-9-]+)"'
     named = set(re.findall(drawn, _source()))
     assert len(named) > 20
     assert named - vendored == set()
@@ -79,10 +80,10 @@ def test_fonts_have_the_size_in_pixels_and_code_is_a_little_smaller(theme: Theme
 def test_a_look_changed_after_the_first_showing_keeps_the_font(theme: Theme, qtbot: QtBot) -> None:
     label = QLabel("text")
     qtbot.addWidget(label)
-    set_look(label, "tone", "muted")
+    set_style(label, "tone", "muted")
     label.setFont(theme.font(18))
     label.show()
-    set_look(label, "tone", "failed")
+    set_style(label, "tone", "failed")
     assert label.font().pixelSize() == 18
     assert label.palette().color(label.foregroundRole()) == QColor(theme.tokens.failed)
 
@@ -103,7 +104,7 @@ def test_a_mode_chosen_before_the_application_is_dressed_holds(qapp: QApplicatio
 def test_the_transcripts_font_is_a_persons_choice_and_told(theme: Theme) -> None:
     told: list[int] = []
     theme.changed.connect(lambda: told.append(theme.tokens.size_reading))
-    theme.set_reading("Some Serif", 17)
+    theme.set_transcript_font("Some Serif", 17)
     assert (told, theme.reading_font().families()[0], theme.reading_font().pixelSize()) == ([17], "Some Serif", 17)
     theme.set_mode("dark")
     assert (theme.tokens.dark, theme.tokens.size_reading) == (True, 17)

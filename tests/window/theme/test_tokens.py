@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from app.protocol.agents import Color
-from app.window.theme.tokens import DARK, LIGHT, Tokens
+from app.window.theme.tokens import DARK, LIGHT, DesignTokens
 
 THEMES = pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
 PEOPLE = tuple(f"person_{color}" for color in get_args(Color) if color)
@@ -40,19 +40,19 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(tokens: Tokens, first: str, second: str) -> float:
+def contrast(tokens: DesignTokens, first: str, second: str) -> float:
     lights = sorted((luminance(str(getattr(tokens, name))) for name in (first, second)), reverse=True)
     return (lights[0] + 0.05) / (lights[1] + 0.05)
 
 
 @THEMES
-def test_every_text_has_a_contrast_of_four_and_a_half_on_its_ground(tokens: Tokens) -> None:
+def test_every_text_has_a_contrast_of_four_and_a_half_on_its_ground(tokens: DesignTokens) -> None:
     pairs = [*PAIRS, *((text, ground) for text in TEXT_ON_EVERYTHING for ground in GROUNDS)]
     poor = {pair: round(contrast(tokens, *pair), 2) for pair in pairs if contrast(tokens, *pair) < 4.5}
     assert poor == {}
 
 
 @THEMES
-def test_marks_edges_of_inputs_and_focus_rings_stand_out_by_three(tokens: Tokens) -> None:
+def test_marks_edges_of_inputs_and_focus_rings_stand_out_by_three(tokens: DesignTokens) -> None:
     poor = {pair: round(contrast(tokens, *pair), 2) for pair in SHAPES if contrast(tokens, *pair) < 3}
     assert poor == {}

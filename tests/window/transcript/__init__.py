@@ -1,0 +1,1 @@
+"""The virtual list with rows in memory."""

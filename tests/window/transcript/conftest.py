@@ -7,9 +7,9 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.blocks.block import Block
-from app.window.blocks.text_view import TextView
-from app.window.rows import Row
+from app.window.rows.base import RowView
+from app.window.rows.row import Row
+from app.window.rows.text_view import TextView
 from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
 from tests.support.rows import KeptActions, RowList
@@ -23,10 +23,10 @@ class Page:
         self.rows = rows
         self.actions = actions
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[RowView]:
         """Those in view, from top to bottom."""
         height = self.view.viewport().height()
-        seen = [block for block in self.view.findChildren(Block) if block.isVisible()]
+        seen = [block for block in self.view.findChildren(RowView) if block.isVisible()]
         return sorted((one for one in seen if one.y() < height and one.y() + one.height() > 0), key=QWidget.y)
 
     def texts(self) -> list[str]:
@@ -38,7 +38,7 @@ class Page:
         return block.mapTo(self.view.viewport(), QPoint(0, 0)).y()
 
 
-def text_of(block: Block) -> str:
+def text_of(block: RowView) -> str:
     texts = [view for view in block.findChildren(TextView) if view.isVisible()]
     return texts[0].toPlainText() if texts else ""
 

@@ -8,8 +8,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.blocks.line_button import LineButton
-from app.window.blocks.text_view import TextView
+from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.text_view import TextView
 from app.window.theme.theme import Theme
 from tests.support.rows import long_conversation, reply, tool, user
 from tests.window.transcript.conftest import Page
@@ -122,7 +122,7 @@ def test_tab_goes_through_the_blocks_as_they_stand_and_out(page: MakePage, qtbot
     for _ in range(8):
         QApplication.sendEvent(focused(), _tab())
         seen.append(type(focused()).__name__)
-    assert seen == ["TranscriptView", "TextView", *["QuietButton"] * 3, "LineButton", "TextView", "QLineEdit"]
+    assert seen == ["TranscriptView", "TextView", *["HoverButton"] * 3, "DisclosureButton", "TextView", "QLineEdit"]
     assert focused() is after
     QApplication.sendEvent(focused(), _tab(back=True))
     assert focused() is shown.view or shown.view.isAncestorOf(focused())
@@ -138,6 +138,6 @@ def test_what_tab_reaches_comes_into_view(page: MakePage, qtbot: QtBot) -> None:
     shown.view.setFocus()
     QApplication.sendEvent(focused(), _tab())
     line = focused()
-    assert isinstance(line, LineButton)
+    assert isinstance(line, DisclosureButton)
     assert line.text() == "ran echo 20"
     assert line.mapTo(shown.view.viewport(), QPoint(0, 0)).y() >= 0

@@ -9,9 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.blocks.line_button import LineButton
-from app.window.blocks.text_view import TextView
-from app.window.rows import Row
+from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.row import Row
+from app.window.rows.text_view import TextView
 from tests.support.rows import end, image, notice, reply, thinking, tool, user
 from tests.window.transcript.conftest import Page
 
@@ -139,7 +139,7 @@ def test_all_rows_are_copied_with_cards_as_their_line(page: MakePage) -> None:
         end("completed", summary="All **done**.", key="e"),
     ]
     shown = page(rows)
-    lines = [line for block in shown.blocks() for line in block.findChildren(LineButton)]
+    lines = [line for block in shown.blocks() for line in block.findChildren(DisclosureButton)]
     next(line for line in lines if line.text().startswith("ran ls")).click()
     shown.view.settle()
     QTest.keyClick(shown.view, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)

@@ -1,0 +1,1 @@
+"""Views by folder, as in app/window/views."""

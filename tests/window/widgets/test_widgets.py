@@ -6,16 +6,16 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.window.theme.look import push_button
+from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
-from app.window.widgets.badge import Badge
-from app.window.widgets.banner import Banner
-from app.window.widgets.code_box import CodeBox
-from app.window.widgets.elided_label import ElidedLabel
-from app.window.widgets.icon_button import IconButton
-from app.window.widgets.pulse import Pulse
+from app.window.views.shell.tab_bar import Badge
+from app.window.widgets.banner import BannerView
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.code_excerpt import CodeBoxView
+from app.window.widgets.labels import ElidedLabel
+from app.window.widgets.pulse import PulseTimer
 from app.window.widgets.search_field import SearchField
-from app.window.widgets.state_dot import WORDS, State, StateDot
+from app.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space])
@@ -46,18 +46,18 @@ def test_a_badge_shows_up_to_99_and_nothing_at_zero(
     assert (badge.text, badge.isVisible(), badge.accessibleName()) == (text, shown, f"{count} unread")
 
 
-@pytest.mark.parametrize("state", WORDS)
-def test_a_state_has_a_word_beside_its_colour(theme: Theme, qtbot: QtBot, state: State) -> None:
-    dot = StateDot(theme, Pulse(theme))
+@pytest.mark.parametrize("state", STATE_LABELS)
+def test_a_state_has_a_word_beside_its_colour(theme: Theme, qtbot: QtBot, state: DotState) -> None:
+    dot = StatusDotView(theme, PulseTimer(theme))
     qtbot.addWidget(dot)
     dot.set_state(state)
-    assert dot.accessibleName() == WORDS[state]
+    assert dot.accessibleName() == STATE_LABELS[state]
 
 
 def test_the_pulse_runs_only_while_a_working_dot_is_seen_and_motion_is_wanted(theme: Theme, qtbot: QtBot) -> None:
     theme.set_motion(True)
-    pulse = Pulse(theme)
-    first, second = StateDot(theme, pulse), StateDot(theme, pulse)
+    pulse = PulseTimer(theme)
+    first, second = StatusDotView(theme, pulse), StatusDotView(theme, pulse)
     for dot in (first, second):
         qtbot.addWidget(dot)
         dot.set_state("working")
@@ -75,8 +75,8 @@ def test_the_pulse_runs_only_while_a_working_dot_is_seen_and_motion_is_wanted(th
 
 def test_a_dot_that_is_deleted_while_it_works_leaves_the_pulse(theme: Theme, qtbot: QtBot) -> None:
     theme.set_motion(True)
-    pulse = Pulse(theme)
-    kept, deleted = StateDot(theme, pulse), StateDot(theme, pulse)
+    pulse = PulseTimer(theme)
+    kept, deleted = StatusDotView(theme, pulse), StatusDotView(theme, pulse)
     qtbot.addWidget(kept)
     for dot in (kept, deleted):
         dot.set_state("working")
@@ -92,7 +92,7 @@ def test_a_dot_that_is_deleted_while_it_works_leaves_the_pulse(theme: Theme, qtb
 
 
 def test_a_banner_tells_acts_and_is_put_away(theme: Theme, qtbot: QtBot) -> None:
-    banner = Banner(theme)
+    banner = BannerView(theme)
     qtbot.addWidget(banner)
     assert banner.isHidden()
     banner.tell("The engine has ended.", "failed", "Start again")
@@ -133,7 +133,7 @@ def test_search_waits_for_a_pause_tells_each_text_once_and_escape_clears(theme: 
 
 
 def test_a_code_box_is_as_high_as_its_text_up_to_its_most_lines(theme: Theme, qtbot: QtBot) -> None:
-    box = CodeBox(theme, "What will run", most_lines=10)
+    box = CodeBoxView(theme, "What will run", most_lines=10)
     qtbot.addWidget(box)
     line = box.fontMetrics().lineSpacing()
     box.set_text("one")
@@ -147,7 +147,7 @@ def test_a_code_box_is_as_high_as_its_text_up_to_its_most_lines(theme: Theme, qt
 
 
 def test_a_code_box_shows_all_of_its_text_without_a_bar_where_it_fits(theme: Theme, qtbot: QtBot) -> None:
-    box = CodeBox(theme, "What will run", most_lines=10)
+    box = CodeBoxView(theme, "What will run", most_lines=10)
     qtbot.addWidget(box)
     box.set_text("x" * 200 + "\n" + "漢字 " * 30)
     box.show()

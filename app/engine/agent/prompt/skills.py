@@ -1,18 +1,27 @@
-"""The part of a system prompt that names skills: folders with a SKILL.md, which the agent reads when it needs it."""
+"""The system prompt's list of skills: folders with a SKILL.md and its front matter.
 
+Parsed without YAML, which a repository could abuse.
+"""
+
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from string import Template
 
-from app.engine.agent.prompt.front_matter import front_matter
-from app.engine.agent.prompt.ground import folders, read_inside
-from app.engine.agent.prompt.occasion import Occasion
-from app.engine.agent.prompting import text
-from app.engine.tools.plain_text import tidy_name
+from app.engine.agent.prompt.texts import prompt_text
+from app.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders
+from app.engine.tools.plain_text import clean_name
 from app.paths import OWN_SKILLS
-from app.protocol.prompts import PromptPart
+from app.protocol.context import PromptPart
+
+_FIELD = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
+_BLOCK = re.compile(r"[>|][-+0-9]{0,2}(?:[ \t]+#.*)?")
+_QUOTED = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)')[ \t]*(?:#.*)?""", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+# Lists, maps, anchors, references and tags: nothing that a name or a description is.
+_NOT_PLAIN = tuple("[]{}&*!%@`,")
 
 NAME = "SKILL.md"
 _PLACES = (".errand/skills", ".agents/skills")
@@ -24,6 +33,47 @@ _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 500
 
 
+def front_matter(text: str) -> dict[str, str]:
+    """The fields at its outermost level, each in one line; what is no text is left out. Empty where there is none."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    if lines[0].rstrip() != "---":
+        return {}
+    fields: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines[1:]:
+        if line.startswith("---"):
+            break
+        if line[:1] in ("", " ", "\t"):
+            current.append(line)
+        elif (found := _FIELD.fullmatch(line)) is not None:
+            current = fields.setdefault(found[1], [])
+            current[:] = [found[2] or ""]
+        else:
+            current = []
+    return {name: said for name, parts in fields.items() if (said := _value(parts))}
+
+
+def _value(lines: list[str]) -> str:
+    first = lines[0].strip()
+    if _BLOCK.fullmatch(first):
+        return _in_one_line(" ".join(lines[1:]))
+    whole = " ".join(line.strip() for line in lines).strip()
+    if (quoted := _QUOTED.fullmatch(whole)) is not None:
+        double, single = quoted.groups()
+        return _in_one_line(_ESCAPED.sub(_meant, double) if double is not None else single.replace("''", "'"))
+    if whole.startswith(('"', "'", *_NOT_PLAIN)):
+        return ""
+    return _in_one_line(" ".join(re.sub(r"(?:^|[ \t])#.*", "", line) for line in lines))
+
+
+def _meant(escape: "re.Match[str]") -> str:
+    return {"n": "\n", "t": "\t"}.get(escape[1], escape[1])
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 @dataclass(frozen=True, slots=True)
 class Skill:
     name: str
@@ -31,7 +81,7 @@ class Skill:
     file: Path
 
 
-def skills(occasion: Occasion) -> PromptPart | None:
+def skills_part(occasion: PromptContext) -> PromptPart | None:
     """Of two with one name the nearer one: the workspace's, then those above it, then the person's own."""
     found: dict[str, Skill] = {}
     broken: list[Path] = []
@@ -51,7 +101,7 @@ def skills(occasion: Occasion) -> PromptPart | None:
     lines = "\n".join(f"- {skill.name}: {skill.description} (`{skill.file}`)" for skill in found.values())
     return PromptPart(
         name="skills",
-        text=Template(text("skills")).safe_substitute(skills=lines) if found else "",
+        text=Template(prompt_text("skills")).safe_substitute(skills=lines) if found else "",
         sources=tuple(str(skill.file) for skill in found.values()),
         remarks=tuple(remarks),
     )
@@ -62,20 +112,20 @@ def _left_out(broken: list[Path]) -> list[str]:
         return []
     others = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
     verb = "are" if others else "is"
-    what = f"{tidy_name(str(broken[0]))}{others}"
+    what = f"{clean_name(str(broken[0]))}{others}"
     return [f"{what} {verb} left out: a skill begins with a front matter that has a name and a description."]
 
 
 def _not_looked_at(files: list[tuple[Path, Path]]) -> list[str]:
     if not files:
         return []
-    first = tidy_name(str(files[0][0]))
+    first = clean_name(str(files[0][0]))
     return [f"Only {_MOST} skills are named to the agent: {first} and what comes after it is left out."]
 
 
-def _folders(occasion: Occasion) -> Iterator[tuple[Path, Path]]:
+def _folders(occasion: PromptContext) -> Iterator[tuple[Path, Path]]:
     """Each with the folder that nothing in it may lead out of."""
-    ground = folders(occasion.workspace, occasion.home)
+    ground = workspace_folders(occasion.workspace, occasion.home)
     for folder in reversed(ground):
         yield from ((folder / place, ground[0]) for place in _PLACES)
     yield from ((occasion.home / place, occasion.home / place) for place in OWN_SKILLS)

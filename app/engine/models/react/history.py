@@ -1,8 +1,14 @@
-"""A conversation for a model without tool calls: calls as the XML it would have written, results as observations."""
+"""The conversation and system prompt as a model without tool calls reads them."""
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from string import Template
+from xml.sax.saxutils import escape
 
-from app.engine.messages import (
+import msgspec
+
+from app.engine.core.messages import (
     UNREADABLE_CALL,
     AssistantMessage,
     Image,
@@ -15,15 +21,37 @@ from app.engine.messages import (
     UserMessage,
     text_of,
 )
-from app.engine.models.convert import encode
-from app.engine.models.react.call import CLOSE, INVENTED, OPEN
-from app.engine.models.react.texts import text
+from app.engine.models.base import ToolDefinition
+from app.engine.models.react.call_parser import CLOSE, INVENTED, OPEN
+from app.engine.models.reply.content import encode
 
 _NO_RESULT = "(no result was recorded)"
 _CLOSING = "</observation>"
 
 
-def as_text(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
+@functools.cache
+def text(name: str) -> str:
+    """The text of <name>.md."""
+    return (files("app.engine.models.react") / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def system_prompt(given: str, tools: tuple[ToolDefinition, ...]) -> str:
+    """What was given, then how tools are called; without tools nothing is added."""
+    if not tools:
+        return given
+    protocol = Template(text("protocol")).safe_substitute(tools="\n".join(map(_definition, tools)))
+    return f"{given}\n\n{protocol}" if given else protocol
+
+
+def _definition(tool: ToolDefinition) -> str:
+    parameters = msgspec.json.encode(tool.parameters).decode()
+    return (
+        f"<tool>\n<name>{tool.name}</name>\n<description>{escape(tool.description)}</description>\n"
+        f"<parameters>\n{parameters}\n</parameters>\n</tool>"
+    )
+
+
+def to_text_history(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
     """The same conversation without a call. The roles take turns: templates of such models refuse two of one kind.
 
     A reply of several calls, from another model, becomes several replies of one call each.

@@ -1,19 +1,130 @@
-"""Tools for models without tool calls: told of in the prompt, called in XML that is read out of the reply."""
+"""`ChatModel` around a model without tool calls, and its replies as events with a call."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
-from app.engine.cancel import CancelSignal
-from app.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd
-from app.engine.models.catalog import REACT
-from app.engine.models.react.history import as_text
-from app.engine.models.react.reply import WrittenReply
-from app.engine.models.react.texts import system_prompt
-from app.engine.models.reply_content import REPLY_LIMITS, ReplyLimits
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import Text, Thinking, ToolCall
+from app.engine.models.base import (
+    BlockDelta,
+    BlockEnd,
+    BlockStart,
+    ChatModel,
+    ModelEvent,
+    ModelNotice,
+    ModelRequest,
+    ReplyEnd,
+    ReplyStart,
+    Retry,
+    ToolDefinition,
+)
+from app.engine.models.catalog.providers import REACT
+from app.engine.models.react.history import system_prompt, to_text_history
+from app.engine.models.react.parser import HiddenMarkup, InventedResult, ParsedCall, ParsedPiece, ReActParser, ShownText
+from app.engine.models.reply.builder import ReplyBuilder
+from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, encode
+
+# A final answer says what a call of this tool says, where a task has it.
+_DONE = "task_complete"
+_EMPTY = "The model sent an empty reply: no text and no tool call. Try again, or choose another model."
 
 
-class ReAct:
+class ReActReply:
+    """`take` gives the events to pass on for each event of the inner model."""
+
+    def __init__(self, request: ModelRequest, limits: ReplyLimits = REPLY_LIMITS) -> None:
+        self._limits = limits
+        self._model = request.model
+        self._has_tools = bool(request.tools)
+        self._is_done_by_answer = any(map(_takes_summary, request.tools))
+        self._begin()
+
+    def take(self, event: ModelEvent) -> list[ModelEvent]:
+        match event:
+            case ReplyStart():
+                self._begin()
+                return [self._assembly.start()]
+            case BlockDelta(kind="text") if not self._has_tools:
+                return self._assembly.text(event.delta)
+            case BlockDelta(kind="text"):
+                return self._show(self._pieces.feed(event.delta))
+            case BlockDelta(kind="thinking"):
+                return self._assembly.thinking(event.delta)
+            case BlockEnd(kind="thinking"):
+                return self._sign(event)
+            case BlockEnd(kind="tool_call"):
+                return self._native(event)
+            case BlockStart() | BlockDelta() | BlockEnd():
+                return []
+            case Retry() | ModelNotice():
+                return [replace(event, partial=self._assembly.message)]
+            case ReplyEnd():
+                return self._end(event)
+
+    def _begin(self) -> None:
+        self._assembly = ReplyBuilder(self._model, self._limits)
+        self._pieces = ReActParser()
+
+    def _show(self, pieces: list[ParsedPiece]) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        for piece in pieces:
+            match piece:
+                case ShownText(text):
+                    events += self._assembly.text(text)
+                case ParsedCall(call=call):
+                    # Arguments that cannot be read go on as they are: the assembly marks the call as invalid.
+                    events += self._assembly.tool_call(self._next_index, "", call.name, call.raw)
+                case InventedResult(text):
+                    events += self._assembly.thinking(text)
+                case HiddenMarkup():
+                    pass
+        return events
+
+    def _sign(self, event: BlockEnd) -> list[ModelEvent]:
+        block = event.partial.content[event.content_index]
+        return self._assembly.thinking("", block.signature) if isinstance(block, Thinking) else []
+
+    def _native(self, event: BlockEnd) -> list[ModelEvent]:
+        """A call that the server made of the reply itself, although it was told of no tools."""
+        call = event.partial.content[event.content_index]
+        assert isinstance(call, ToolCall), "the block that ends is the one at its index"
+        raw = call.invalid if call.invalid is not None else encode(call.arguments).decode()
+        return self._assembly.tool_call(self._next_index, call.id, call.name, raw)
+
+    def _end(self, event: ReplyEnd) -> list[ModelEvent]:
+        message, assembly = event.message, self._assembly
+        events = self._show(self._pieces.finish())
+        if message.stop_reason == "stop" and assembly.is_nothing:
+            message = replace(message, stop_reason="error", error=_EMPTY)
+        if message.stop_reason in ("error", "aborted"):
+            assembly.close_blocks()
+            failed = replace(message, content=assembly.message.content, model=self._model)
+            return [*events, replace(event, message=failed)]
+        assembly.usage = message.usage
+        if cut := message.cut or assembly.over:
+            return [*events, *assembly.cut(cut)]
+        if self._is_done_by_answer and self._pieces.has_answer and not assembly.has_calls:
+            said = "".join(block.text for block in assembly.message.content if isinstance(block, Text))
+            events += assembly.tool_call(self._next_index, "", _DONE, encode({"summary": said}).decode())
+        *blocks, last = assembly.end("stop" if message.stop_reason == "tool_use" else message.stop_reason)
+        assert isinstance(last, ReplyEnd), "an assembly ends with its message"
+        return [*events, *blocks, replace(event, message=last.message)]
+
+    def cut(self) -> list[ModelEvent]:
+        """The end of the reply where what was made of it has come to its limits; nothing where it has not."""
+        return self._assembly.cut(self._assembly.over) if self._assembly.over else []
+
+    @property
+    def _next_index(self) -> int:
+        return len(self._assembly.message.content)
+
+
+def _takes_summary(tool: ToolDefinition) -> bool:
+    return tool.name == _DONE and tool.parameters.get("required") == ["summary"]
+
+
+class ReActModel:
     """A `ChatModel` around another one. At most one call in a reply; the inner model is not told of tools."""
 
     def __init__(self, inner: ChatModel, limits: ReplyLimits = REPLY_LIMITS) -> None:
@@ -21,12 +132,12 @@ class ReAct:
         self._limits = limits
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        reply = WrittenReply(request, self._limits)
+        reply = ReActReply(request, self._limits)
         asked = replace(
             request,
             model=request.model.removeprefix(REACT),
             system_prompt=system_prompt(request.system_prompt, request.tools),
-            messages=as_text(request.messages),
+            messages=to_text_history(request.messages),
             tools=(),
         )
         async with aclosing(self._inner.stream(asked, cancel)) as events:

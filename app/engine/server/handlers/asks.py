@@ -1,21 +1,38 @@
-"""Asks: what waits for a person."""
+"""Handlers of asks and grants."""
 
-from app.engine.server.limits import limit_count
-from app.engine.server.route import Route
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.core.errors import NotFound
+from app.engine.server.route import Route, limit_count
 from app.engine.server.services import Services
-from app.engine.server.session import Session
-from app.protocol.asks import AskAnswerParams, AskAnswerResult, AskListParams, AskListResult
-from app.protocol.wire import ASK_ANSWER, ASK_LIST
+from app.engine.server.session import ClientSession
+from app.protocol.asks import (
+    ASK_ANSWER,
+    ASK_LIST,
+    GRANT_LIST,
+    GRANT_REVOKE,
+    AskAnswerParams,
+    AskAnswerResult,
+    AskListParams,
+    AskListResult,
+    GrantListParams,
+    GrantListResult,
+    GrantRevokeParams,
+    GrantRevokeResult,
+)
+from app.protocol.events import GrantUpdate
 
 # Far more than a page of a transcript has asked for, and still a frame of bearable size.
 _MOST = 2_000
 
 
-async def answer(services: Services, session: Session, params: AskAnswerParams) -> AskAnswerResult:
+async def answer(services: Services, session: ClientSession, params: AskAnswerParams) -> AskAnswerResult:
     return await services.runner.answer(params, session.client_name)
 
 
-async def list_asks(services: Services, session: Session, params: AskListParams) -> AskListResult:
+async def list_asks(services: Services, session: ClientSession, params: AskListParams) -> AskListResult:
     task_ids = params.task_ids
     if task_ids is not None:
         limit_count("task_ids", len(task_ids))
@@ -27,3 +44,22 @@ async def list_asks(services: Services, session: Session, params: AskListParams)
 
 
 HANDLERS = (Route(ASK_ANSWER, answer), Route(ASK_LIST, list_asks))
+
+
+async def list_grants(services: Services, session: ClientSession, params: GrantListParams) -> GrantListResult:
+    grants = services.database.grants
+    return GrantListResult(grants=await (grants.all() if params.revoked else grants.valid()))
+
+
+async def revoke(services: Services, session: ClientSession, params: GrantRevokeParams) -> GrantRevokeResult:
+    grant = await services.database.grants.get(params.grant_id)
+    if grant is None:
+        raise NotFound(f"There is no grant {params.grant_id!r}.")
+    if grant.revoked_at is None:
+        grant = msgspec.structs.replace(grant, revoked_at=datetime.now(UTC))
+        services.grants.add(grant)
+        services.log.publish(GrantUpdate(grant=grant))
+    return GrantRevokeResult(grant=grant)
+
+
+GRANT_HANDLERS = (Route(GRANT_LIST, list_grants), Route(GRANT_REVOKE, revoke))

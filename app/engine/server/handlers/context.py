@@ -1,39 +1,49 @@
-"""What a turn sent, and summaries of what no longer fits."""
+"""Handlers of context, summaries and system prompts."""
 
 import asyncio
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.largest import before_turn, largest_of
-from app.engine.agent.reach import recent_path
-from app.engine.agent.summarising import edit
-from app.engine.errors import InvalidParams, NotFound
-from app.engine.models.usage import CHARACTERS_A_TOKEN
-from app.engine.models.windows import window_of
+from app.engine.agent.compaction.token_estimate import before_turn, largest_of
+from app.engine.agent.history.visible_history import recent_path
+from app.engine.agent.prompt.system_prompt import current_parts
+from app.engine.agent.tasks.manual_summary import edit_summary as edit
+from app.engine.core.errors import InvalidParams, NotFound
+from app.engine.core.workspace_threads import in_workspace
+from app.engine.models.reply.usage import CHARACTERS_A_TOKEN
+from app.engine.models.router import window_of
 from app.engine.server.route import Route
 from app.engine.server.services import Services
-from app.engine.server.session import Session
-from app.engine.storage.turns import PartSize, SentTurn
+from app.engine.server.session import ClientSession
+from app.engine.storage.records.agents import ASSISTANT
+from app.engine.storage.records.turns import PartSize, SentTurn
+from app.engine.tools.plain_text import is_text
 from app.protocol.context import (
+    CONTEXT_EXPLAIN,
+    CONVERSATION_EDIT_SUMMARY,
+    CONVERSATION_SUMMARISE,
+    PROMPT_GET,
     ContextExplainParams,
     ContextExplainResult,
     ContextItem,
     ContextShare,
     ConversationSummariseParams,
+    PromptGetParams,
+    PromptGetResult,
+    PromptPart,
     PromptShare,
     SummaryEditParams,
     SummaryEditResult,
 )
-from app.protocol.prompts import PromptPart
 from app.protocol.tasks import Task, TaskResult
-from app.protocol.wire import CONTEXT_EXPLAIN, CONVERSATION_EDIT_SUMMARY, CONVERSATION_SUMMARISE
 
 _MOST_LARGEST = 100
 
 
-async def explain(services: Services, session: Session, params: ContextExplainParams) -> ContextExplainResult:
+async def explain(services: Services, session: ClientSession, params: ContextExplainParams) -> ContextExplainResult:
     if not 0 <= params.largest <= _MOST_LARGEST:
         raise InvalidParams(f"largest: a number from 0 to {_MOST_LARGEST}.")
     task = await services.database.tasks.get(params.task_id)
@@ -89,11 +99,11 @@ def _divided(whole: int, lengths: Sequence[int]) -> list[int]:
     return [share - before for before, share in pairwise((0, *upto))]
 
 
-async def summarise(services: Services, session: Session, params: ConversationSummariseParams) -> TaskResult:
+async def summarise(services: Services, session: ClientSession, params: ConversationSummariseParams) -> TaskResult:
     return TaskResult(task=await services.runner.summarise(params))
 
 
-async def edit_summary(services: Services, session: Session, params: SummaryEditParams) -> SummaryEditResult:
+async def edit_summary(services: Services, session: ClientSession, params: SummaryEditParams) -> SummaryEditResult:
     return SummaryEditResult(node=await edit(params, services.log, services.database, services.claims))
 
 
@@ -118,3 +128,30 @@ HANDLERS = (
     Route(CONVERSATION_SUMMARISE, summarise, _named),
     Route(CONVERSATION_EDIT_SUMMARY, edit_summary),
 )
+
+
+async def get(services: Services, session: ClientSession, params: PromptGetParams) -> PromptGetResult:
+    if params.task_id is not None:
+        if await services.database.tasks.get(params.task_id) is None:
+            raise NotFound(f"There is no task {params.task_id!r}.")
+        return PromptGetResult(parts=await services.database.prompts.of_task(params.task_id))
+    personality = await services.database.personalities.get(params.personality_id or ASSISTANT.id)
+    if personality is None:
+        raise NotFound(f"There is no personality {params.personality_id!r}.")
+    given = params.workspace or ""
+    workspace = await in_workspace(Path(given), lambda: _workspace(given))
+    mode = "chat" if params.chat else "auto"
+    return PromptGetResult(parts=await current_parts(personality.system_prompt, workspace, mode))
+
+
+def _workspace(given: str) -> Path:
+    folder = Path(given)
+    if not folder.is_absolute() or not folder.is_dir():
+        raise InvalidParams(f"workspace: {given!r} is no folder. Name the one to work in by its absolute path.")
+    real = folder.resolve()
+    if not is_text(str(real)):
+        raise InvalidParams(f"workspace: {given!r} leads to a folder whose name is not UTF-8. Rename that folder.")
+    return real
+
+
+PROMPT_HANDLERS = (Route(PROMPT_GET, get),)

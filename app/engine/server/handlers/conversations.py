@@ -1,21 +1,31 @@
-"""Conversations and their nodes: pages, search, names."""
+"""Handlers of conversations, nodes, search and comparisons."""
 
 from datetime import UTC, datetime
 
 import msgspec
 
-from app.engine.agent.place import chosen_folder, working_in
-from app.engine.errors import InvalidParams, NotFound
-from app.engine.server.limits import page_size
-from app.engine.server.route import Route
+from app.engine.agent.tasks.comparison import compare_branches
+from app.engine.agent.tasks.task_target import with_workspace, workspace_folder
+from app.engine.core.errors import InvalidParams, NotFound
+from app.engine.server.route import Route, page_size
 from app.engine.server.services import Services
-from app.engine.server.session import Session
-from app.engine.storage.search_query import parse_query
+from app.engine.server.session import ClientSession
+from app.engine.storage.search.query import parse_query
 from app.protocol.agents import first_agent
 from app.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_COMPARE,
+    CONVERSATION_GET,
+    CONVERSATION_LIST,
+    CONVERSATION_NODES,
+    CONVERSATION_SEARCH,
+    CONVERSATION_TREE,
+    TASK_COMPARE_MODELS,
     Conversation,
     ConversationChangeParams,
     ConversationChangeResult,
+    ConversationCompareParams,
+    ConversationCompareResult,
     ConversationGetParams,
     ConversationGetResult,
     ConversationListParams,
@@ -26,18 +36,12 @@ from app.protocol.conversations import (
     ConversationSearchResult,
     ConversationTreeParams,
     ConversationTreeResult,
+    TaskCompareModelsParams,
+    TaskCompareModelsResult,
     TreeHead,
     TurnTaking,
 )
 from app.protocol.events import ConversationUpdate
-from app.protocol.wire import (
-    CONVERSATION_CHANGE,
-    CONVERSATION_GET,
-    CONVERSATION_LIST,
-    CONVERSATION_NODES,
-    CONVERSATION_SEARCH,
-    CONVERSATION_TREE,
-)
 
 _LONGEST_TITLE = 500
 _MOST_KEPT = 100
@@ -47,17 +51,17 @@ _LONGEST_SEARCH = 5_000
 
 
 async def list_conversations(
-    services: Services, session: Session, params: ConversationListParams
+    services: Services, session: ClientSession, params: ConversationListParams
 ) -> ConversationListResult:
     limit = page_size(params.limit)
     return await services.database.conversations.page(limit, params.cursor, params.archived, params.pinned)
 
 
-async def get(services: Services, session: Session, params: ConversationGetParams) -> ConversationGetResult:
+async def get(services: Services, session: ClientSession, params: ConversationGetParams) -> ConversationGetResult:
     return ConversationGetResult(conversation=await _find(services, params.conversation_id))
 
 
-async def nodes(services: Services, session: Session, params: ConversationNodesParams) -> ConversationNodesResult:
+async def nodes(services: Services, session: ClientSession, params: ConversationNodesParams) -> ConversationNodesResult:
     limit = page_size(params.limit)
     await _find(services, params.conversation_id)
     for node_id in (params.leaf_id, params.before_id):
@@ -71,7 +75,7 @@ async def nodes(services: Services, session: Session, params: ConversationNodesP
     return ConversationNodesResult(nodes=page, has_more=has_more, forks=forks)
 
 
-async def tree(services: Services, session: Session, params: ConversationTreeParams) -> ConversationTreeResult:
+async def tree(services: Services, session: ClientSession, params: ConversationTreeParams) -> ConversationTreeResult:
     conversation = await _find(services, params.conversation_id)
     outline = await services.database.trees.outline(conversation.id)
     agents = await services.database.agents.list(conversation.id)
@@ -87,7 +91,9 @@ async def tree(services: Services, session: Session, params: ConversationTreePar
     )
 
 
-async def search(services: Services, session: Session, params: ConversationSearchParams) -> ConversationSearchResult:
+async def search(
+    services: Services, session: ClientSession, params: ConversationSearchParams
+) -> ConversationSearchResult:
     limit, text = page_size(params.limit), params.text[:_LONGEST_SEARCH]
     query = parse_query(text)
     hits = await services.database.search.find(text, limit, params.conversation_id)
@@ -96,8 +102,10 @@ async def search(services: Services, session: Session, params: ConversationSearc
     return ConversationSearchResult(hits=hits, titles=titles, words=query.words, advice=query.advice)
 
 
-async def change(services: Services, session: Session, params: ConversationChangeParams) -> ConversationChangeResult:
-    folder = None if params.workspace is None else await chosen_folder(params.workspace)
+async def change(
+    services: Services, session: ClientSession, params: ConversationChangeParams
+) -> ConversationChangeResult:
+    folder = None if params.workspace is None else await workspace_folder(params.workspace)
     old = await _find(services, params.conversation_id)
     if params.title is not None and not 1 <= len(params.title.strip()) <= _LONGEST_TITLE:
         raise InvalidParams(f"title: a text of 1 to {_LONGEST_TITLE} characters.")
@@ -107,7 +115,7 @@ async def change(services: Services, session: Session, params: ConversationChang
     if params.turn_taking is not None:
         await _check_turns(services, old.id, params.turn_taking)
     archived = old.archived if params.archived is None else params.archived
-    placed = old if folder is None else working_in(old, folder)
+    placed = old if folder is None else with_workspace(old, folder)
     new = msgspec.structs.replace(
         placed,
         title=old.title if params.title is None else params.title.strip(),
@@ -167,3 +175,23 @@ HANDLERS = (
     Route(CONVERSATION_SEARCH, search),
     Route(CONVERSATION_CHANGE, change),
 )
+
+
+async def ask(services: Services, session: ClientSession, params: TaskCompareModelsParams) -> TaskCompareModelsResult:
+    return await services.comparison.ask(params)
+
+
+async def compare(
+    services: Services, session: ClientSession, params: ConversationCompareParams
+) -> ConversationCompareResult:
+    page_size(params.limit)
+    return await compare_branches(params, services.database)
+
+
+def _named(params: TaskCompareModelsParams, name: str) -> TaskCompareModelsParams:
+    if params.start.task_id is not None:
+        return params
+    return msgspec.structs.replace(params, start=msgspec.structs.replace(params.start, task_id=f"task_{name}"))
+
+
+COMPARISON_HANDLERS = (Route(TASK_COMPARE_MODELS, ask, _named), Route(CONVERSATION_COMPARE, compare))

@@ -1,25 +1,30 @@
-"""The engine itself: handshake, subscriptions, status, shutdown."""
+"""Handlers of the engine itself: handshake, subscriptions, status, shutdown."""
 
 import os
+import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.engine.errors import CannotSave, Conflict, InvalidParams, NotFound
-from app.engine.server.meter import cpu_seconds, memory_bytes
+from app.engine.core.errors import CannotSave, Conflict, InvalidParams, NotFound
 from app.engine.server.route import Route
 from app.engine.server.services import Services
-from app.engine.server.session import Session
+from app.engine.server.session import ALL, ClientSession, Subscription
 from app.engine.server.snapshot import as_held, snapshot
-from app.engine.server.subscription import ALL, Subscription
-from app.engine.tools.environment import client_environment
+from app.engine.tools.shell.environment import client_environment
+from app.protocol.base import EmptyParams, EmptyResult
 from app.protocol.engine import (
+    CHALLENGE,
+    ENGINE_SHUTDOWN,
+    ENGINE_STATUS,
+    INITIALIZE,
     PROTOCOL_VERSION,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
     ChallengeParams,
     ChallengeResult,
-    EmptyParams,
-    EmptyResult,
     EngineShutdownParams,
     EngineStatusResult,
     InitializeParams,
@@ -30,7 +35,8 @@ from app.protocol.engine import (
     UnsubscribeParams,
     is_offered,
 )
-from app.protocol.wire import CHALLENGE, ENGINE_SHUTDOWN, ENGINE_STATUS, INITIALIZE, SUBSCRIBE, UNSUBSCRIBE
+
+_ROLLUP = Path("/proc/self/smaps_rollup")
 
 # More events than this are read and sifted slower than a snapshot is made.
 _MOST_REPLAYED = 5_000
@@ -39,12 +45,28 @@ _LARGEST_ENVIRONMENT = 256_000
 SnapshotReason: TypeAlias = Literal["fresh", "out_of_range", "wrong_epoch"]
 
 
-async def challenge(services: Services, session: Session, params: ChallengeParams) -> ChallengeResult:
+def memory_bytes() -> int:
+    """The proportional set size where the system tells it, else the resident set size."""
+    try:
+        lines = _ROLLUP.read_text(encoding="ascii").splitlines()
+    except OSError:
+        import psutil  # only where there is no /proc
+
+        return psutil.Process().memory_info().rss
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def cpu_seconds() -> float:
+    """User and system time of the process since its start."""
+    return time.process_time()
+
+
+async def challenge(services: Services, session: ClientSession, params: ChallengeParams) -> ChallengeResult:
     nonce, proof = session.handshake.challenge(params.nonce)
     return ChallengeResult(nonce=nonce, proof=proof)
 
 
-async def initialize(services: Services, session: Session, params: InitializeParams) -> InitializeResult:
+async def initialize(services: Services, session: ClientSession, params: InitializeParams) -> InitializeResult:
     if params.protocol_version != PROTOCOL_VERSION:
         raise InvalidParams(
             f"protocolVersion: this engine speaks {PROTOCOL_VERSION}, the client {params.protocol_version}. "
@@ -82,7 +104,7 @@ def _check_environment(environment: dict[str, str]) -> None:
             raise InvalidParams(f"environment: {name[:100]!r} is no variable that a system takes.")
 
 
-async def subscribe(services: Services, session: Session, params: SubscribeParams) -> SubscribeResult:
+async def subscribe(services: Services, session: ClientSession, params: SubscribeParams) -> SubscribeResult:
     if params.after is None:
         return await _with_snapshot(services, session, params, "fresh")
     if params.epoch != services.log.epoch:
@@ -90,7 +112,9 @@ async def subscribe(services: Services, session: Session, params: SubscribeParam
     return await _with_replay(services, session, params, params.after)
 
 
-async def _with_replay(services: Services, session: Session, params: SubscribeParams, after: int) -> SubscribeResult:
+async def _with_replay(
+    services: Services, session: ClientSession, params: SubscribeParams, after: int
+) -> SubscribeResult:
     subscription = Subscription(params.scope, params.detail, since=after)
     # From here on events are held, so all up to `upto` is to be read and nothing after it.
     session.follow(subscription)
@@ -110,7 +134,7 @@ async def _with_replay(services: Services, session: Session, params: SubscribePa
 
 
 async def _with_snapshot(
-    services: Services, session: Session, params: SubscribeParams, reason: SnapshotReason
+    services: Services, session: ClientSession, params: SubscribeParams, reason: SnapshotReason
 ) -> SubscribeResult:
     """The journal works in the order of its queue: its turn for us comes when exactly what is published is committed.
 
@@ -142,15 +166,15 @@ async def _standing(
         made = await snapshot(services.database, subscription)
         held = services.database.health.holding
         why = f"{held.text} {held.advice}" if held is not None else ""
-        return as_held(made, services.runner.under_way(), why)
+        return as_held(made, services.runner.running(), why)
 
 
-async def unsubscribe(services: Services, session: Session, params: UnsubscribeParams) -> EmptyResult:
+async def unsubscribe(services: Services, session: ClientSession, params: UnsubscribeParams) -> EmptyResult:
     session.unfollow(params.scope)
     return EmptyResult()
 
 
-async def status(services: Services, session: Session, params: EmptyParams) -> EngineStatusResult:
+async def status(services: Services, session: ClientSession, params: EmptyParams) -> EngineStatusResult:
     return EngineStatusResult(
         pid=os.getpid(),
         instance_id=services.instance_id,
@@ -167,7 +191,7 @@ async def status(services: Services, session: Session, params: EmptyParams) -> E
     )
 
 
-async def shutdown(services: Services, session: Session, params: EngineShutdownParams) -> EmptyResult:
+async def shutdown(services: Services, session: ClientSession, params: EngineShutdownParams) -> EmptyResult:
     if params.hand_over:
         services.runner.hand_over()
     services.shutdown()

@@ -4,13 +4,15 @@ import asyncio
 from base64 import b64encode
 from pathlib import Path
 
-from app.engine.errors import InvalidParams, NotFound
+from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.server.route import Route
 from app.engine.server.services import Services
-from app.engine.server.session import Session
-from app.engine.storage import executions
-from app.engine.storage.executions import Finished
+from app.engine.server.session import ClientSession
+from app.engine.storage.records import executions
+from app.engine.storage.records.executions import ExecutionEnd
 from app.protocol.executions import (
+    EXECUTION_LIST,
+    EXECUTION_OUTPUT,
     Execution,
     ExecutionListParams,
     ExecutionListResult,
@@ -19,7 +21,6 @@ from app.protocol.executions import (
     ExecutionOutputResult,
     OutputName,
 )
-from app.protocol.wire import EXECUTION_LIST, EXECUTION_OUTPUT
 from app.regular_file import open_regular
 
 _FARTHEST = 2**48
@@ -27,7 +28,9 @@ _PIECE = 256 * 1024
 _FILES: tuple[tuple[OutputName, str], ...] = (("stdout", "stdout_file"), ("stderr", "stderr_file"))
 
 
-async def list_executions(services: Services, session: Session, params: ExecutionListParams) -> ExecutionListResult:
+async def list_executions(
+    services: Services, session: ClientSession, params: ExecutionListParams
+) -> ExecutionListResult:
     if await services.database.tasks.get(params.task_id) is None:
         raise NotFound(f"There is no task {params.task_id!r}.")
     found = await services.database.executions.of_task(params.task_id)
@@ -36,7 +39,7 @@ async def list_executions(services: Services, session: Session, params: Executio
     )
 
 
-async def output(services: Services, session: Session, params: ExecutionOutputParams) -> ExecutionOutputResult:
+async def output(services: Services, session: ClientSession, params: ExecutionOutputParams) -> ExecutionOutputResult:
     found = await services.database.executions.get(params.execution_id)
     if found is None or found.finished is None:
         raise NotFound(f"There is no result of a tool call {params.execution_id!r}.")
@@ -56,7 +59,7 @@ async def output(services: Services, session: Session, params: ExecutionOutputPa
     )
 
 
-def _shown(execution: executions.Execution, outputs: Path) -> Execution:
+def _shown(execution: executions.StoredExecution, outputs: Path) -> Execution:
     started, finished = execution.started, execution.finished
     return Execution(
         id=started.execution_id,
@@ -74,13 +77,13 @@ def _shown(execution: executions.Execution, outputs: Path) -> Execution:
     )
 
 
-def _outputs(finished: Finished, outputs: Path) -> tuple[ExecutionOutput, ...]:
+def _outputs(finished: ExecutionEnd, outputs: Path) -> tuple[ExecutionOutput, ...]:
     files = _files(finished, outputs).items()
     text = ExecutionOutput(name="text", size=len(finished.text.encode()))
     return (text, *(ExecutionOutput(name=name, size=file.stat().st_size) for name, file in files))
 
 
-def _files(finished: Finished, outputs: Path) -> dict[OutputName, Path]:
+def _files(finished: ExecutionEnd, outputs: Path) -> dict[OutputName, Path]:
     """The files of long streams that are there. Only those in the task's folder: what was imported may name any."""
     folder = outputs / finished.task_id
     kept = {file.name: file for file in folder.iterdir()} if folder.parent == outputs and folder.is_dir() else {}

@@ -1,32 +1,93 @@
-"""Settings and providers' keys. A key goes in and never comes out."""
+"""Handlers of settings, keys, models and model servers."""
 
+import msgspec
+
+from app.engine.core.errors import ConfigurationError
 from app.engine.server.route import Route
 from app.engine.server.services import Services
-from app.engine.server.session import Session
+from app.engine.server.session import ClientSession
 from app.protocol.settings import (
+    KEY_SET,
+    MODEL_LIST,
+    MODEL_SERVER_REMOVE,
+    MODEL_SERVER_SAVE,
+    MODEL_SERVER_TEST,
+    MODEL_TEST,
+    SETTINGS_GET,
+    SETTINGS_SET,
     KeySetParams,
     KeySetResult,
+    ModelListParams,
+    ModelListResult,
+    ModelServerRemoveParams,
+    ModelServerRemoveResult,
+    ModelServerSaveParams,
+    ModelServerSaveResult,
+    ModelServerTestParams,
+    ModelServerTestResult,
+    ModelTestParams,
+    ModelTestResult,
     SettingsGetParams,
     SettingsGetResult,
     SettingsSetParams,
     SettingsSetResult,
 )
-from app.protocol.wire import KEY_SET, SETTINGS_GET, SETTINGS_SET
 
 
-async def get(services: Services, session: Session, params: SettingsGetParams) -> SettingsGetResult:
+async def get(services: Services, session: ClientSession, params: SettingsGetParams) -> SettingsGetResult:
     return SettingsGetResult(settings=services.settings.all())
 
 
-async def set_one(services: Services, session: Session, params: SettingsSetParams) -> SettingsSetResult:
+async def set_one(services: Services, session: ClientSession, params: SettingsSetParams) -> SettingsSetResult:
     services.settings.set(params.name, params.value)
     return SettingsSetResult(settings=services.settings.all())
 
 
-async def set_key(services: Services, session: Session, params: KeySetParams) -> KeySetResult:
+async def set_key(services: Services, session: ClientSession, params: KeySetParams) -> KeySetResult:
     if params.key:
         return KeySetResult(notice=await services.keys.set(params.provider, params.key))
     return KeySetResult(notice=await services.keys.remove(params.provider))
 
 
 HANDLERS = (Route(SETTINGS_GET, get), Route(SETTINGS_SET, set_one), Route(KEY_SET, set_key))
+
+
+async def list_models(services: Services, session: ClientSession, params: ModelListParams) -> ModelListResult:
+    found = await services.models.offer.list(params.refresh, params.fetch)
+    chosen = services.settings.values.default_model
+    return msgspec.structs.replace(found, default=chosen) if chosen else found
+
+
+async def test(services: Services, session: ClientSession, params: ModelTestParams) -> ModelTestResult:
+    """What cannot be tried is an answer too: the person reads why."""
+    try:
+        return await services.models.offer.test(params.provider, params.model)
+    except ConfigurationError as error:
+        return ModelTestResult(ok=False, model=params.model or "", text=str(error), seconds=0.0)
+
+
+async def test_server(
+    services: Services, session: ClientSession, params: ModelServerTestParams
+) -> ModelServerTestResult:
+    return await services.own_servers.test(params)
+
+
+async def save_server(
+    services: Services, session: ClientSession, params: ModelServerSaveParams
+) -> ModelServerSaveResult:
+    return await services.own_servers.save(params)
+
+
+async def remove_server(
+    services: Services, session: ClientSession, params: ModelServerRemoveParams
+) -> ModelServerRemoveResult:
+    return await services.own_servers.remove(params)
+
+
+MODEL_HANDLERS = (
+    Route(MODEL_LIST, list_models),
+    Route(MODEL_TEST, test),
+    Route(MODEL_SERVER_TEST, test_server),
+    Route(MODEL_SERVER_SAVE, save_server),
+    Route(MODEL_SERVER_REMOVE, remove_server),
+)

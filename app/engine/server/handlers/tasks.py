@@ -1,33 +1,17 @@
-"""Tasks: the moves are the runner's, the reads are storage's."""
+"""Handlers of tasks and usage."""
 
+from datetime import date
 from functools import partial
 
 import msgspec
 
-from app.engine.errors import NotFound
-from app.engine.models.windows import window_of
-from app.engine.record.make import Ground, make_record
-from app.engine.server.limits import page_size
-from app.engine.server.route import Route
+from app.engine.core.errors import InvalidParams, NotFound
+from app.engine.models.router import window_of
+from app.engine.record.make_record import RecordContext, make_record
+from app.engine.server.route import Route, page_size
 from app.engine.server.services import Services
-from app.engine.server.session import Session
+from app.engine.server.session import ClientSession
 from app.protocol.tasks import (
-    TaskIdParams,
-    TaskListParams,
-    TaskListResult,
-    TaskMessageParams,
-    TaskNextResult,
-    TaskPlansResult,
-    TaskQueueChangeParams,
-    TaskQueueRemoveParams,
-    TaskRecordResult,
-    TaskResult,
-    TaskRetryParams,
-    TaskSetModeParams,
-    TaskStartParams,
-    TaskStartResult,
-)
-from app.protocol.wire import (
     TASK_CHANGE_QUEUED,
     TASK_FOLLOW_UP,
     TASK_GET,
@@ -44,77 +28,95 @@ from app.protocol.wire import (
     TASK_STEER,
     TASK_STOP,
     TASK_TRY_NOW,
+    TaskIdParams,
+    TaskListParams,
+    TaskListResult,
+    TaskMessageParams,
+    TaskNextResult,
+    TaskPlansResult,
+    TaskQueueChangeParams,
+    TaskQueueRemoveParams,
+    TaskRecordResult,
+    TaskResult,
+    TaskRetryParams,
+    TaskSetModeParams,
+    TaskStartParams,
+    TaskStartResult,
 )
+from app.protocol.usage import USAGE_REPORT, UsageReportParams, UsageReportResult
+
+_FARTHEST_ZONE = 18 * 60
+_FIRST, _LAST = date(1970, 1, 2), date(2999, 12, 31)
 
 
-async def start(services: Services, session: Session, params: TaskStartParams) -> TaskStartResult:
+async def start(services: Services, session: ClientSession, params: TaskStartParams) -> TaskStartResult:
     return TaskStartResult(task=await services.runner.start(params))
 
 
-async def retry(services: Services, session: Session, params: TaskRetryParams) -> TaskResult:
+async def retry(services: Services, session: ClientSession, params: TaskRetryParams) -> TaskResult:
     return TaskResult(task=await services.runner.retry(params))
 
 
-async def stop(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
+async def stop(services: Services, session: ClientSession, params: TaskIdParams) -> TaskResult:
     return TaskResult(task=await services.runner.stop(params.task_id, session.client_name))
 
 
-async def pause(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
+async def pause(services: Services, session: ClientSession, params: TaskIdParams) -> TaskResult:
     return TaskResult(task=await services.runner.pause(params.task_id))
 
 
-async def resume(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
+async def resume(services: Services, session: ClientSession, params: TaskIdParams) -> TaskResult:
     return TaskResult(task=await services.runner.resume(params.task_id))
 
 
-async def try_now(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
+async def try_now(services: Services, session: ClientSession, params: TaskIdParams) -> TaskResult:
     return TaskResult(task=await services.runner.try_now(params.task_id))
 
 
-async def set_mode(services: Services, session: Session, params: TaskSetModeParams) -> TaskResult:
+async def set_mode(services: Services, session: ClientSession, params: TaskSetModeParams) -> TaskResult:
     return TaskResult(task=await services.runner.set_mode(params))
 
 
-async def steer(services: Services, session: Session, params: TaskMessageParams) -> TaskResult:
+async def steer(services: Services, session: ClientSession, params: TaskMessageParams) -> TaskResult:
     return TaskResult(task=await services.runner.say(params, "steer"))
 
 
-async def follow_up(services: Services, session: Session, params: TaskMessageParams) -> TaskResult:
+async def follow_up(services: Services, session: ClientSession, params: TaskMessageParams) -> TaskResult:
     return TaskResult(task=await services.runner.say(params, "follow_up"))
 
 
-async def change_queued(services: Services, session: Session, params: TaskQueueChangeParams) -> TaskResult:
+async def change_queued(services: Services, session: ClientSession, params: TaskQueueChangeParams) -> TaskResult:
     return TaskResult(task=await services.runner.change_queued(params))
 
 
-async def remove_queued(services: Services, session: Session, params: TaskQueueRemoveParams) -> TaskResult:
+async def remove_queued(services: Services, session: ClientSession, params: TaskQueueRemoveParams) -> TaskResult:
     return TaskResult(task=await services.runner.remove_queued(params))
 
 
-async def get(services: Services, session: Session, params: TaskIdParams) -> TaskResult:
+async def get(services: Services, session: ClientSession, params: TaskIdParams) -> TaskResult:
     task = await services.database.tasks.get(params.task_id)
     if task is None:
         raise NotFound(f"There is no task {params.task_id!r}.")
     return TaskResult(task=task)
 
 
-async def following(services: Services, session: Session, params: TaskIdParams) -> TaskNextResult:
-    return TaskNextResult(task=await services.runner.after(params.task_id))
+async def following(services: Services, session: ClientSession, params: TaskIdParams) -> TaskNextResult:
+    return TaskNextResult(task=await services.runner.next_in_round(params.task_id))
 
 
-async def list_tasks(services: Services, session: Session, params: TaskListParams) -> TaskListResult:
+async def list_tasks(services: Services, session: ClientSession, params: TaskListParams) -> TaskListResult:
     limit = page_size(params.limit)
     return await services.database.tasks.page(limit, params.conversation_id, active=params.active, cursor=params.cursor)
 
 
-async def plans(services: Services, session: Session, params: TaskIdParams) -> TaskPlansResult:
+async def plans(services: Services, session: ClientSession, params: TaskIdParams) -> TaskPlansResult:
     await get(services, session, params)
     return TaskPlansResult(plans=await services.database.turns.plans(params.task_id))
 
 
-async def record(services: Services, session: Session, params: TaskIdParams) -> TaskRecordResult:
+async def record(services: Services, session: ClientSession, params: TaskIdParams) -> TaskRecordResult:
     values, windows = services.settings.values, partial(window_of, models=services.models, settings=services.settings)
-    ground = Ground(services.version, values.max_minutes, values.max_tokens, values.summarise_at, windows)
+    ground = RecordContext(services.version, values.max_minutes, values.max_tokens, values.summarise_at, windows)
     made = await make_record(services.database, params.task_id, ground)
     return TaskRecordResult(lines=made.lines())
 
@@ -153,3 +155,17 @@ HANDLERS = (
     Route(TASK_PLANS, plans),
     Route(TASK_RECORD, record),
 )
+
+
+async def report(services: Services, session: ClientSession, params: UsageReportParams) -> UsageReportResult:
+    if abs(params.utc_offset_minutes) > _FARTHEST_ZONE:
+        raise InvalidParams(f"utcOffsetMinutes: a number from -{_FARTHEST_ZONE} to {_FARTHEST_ZONE}.")
+    for name, day in (("since", params.since), ("until", params.until)):
+        if day is not None and not _FIRST <= day <= _LAST:
+            raise InvalidParams(f"{name}: a day from {_FIRST} to {_LAST}.")
+    if params.since and params.until and params.since > params.until:
+        raise InvalidParams(f"since: {params.since} is after until, {params.until}.")
+    return await services.database.usage.report(params)
+
+
+USAGE_HANDLERS = (Route(USAGE_REPORT, report),)

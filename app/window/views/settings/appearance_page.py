@@ -1,4 +1,4 @@
-"""How the window looks: its colours, the transcript's font, and whether anything may move."""
+"""Appearance: light or dark, transcript font, motion."""
 
 from functools import partial
 
@@ -6,9 +6,8 @@ from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QButtonGroup, QFormLayout, QRadioButton
 
 from app.window.theme.theme import Mode, Theme
-from app.window.views.settings.choice_box import ChoiceBox
-from app.window.views.settings.page import SettingsPage, hairline
-from app.window.widgets.text_label import TextLabel
+from app.window.views.settings.page import ComboBox, SettingsPageView, hairline
+from app.window.widgets.labels import TextLabel
 
 _MODES: tuple[tuple[Mode, str], ...] = (
     ("system", "As the system says"),
@@ -23,7 +22,7 @@ _SYSTEM_FONT = "The system's font"
 _SIZES = tuple(range(11, 23))
 
 
-class AppearancePage(SettingsPage):
+class AppearancePageView(SettingsPageView):
     """Changes the theme at once; who keeps the choice listens to the theme."""
 
     def __init__(self, theme: Theme) -> None:
@@ -44,10 +43,10 @@ class AppearancePage(SettingsPage):
     def _add_font(self) -> None:
         theme = self.theme
         self.rows.addWidget(TextLabel(theme, "Text of conversations", bold=True))
-        self._family = ChoiceBox((_SYSTEM_FONT, *QFontDatabase.families()))
+        self._family = ComboBox((_SYSTEM_FONT, *QFontDatabase.families()))
         self._family.setAccessibleName("Font")
         self._family.setCurrentText(theme.reading_family or _SYSTEM_FONT)
-        self._size = ChoiceBox(tuple(f"{size} px" for size in _SIZES))
+        self._size = ComboBox(tuple(f"{size} px" for size in _SIZES))
         self._size.setAccessibleName("Size")
         self._size.setCurrentText(f"{theme.tokens.size_reading} px")
         form = QFormLayout()
@@ -79,4 +78,4 @@ class AppearancePage(SettingsPage):
 
     def _on_font(self) -> None:
         family = self._family.currentText() if self._family.currentIndex() else ""
-        self.theme.set_reading(family, _SIZES[self._size.currentIndex()])
+        self.theme.set_transcript_font(family, _SIZES[self._size.currentIndex()])

@@ -1,27 +1,34 @@
-"""The data folder: what is in it and how large, taking conversations out and in, and deleting old ones."""
+"""The data folder: sizes, export, import, cleanup."""
 
 from collections.abc import Coroutine
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtCore import QRectF, Qt, QUrl
+from PySide6.QtGui import QColor, QDesktopServices, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.client.figures import count, file_size
-from app.client.import_words import import_words
-from app.protocol.data import DataExportParams, DataImportParams, DataSummaryResult, ExportFormat
-from app.protocol.engine import EmptyParams
-from app.protocol.wire import DATA_EXPORT, DATA_IMPORT, DATA_SUMMARY
-from app.window.theme.look import push_button
+from app.client.display_text import import_words
+from app.client.number_format import count, file_size
+from app.protocol.base import EmptyParams
+from app.protocol.data import (
+    DATA_EXPORT,
+    DATA_IMPORT,
+    DATA_SUMMARY,
+    DataExportParams,
+    DataImportParams,
+    DataPart,
+    DataSummaryResult,
+    ExportFormat,
+)
+from app.window.theme.style import push_button, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.views.settings.calls import Calls
-from app.window.views.settings.orphans_view import OrphansView
-from app.window.views.settings.page import SettingsPage, hairline
-from app.window.views.settings.part_row import PartRow
-from app.window.views.settings.prune_view import PruneView
-from app.window.widgets.text_label import TextLabel
+from app.window.views.settings.cleanup import OrphansView, PruneView
+from app.window.views.settings.page import EngineCalls, SettingsPageView, hairline
+from app.window.widgets.labels import ElidedLabel, TextLabel
+
+_BAR_HEIGHT = 4
 
 _TEXT = "Everything Errand keeps is in one folder on this computer. Only keys may be in the system's keyring instead."
 _MOVE = (
@@ -34,8 +41,56 @@ _PRUNE = "Deletes what you archived long ago. It is counted first."
 _ORPHANS = "A conversation stays when its last agent is deleted. Nobody answers in it any more."
 
 
-class DataPage(SettingsPage):
-    def __init__(self, theme: Theme, calls: Calls) -> None:
+class StorageRowView(QWidget):
+    """`largest` is the size of the largest part, in bytes."""
+
+    def __init__(self, theme: Theme, part: DataPart, largest: int) -> None:
+        super().__init__()
+        head = QHBoxLayout()
+        head.setSpacing(theme.tokens.space_normal)
+        head.addWidget(TextLabel(theme, part.name, bold=True))
+        head.addWidget(ElidedLabel(theme, part.about, tone="muted"), 1)
+        head.addWidget(TextLabel(theme, size_label(part)))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_tight)
+        column.addLayout(head)
+        column.addWidget(ShareBarView(theme, part.bytes / largest if largest else 0))
+        set_tool_tip(self, part.path)
+
+
+class ShareBarView(QWidget):
+    """A thin bar, filled to `share` of its width; the words beside it say the same."""
+
+    def __init__(self, theme: Theme, share: float) -> None:
+        super().__init__()
+        self._theme = theme
+        self._share = min(1.0, max(0.0, share))
+        self.setFixedHeight(_BAR_HEIGHT)
+        theme.changed.connect(self.update)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        tokens = self._theme.tokens
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        radius = _BAR_HEIGHT / 2
+        painter.setBrush(QColor(tokens.hover))
+        painter.drawRoundedRect(QRectF(self.rect()), radius, radius)
+        if self._share:
+            width = max(_BAR_HEIGHT, self._share * self.width())
+            painter.setBrush(QColor(tokens.accent))
+            painter.drawRoundedRect(QRectF(0, 0, width, self.height()), radius, radius)
+
+
+def size_label(part: DataPart) -> str:
+    if not part.files:
+        return "empty"
+    return file_size(part.bytes) if part.files == 1 else f"{file_size(part.bytes)} in {count(part.files, 'file')}"
+
+
+class DataPageView(SettingsPageView):
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme, "Data", _TEXT)
         self._calls = calls
         self._folder = ""
@@ -121,7 +176,7 @@ class DataPage(SettingsPage):
             _drop(item.widget())
         largest = max((part.bytes for part in found.parts), default=0)
         for part in found.parts:
-            self._parts.addWidget(PartRow(self.theme, part, largest))
+            self._parts.addWidget(StorageRowView(self.theme, part, largest))
 
     async def _write(self, path: str, form: ExportFormat) -> None:
         params = DataExportParams(path=path, format=form, overwrite=True)

@@ -1,24 +1,28 @@
-"""The settings dialog: the pages' names on the left, the page on the right."""
+"""The settings dialog: page names on the left, the page on the right; and the About page."""
 
 from typing import Literal
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
+from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
 
-from app.window.shortcuts import Shortcuts
+from app.protocol.base import EmptyParams
+from app.protocol.engine import ENGINE_STATUS, EngineStatusResult
 from app.window.stores.stores import Stores
-from app.window.theme.look import set_look
+from app.window.theme.style import push_button, set_style
 from app.window.theme.theme import Theme
-from app.window.views.settings.about_page import AboutPage
-from app.window.views.settings.appearance_page import AppearancePage
-from app.window.views.settings.data_page import DataPage
-from app.window.views.settings.declared_page import DeclaredPage
-from app.window.views.settings.grants_page import GrantsPage
-from app.window.views.settings.page import SettingsPage
-from app.window.views.settings.personalities_page import PersonalitiesPage
-from app.window.views.settings.providers_page import ProvidersPage
-from app.window.views.settings.shortcuts_page import ShortcutsPage
+from app.window.views.settings.appearance_page import AppearancePageView
+from app.window.views.settings.data_page import DataPageView
+from app.window.views.settings.engine_settings_page import EngineSettingsPageView
+from app.window.views.settings.grants_page import GrantsPageView
+from app.window.views.settings.page import EngineCalls, SettingsPageView
+from app.window.views.settings.personalities_page import PersonalitiesPageView
+from app.window.views.settings.providers_page import ProvidersPageView
+from app.window.views.settings.shortcuts_page import ShortcutsPageView
+from app.window.views.shared.actions import ShortcutStore
+from app.window.widgets.labels import TextLabel
+
+_LICENCES = "Apache-2.0. Icons by Lucide (ISC). Qt by The Qt Company (LGPL-3.0)."
 
 PageName = Literal["general", "providers", "personalities", "permissions", "appearance", "shortcuts", "data", "about"]
 _PAGES: tuple[tuple[PageName, str, str], ...] = (
@@ -34,10 +38,48 @@ _PAGES: tuple[tuple[PageName, str, str], ...] = (
 _WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 190, 32
 
 
+class AboutPageView(SettingsPageView):
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
+        super().__init__(theme, "About", "Errand hands work to AI agents, and keeps you in charge of it.")
+        self._calls = calls
+        self._place = QWidget()
+        self._facts = QFormLayout(self._place)
+        self._facts.setContentsMargins(0, 0, 0, 0)
+        self._facts.setHorizontalSpacing(theme.tokens.space_wide)
+        self._facts.setVerticalSpacing(theme.tokens.space_close)
+        self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        self.rows.addWidget(self._place)
+        again = push_button("Measure again")
+        again.clicked.connect(self.load)
+        self.rows.addWidget(again, 0, Qt.AlignmentFlag.AlignLeft)
+
+    def load(self) -> None:
+        self._calls.spawn(self._load(), self.tell_failure)
+
+    async def _load(self) -> None:
+        self._show(await self._calls.call(ENGINE_STATUS, EmptyParams()))
+
+    def _show(self, status: EngineStatusResult) -> None:
+        while self._facts.rowCount():
+            self._facts.removeRow(0)
+        self._add("Version", status.version)
+        self._add("Licence", _LICENCES)
+        self._add("Data folder", status.data_dir, mono=True)
+        self._add("Database", status.database, mono=True)
+        self._add("Engine", f"process {status.pid}, since {status.started_at.astimezone():%H:%M}")
+        self._add("Memory", f"{status.memory_bytes / 1e6:.0f} MB")
+        self._add("Processor time", f"{status.cpu_seconds:.1f} s")
+        self._add("Running tasks", str(status.running_tasks))
+
+    def _add(self, name: str, text: str, *, mono: bool = False) -> None:
+        label = TextLabel(self.theme, name, tone="muted")
+        self._facts.addRow(label, TextLabel(self.theme, text, mono=mono, wrap=True))
+
+
 class SettingsDialog(QDialog):
     """A page asks the engine for its state each time it is shown. Not modal: `show` it, `open_page` chooses."""
 
-    def __init__(self, stores: Stores, theme: Theme, shortcuts: Shortcuts, parent: QWidget | None = None) -> None:
+    def __init__(self, stores: Stores, theme: Theme, shortcuts: ShortcutStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         calls = stores.session
         self._theme = theme
@@ -45,16 +87,16 @@ class SettingsDialog(QDialog):
         self.resize(_WIDTH, _HEIGHT)
         self._names = QListWidget()
         self._stack = QStackedWidget()
-        self._declared = DeclaredPage(theme, calls)
-        self._pages: tuple[SettingsPage, ...] = (
+        self._declared = EngineSettingsPageView(theme, calls)
+        self._pages: tuple[SettingsPageView, ...] = (
             self._declared,
-            ProvidersPage(theme, calls),
-            PersonalitiesPage(theme, stores.personalities),
-            GrantsPage(theme, stores.grants),
-            AppearancePage(theme),
-            ShortcutsPage(theme, shortcuts),
-            DataPage(theme, calls),
-            AboutPage(theme, calls),
+            ProvidersPageView(theme, calls),
+            PersonalitiesPageView(theme, stores.personalities),
+            GrantsPageView(theme, stores.grants),
+            AppearancePageView(theme),
+            ShortcutsPageView(theme, shortcuts),
+            DataPageView(theme, calls),
+            AboutPageView(theme, calls),
         )
         for page in self._pages:
             self._stack.addWidget(page)
@@ -97,7 +139,7 @@ class SettingsDialog(QDialog):
         panel = QWidget()
         panel.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         panel.setFixedWidth(_NAMES_WIDTH)
-        set_look(panel, "look", "panel")
+        set_style(panel, "look", "panel")
         inside = QHBoxLayout(panel)
         space = self._theme.tokens.space_close
         inside.setContentsMargins(space, self._theme.tokens.space_wide, space, space)

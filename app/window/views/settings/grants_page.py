@@ -1,22 +1,98 @@
-"""All remembered decisions, newest first, each to be taken back; it follows what other windows do."""
+"""Remembered permission decisions, newest first; each can be revoked."""
 
+from datetime import datetime
 from functools import partial
 
-from app.window.stores.grants import GrantStore
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.client.safe_text import exact, exact_line
+from app.protocol.asks import Grant
+from app.window.stores.asks import GrantStore
+from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
-from app.window.views.settings.grant_row import GrantRow
-from app.window.views.settings.page import SettingsPage, hairline
-from app.window.widgets.empty_state import EmptyState
+from app.window.views.settings.page import SettingsPageView, hairline
+from app.window.widgets.code_excerpt import CodeExcerptView
+from app.window.widgets.empty_state import EmptyStateView
+from app.window.widgets.labels import TextLabel
+
+_LINES = 6
 
 _TEXT = "What you allowed from now on. It runs without asking, exactly as it stands here and nowhere else."
 _NOTHING = "When an approval is allowed for a conversation or a workspace, it is listed here and can be taken back."
 
 
-class GrantsPage(SettingsPage):
+class GrantRowView(QWidget):
+    """`revoked` comes after a person was asked: there is no way to give a grant back but to be asked again."""
+
+    revoked = Signal()
+
+    def __init__(self, theme: Theme, grant: Grant) -> None:
+        super().__init__()
+        text = CodeExcerptView(theme, f"What {exact_line(grant.tool)} may do", most_lines=_LINES)
+        text.set_text(exact(grant.exact))
+        self._revoke = push_button("Revoke …")
+        self._revoke.setAccessibleName(f"Revoke {exact(grant.exact)}")
+        self._sure = push_button("Revoke", "danger")
+        self._sure.setAccessibleName(f"Yes, revoke {exact(grant.exact)}")
+        self._keep = push_button("Keep")
+        self._keep.setAccessibleName(f"Keep {exact(grant.exact)}")
+        self._revoke.clicked.connect(self._on_asked)
+        self._sure.clicked.connect(self._on_revoked)
+        self._keep.clicked.connect(self._on_kept)
+        self._show_question(False)
+        below = QHBoxLayout()
+        below.setSpacing(theme.tokens.space_normal)
+        self._words = TextLabel(theme, grant_words(grant), tone="muted", wrap=True)
+        below.addWidget(self._words, 1)
+        for button in (self._revoke, self._sure, self._keep):
+            below.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addWidget(text)
+        column.addLayout(below)
+
+    def show_grant(self, grant: Grant) -> None:
+        """The same grant, used meanwhile."""
+        self._words.setText(grant_words(grant))
+
+    def _show_question(self, asked: bool) -> None:
+        self._revoke.setVisible(not asked)
+        self._sure.setVisible(asked)
+        self._keep.setVisible(asked)
+
+    def _on_asked(self) -> None:
+        self._show_question(True)
+        self._keep.setFocus()
+
+    def _on_kept(self) -> None:
+        self._show_question(False)
+        self._revoke.setFocus()
+
+    def _on_revoked(self) -> None:
+        self._sure.setEnabled(False)
+        self.revoked.emit()
+
+
+def grant_words(grant: Grant) -> str:
+    """Where it holds, since when, by whom, and when it was last used."""
+    where = f"In {exact_line(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
+    by = f" by {exact_line(grant.created_by)}" if grant.created_by else ""
+    used = f"last used {_moment(grant.last_used_at)}" if grant.last_used_at else "not used yet"
+    return f"{where} · {exact_line(grant.tool)} · given {_moment(grant.created_at)}{by} · {used}"
+
+
+def _moment(moment: datetime) -> str:
+    local = moment.astimezone()
+    return f"{local.day} {local:%b %Y, %H:%M}"
+
+
+class GrantsPageView(SettingsPageView):
     def __init__(self, theme: Theme, grants: GrantStore) -> None:
         super().__init__(theme, "Permissions", _TEXT)
         self._grants = grants
-        self._shown: dict[str, GrantRow] = {}
+        self._shown: dict[str, GrantRowView] = {}
         grants.changed.connect(self._on_changed)
         grants.failed.connect(self.tell_failure)
 
@@ -32,9 +108,9 @@ class GrantsPage(SettingsPage):
         self.clear_rows()
         self._shown = {}
         if not grants:
-            self.rows.addWidget(EmptyState(self.theme, "shield-question-mark", "Nothing is remembered", _NOTHING))
+            self.rows.addWidget(EmptyStateView(self.theme, "shield-question-mark", "Nothing is remembered", _NOTHING))
         for grant in grants:
-            row = self._shown[grant.id] = GrantRow(self.theme, grant)
+            row = self._shown[grant.id] = GrantRowView(self.theme, grant)
             row.revoked.connect(partial(self._grants.revoke, grant.id))
             if self.rows.count():
                 self.rows.addWidget(hairline())

@@ -1,29 +1,37 @@
-"""A page of the settings: a heading, a line of what it is for, and rows that scroll."""
+"""What settings pages share: heading, scrolling rows, the engine-call protocol, combo box, inline confirmation."""
+
+from collections.abc import Callable, Coroutine
+from typing import Protocol, TypeVar
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.window.theme.look import set_look
+from app.protocol.base import Method, Wire
+from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
-from app.window.widgets.banner import Banner
-from app.window.widgets.text_label import TextLabel
+from app.window.widgets.banner import BannerView
+from app.window.widgets.labels import TextLabel
+
+P = TypeVar("P", bound=Wire)
+R = TypeVar("R", bound=Wire)
 
 
-class SettingsPage(QWidget):
+class SettingsPageView(QWidget):
     """A subclass puts its rows into `rows`, and fixed things into `top`. `load` is called when the page is shown."""
 
     def __init__(self, theme: Theme, title: str, text: str) -> None:
         super().__init__()
         self.theme = theme
         tokens = theme.tokens
-        self.banner = Banner(theme)
+        self.banner = BannerView(theme)
         self.top = QVBoxLayout()
         self.top.setSpacing(tokens.space_close)
         self.top.setContentsMargins(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_normal)
         self.top.addWidget(TextLabel(theme, title, size=tokens.size_heading, bold=True))
         self.top.addWidget(TextLabel(theme, text, tone="muted", wrap=True))
         inside = QWidget()
-        set_look(inside, "look", "page")
+        set_style(inside, "look", "page")
         self.rows = QVBoxLayout(inside)
         self.rows.setSpacing(tokens.space_normal)
         self.rows.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_far)
@@ -63,5 +71,56 @@ def hairline() -> QFrame:
     """A line between rows."""
     line = QFrame()
     line.setFixedHeight(1)
-    set_look(line, "look", "hairline")
+    set_style(line, "look", "hairline")
     return line
+
+
+class EngineCalls(Protocol):
+    """`spawn` runs what a slot began and tells `failed`, in words, what was refused; `Session` is one."""
+
+    async def call(self, method: Method[P, R], params: P) -> R: ...
+
+    def spawn(self, work: Coroutine[None, None, None], failed: Callable[[str], None] | None = None) -> None: ...
+
+
+class ComboBox(QComboBox):
+    def __init__(self, choices: tuple[str, ...]) -> None:
+        super().__init__()
+        self.addItems(choices)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+class ConfirmationView(QWidget):
+    """Hidden until something is said or asked."""
+
+    def __init__(self, theme: Theme, *answers: QPushButton) -> None:
+        super().__init__()
+        self._words = TextLabel(theme, wrap=True)
+        self._answers = QWidget()
+        row = QHBoxLayout(self._answers)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.tokens.space_close)
+        for answer in answers:
+            row.addWidget(answer)
+        row.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addWidget(self._words)
+        column.addWidget(self._answers)
+        self.hide()
+
+    def say(self, text: str) -> None:
+        """Tell something that has no answer."""
+        self._answers.hide()
+        self._words.setText(text)
+        self.show()
+
+    def ask(self, text: str, safe: QPushButton) -> None:
+        """Ask, with the keyboard on the answer that changes nothing."""
+        self.say(text)
+        self._answers.show()
+        safe.setFocus()

@@ -1,28 +1,77 @@
-"""The personalities: listed, made, edited, duplicated, taken in and out as files. It follows what other windows do."""
+"""Personalities: list, create, duplicate, import, export."""
 
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 import msgspec
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.client import personality_file
-from app.client.new_personality import arrival, free_name
+from app.client.personality_file import free_name, new_personality
 from app.protocol.agents import Personality
-from app.window.stores.personalities import PersonalityStore
-from app.window.theme.look import push_button
+from app.window.stores.catalog import PersonalityStore
+from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import SettingsPage, hairline
-from app.window.views.settings.personality_editor import PersonalityEditor
-from app.window.views.settings.personality_row import PersonalityRow
+from app.window.views.settings.page import SettingsPageView, hairline
+from app.window.views.settings.personality_editor import PersonalityEditorView
+from app.window.widgets.agent_dot import AgentDotView
+from app.window.widgets.labels import ElidedLabel, TextLabel
 
 _TEXT = "Who an agent is: its prompt, model, tools and thinking level. Choose one where you start a task."
 _FILES = "Personalities (*.json)"
 
 
-class PersonalitiesPage(SettingsPage):
+class PersonalityRowView(QWidget):
+    edited = Signal()
+    duplicated = Signal()
+
+    def __init__(self, theme: Theme, personality: Personality, shipped: Personality | None) -> None:
+        super().__init__()
+        tokens = theme.tokens
+        edit, duplicate = push_button("Edit"), push_button("Duplicate")
+        edit.setAccessibleName(f"Edit {personality.name}")
+        duplicate.setAccessibleName(f"Duplicate {personality.name}")
+        edit.clicked.connect(self._on_edited)
+        duplicate.clicked.connect(self._on_duplicated)
+        name = QHBoxLayout()
+        name.setSpacing(tokens.space_close)
+        if personality.color:
+            name.addWidget(AgentDotView(theme, personality.color))
+        name.addWidget(TextLabel(theme, personality.name, bold=True))
+        if shipped is not None:
+            origin = "comes with Errand" if shipped == personality else "comes with Errand · changed"
+            name.addWidget(TextLabel(theme, origin, tone="muted"))
+        name.addStretch(1)
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        words.addLayout(name)
+        words.addWidget(ElidedLabel(theme, personality_summary(personality), tone="muted"))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(tokens.space_close)
+        row.addLayout(words, 1)
+        row.addWidget(edit)
+        row.addWidget(duplicate)
+
+    def _on_edited(self) -> None:
+        self.edited.emit()
+
+    def _on_duplicated(self) -> None:
+        self.duplicated.emit()
+
+
+def personality_summary(personality: Personality) -> str:
+    """In one line: model, tools, thinking, and the beginning of the prompt."""
+    tools = ", ".join(personality.tools) if personality.tools else "all tools"
+    thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
+    warmth = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
+    prompt = " ".join(personality.system_prompt.split()) or "the engine's own prompt"
+    return " · ".join(part for part in (personality.model or "default model", tools, thinking, warmth, prompt) if part)
+
+
+class PersonalitiesPageView(SettingsPageView):
     """The list, or in its place the editor of one; what is being edited stays while other pages are looked at."""
 
     def __init__(self, theme: Theme, store: PersonalityStore) -> None:
@@ -30,7 +79,7 @@ class PersonalitiesPage(SettingsPage):
         self._store = store
         self._editing = ""
         self._actions = QWidget()
-        self._editor = PersonalityEditor(theme)
+        self._editor = PersonalityEditorView(theme)
         self._lay_out()
         self._editor.hide()
         self._editor.kept.connect(self._on_kept)
@@ -76,7 +125,7 @@ class PersonalitiesPage(SettingsPage):
             return  # what is being written stays; a save of it replaces what somebody else saved meanwhile
         self.clear_rows()
         for personality in self._store.all:
-            row = PersonalityRow(self.theme, personality, self._shipped(personality.id))
+            row = PersonalityRowView(self.theme, personality, self._shipped(personality.id))
             row.edited.connect(partial(self._edit, personality))
             row.duplicated.connect(partial(self._on_duplicated, personality))
             if self.rows.count():
@@ -110,7 +159,7 @@ class PersonalitiesPage(SettingsPage):
     def take_in(self, path: str) -> None:
         """Show what a file holds, to be saved or not; it becomes a new one, whatever id it had."""
         try:
-            taken = arrival(personality_file.read(Path(path)), self._store.all, self._store.tools)
+            taken = new_personality(personality_file.read(Path(path)), self._store.all, self._store.tools)
         except personality_file.NotAPersonality as error:
             self.tell_failure(str(error))
             return

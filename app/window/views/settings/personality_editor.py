@@ -1,25 +1,83 @@
-"""Edits one personality: name, colour, prompt, model, tools, thinking, temperature. Nothing is stored before Save."""
+"""The form of one personality: name, colour, prompt, model, tools, thinking, temperature."""
 
 from typing import cast, get_args
 
 import msgspec
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
-from app.protocol.agents import Personality, ThinkingLevel
-from app.window.theme.look import push_button, set_look
+from app.protocol.agents import Color, Personality, ThinkingLevel
+from app.window.theme.style import push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.views.settings.choice_box import ChoiceBox
-from app.window.views.settings.color_box import ColorBox
-from app.window.views.settings.temperature_box import TemperatureBox
-from app.window.widgets.text_label import TextLabel
+from app.window.views.settings.page import ComboBox
+from app.window.widgets.agent_dot import paint_agent_dot
+from app.window.widgets.labels import TextLabel
+
+_COLORS: tuple[Color, ...] = get_args(Color)
+_NONE = "none"
+
+_OWN = "the model's own"
+_TENTHS = 21
+_HELP = "Low is sober, high is inventive. Models that think keep their own."
 
 _LEVELS: tuple[str, ...] = get_args(ThinkingLevel)
 _PROMPT_HEIGHT = 180
 _PROMPT_HINT = "Who the agent is and how it works. Empty: the engine's own prompt."
 
 
-class PersonalityEditor(QWidget):
+class ColorComboBox(ComboBox):
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(tuple((color or _NONE).capitalize() for color in _COLORS))
+        self._theme = theme
+        self.setAccessibleName("Colour")
+        side = theme.tokens.icon_small
+        self.setIconSize(QSize(side, side))
+        theme.changed.connect(self._paint)
+        self._paint()
+
+    @property
+    def color(self) -> Color:
+        return _COLORS[self.currentIndex()]
+
+    def choose(self, color: Color) -> None:
+        self.setCurrentIndex(_COLORS.index(color))
+
+    def _paint(self) -> None:
+        for index, color in enumerate(_COLORS):
+            if color:
+                self.setItemIcon(index, self._icon(color))
+
+    def _icon(self, color: Color) -> QIcon:
+        side, ratio = self._theme.tokens.icon_small, self.devicePixelRatioF()
+        picture = QPixmap(round(side * ratio), round(side * ratio))
+        picture.setDevicePixelRatio(ratio)
+        picture.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(picture)
+        paint_agent_dot(painter, QRectF(0, 0, side, side), color, self._theme)
+        painter.end()
+        return QIcon(picture)
+
+
+class TemperatureComboBox(ComboBox):
+    def __init__(self) -> None:
+        super().__init__((_OWN, *(f"{tenth / 10:g}" for tenth in range(_TENTHS))))
+        self.setAccessibleName("Temperature")
+        set_tool_tip(self, _HELP)
+
+    @property
+    def temperature(self) -> float | None:
+        return float(self.currentText()) if self.currentIndex() else None
+
+    def choose(self, temperature: float | None) -> None:
+        """One between the tenths gets a line of its own: a file may bring it."""
+        text = _OWN if temperature is None else f"{temperature:g}"
+        if self.findText(text) < 0:
+            self.addItem(text)
+        self.setCurrentText(text)
+
+
+class PersonalityEditorView(QWidget):
     """`kept` and `exported` come with the personality as the fields say; `left` when a person goes back to the list."""
 
     kept = Signal(object)
@@ -36,9 +94,9 @@ class PersonalityEditor(QWidget):
         self._name = QLineEdit()
         self._prompt = QPlainTextEdit()
         self._model = QLineEdit()
-        self._thinking = ChoiceBox(_LEVELS)
-        self._color = ColorBox(theme)
-        self._temperature = TemperatureBox()
+        self._thinking = ComboBox(_LEVELS)
+        self._color = ColorComboBox(theme)
+        self._temperature = TemperatureComboBox()
         self._tools: dict[str, QCheckBox] = {}
         self._tool_row = QHBoxLayout()
         self._problem = TextLabel(theme, tone="failed", wrap=True)
@@ -81,7 +139,7 @@ class PersonalityEditor(QWidget):
         self._prompt.setAccessibleName("System prompt")
         self._prompt.setPlaceholderText(_PROMPT_HINT)
         self._prompt.setTabChangesFocus(True)
-        set_look(self._prompt, "look", "field")
+        set_style(self._prompt, "look", "field")
         self._prompt.setMinimumHeight(_PROMPT_HEIGHT)
         self._prompt.setFont(self._theme.font(tokens.size_base, mono=True))
         self._model.setAccessibleName("Model")

@@ -1,30 +1,30 @@
-"""One provider: whether it is ready and why, and its key, which goes in and is never shown."""
+"""One provider: state, key field, test."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.client.figures import count
-from app.protocol.models import Provider
-from app.window.theme.look import Tone, push_button, set_tip
+from app.client.number_format import count
+from app.protocol.settings import Provider
+from app.window.theme.style import Tone, push_button, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.widgets.text_label import TextLabel
+from app.window.widgets.labels import TextLabel
 
 _OWN_KEYS = {"keyring": ", with a key in the system's keyring", "file": ", with a key in the encrypted file"}
 
 
-class TriedRow(QWidget):
+class TestableRowView(QWidget):
     """The name of a provider, its state in words, and a test: what every row has. `test_asked` to try it."""
 
     test_asked = Signal()
 
     def __init__(self, theme: Theme, provider: Provider, models: int) -> None:
         super().__init__()
-        words, tone = state_words(provider, models)
+        words, tone = provider_status(provider, models)
         self._title = TextLabel(theme, provider.title, bold=True)
         self._state = TextLabel(theme, words, tone=tone, wrap=True)
         self._test = push_button("Test")
         self._test.setAccessibleName(f"Test {provider.title}")
-        set_tip(self._test, "Ask one of its models for a word, for real")
+        set_tool_tip(self._test, "Ask one of its models for a word, for real")
         self._test.setVisible(provider.ready and models > 0)
         self._test.clicked.connect(self.test_asked)
 
@@ -56,7 +56,7 @@ class TriedRow(QWidget):
         return row
 
 
-class ProviderRow(TriedRow):
+class ProviderRowView(TestableRowView):
     """`key_given` comes with the key to store, or with an empty one to remove it."""
 
     key_given = Signal(str)
@@ -116,7 +116,7 @@ class ProviderRow(TriedRow):
         self.key_given.emit("")
 
 
-def state_words(provider: Provider, models: int) -> tuple[str, Tone]:
+def provider_status(provider: Provider, models: int) -> tuple[str, Tone]:
     """Whether the provider can be used, from where, and with how many models."""
     offers = f" · {count(models, 'model')}" if models else ""
     if provider.listed_at is not None and not provider.own:  # one's own is asked again and again

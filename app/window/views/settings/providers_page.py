@@ -1,10 +1,17 @@
-"""Providers and their keys: ready ones first."""
+"""Model providers and their keys; ready ones first."""
 
 from functools import partial
 
 from PySide6.QtWidgets import QHBoxLayout, QPushButton
 
-from app.protocol.models import (
+from app.protocol.settings import (
+    KEY_SET,
+    MODEL_LIST,
+    MODEL_SERVER_REMOVE,
+    MODEL_SERVER_SAVE,
+    MODEL_SERVER_TEST,
+    MODEL_TEST,
+    KeySetParams,
     ModelListParams,
     ModelListResult,
     ModelServerRemoveParams,
@@ -13,21 +20,11 @@ from app.protocol.models import (
     ModelTestParams,
     Provider,
 )
-from app.protocol.settings import KeySetParams
-from app.protocol.wire import (
-    KEY_SET,
-    MODEL_LIST,
-    MODEL_SERVER_REMOVE,
-    MODEL_SERVER_SAVE,
-    MODEL_SERVER_TEST,
-    MODEL_TEST,
-)
-from app.window.theme.look import push_button, set_tip
+from app.window.theme.style import push_button, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.views.settings.calls import Calls
-from app.window.views.settings.page import SettingsPage, hairline
-from app.window.views.settings.provider_row import ProviderRow, TriedRow
-from app.window.views.settings.server_form import ServerForm, ServerRow
+from app.window.views.settings.page import EngineCalls, SettingsPageView, hairline
+from app.window.views.settings.provider_row import ProviderRowView, TestableRowView
+from app.window.views.settings.server_form import ServerFormCard, ServerRowView
 
 _TEXT = (
     "Keys are found in the environment, the system's keyring, or an encrypted file. A key you add here goes to the "
@@ -41,18 +38,18 @@ _LOOK = "Look for local model servers"
 _FETCH = "Fetch lists of models"
 
 
-class ProvidersPage(SettingsPage):
-    def __init__(self, theme: Theme, calls: Calls) -> None:
+class ProvidersPageView(SettingsPageView):
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme, "Models and keys", _TEXT)
         self._calls = calls
-        self._rows: dict[str, TriedRow] = {}
+        self._rows: dict[str, TestableRowView] = {}
         self._under_test: set[str] = set()
         self._add = push_button("Add a server …")
-        set_tip(self._add, "A model server of your own, with an address and perhaps a key")
-        self._form = ServerForm(theme)
+        set_tool_tip(self._add, "A model server of your own, with an address and perhaps a key")
+        self._form = ServerFormCard(theme)
         self._look = push_button(_LOOK)
         self._fetch = push_button(_FETCH)
-        set_tip(self._fetch, "Ask each provider that has a key which models it offers now; the lists are kept")
+        set_tool_tip(self._fetch, "Ask each provider that has a key which models it offers now; the lists are kept")
         buttons = QHBoxLayout()
         for button in (self._add, self._look, self._fetch):
             buttons.addWidget(button)
@@ -102,13 +99,13 @@ class ProvidersPage(SettingsPage):
             self._rows[provider.name] = row
             self.rows.addWidget(row)
 
-    def _made_row(self, provider: Provider, models: int) -> TriedRow:
+    def _made_row(self, provider: Provider, models: int) -> TestableRowView:
         if provider.own:
-            server = ServerRow(self.theme, provider, models)
+            server = ServerRowView(self.theme, provider, models)
             server.edit_asked.connect(partial(self._form.begin, provider))
             server.remove_asked.connect(partial(self._on_remove_asked, provider.name))
             return server
-        row = ProviderRow(self.theme, provider, models)
+        row = ProviderRowView(self.theme, provider, models)
         row.key_given.connect(partial(self._on_key_given, provider.name))
         return row
 
@@ -120,7 +117,7 @@ class ProvidersPage(SettingsPage):
         self._form.hide()
         await self._load(refresh=False)
         row = self._rows.get(result.id)
-        if isinstance(row, ServerRow):
+        if isinstance(row, ServerRowView):
             row.tell(result.text, "done" if result.ok else "waiting")
             row.take_focus()
             self.bring_into_view(row)

@@ -1,22 +1,22 @@
-"""A model server of one's own: its row in the list, and the form of its name, address and key with a test of them."""
+"""A model server of your own: its row, and the form of name, address and key with a test."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
 
-from app.protocol.models import ModelServerSaveParams, ModelServerTestParams, ModelServerTestResult, Provider
-from app.window.theme.look import Tone, push_button, set_tip
+from app.protocol.settings import ModelServerSaveParams, ModelServerTestParams, ModelServerTestResult, Provider
+from app.window.theme.style import Tone, push_button, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.views.settings.provider_row import TriedRow
-from app.window.views.settings.question import QuestionView
-from app.window.widgets.card import Card
-from app.window.widgets.text_label import TextLabel
+from app.window.views.settings.page import ConfirmationView
+from app.window.views.settings.provider_row import TestableRowView
+from app.window.widgets.containers import Card
+from app.window.widgets.labels import TextLabel
 
 _ABOUT = "Any server that speaks OpenAI's interface: vLLM, llama.cpp, LiteLLM, or a gateway of your company."
 _MOST_NAMED = 5
 
 
-class ServerForm(Card):
+class ServerFormCard(Card):
     """Nothing is stored before Save.
 
     `saved` and `tested` come with the params of the call; `left` when a person wants none of it."""
@@ -38,7 +38,7 @@ class ServerForm(Card):
         self._test = push_button("Test")
         self._asked: ModelServerTestParams | None = None
         self._test.setAccessibleName("Test this server")
-        set_tip(self._test, "Ask it for its models; nothing is saved")
+        set_tool_tip(self._test, "Ask it for its models; nothing is saved")
         self._name_fields()
         self._lay_out()
         for field in (self._name, self._address, self._key):
@@ -182,7 +182,7 @@ class ServerForm(Card):
         self.saved.emit(params)
 
 
-class ServerRow(TriedRow):
+class ServerRowView(TestableRowView):
     """`edit_asked` to change it, `remove_asked` once a person has confirmed that it goes."""
 
     edit_asked = Signal()
@@ -195,7 +195,7 @@ class ServerRow(TriedRow):
         self._edit.setAccessibleName(f"Edit {provider.title}")
         self._remove.setAccessibleName(f"Remove {provider.title}")
         self._yes, self._no = push_button("Remove it", "danger"), push_button("Keep it")
-        self._question = QuestionView(theme, self._no, self._yes)
+        self._question = ConfirmationView(theme, self._no, self._yes)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_close)

@@ -1,15 +1,21 @@
-"""All actions with their keys, to be changed by pressing others."""
+"""Keyboard shortcuts: one row an action, changed by pressing other keys."""
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QKeyCombination, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.window.shortcuts import Shortcuts
-from app.window.theme.look import push_button
+from app.window.theme.style import push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.views.actions import ACTIONS
-from app.window.views.settings.page import SettingsPage
-from app.window.views.settings.shortcut_row import ShortcutRow
+from app.window.views.settings.page import SettingsPageView
+from app.window.views.shared.actions import ACTIONS, Action, ShortcutStore, native_text, shortcut_conflict
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.labels import TextLabel
 from app.window.widgets.search_field import SearchField
-from app.window.widgets.text_label import TextLabel
+
+_MODIFIERS = (Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta, Qt.Key.Key_AltGr)
+_CLEARING = (Qt.Key.Key_Backspace, Qt.Key.Key_Delete)
+
+_KEYS_WIDTH = 180
 
 _TEXT = (
     "Press a button, then the keys. In the message field Enter sends, Shift+Enter breaks the line, Alt+Enter queues "
@@ -18,13 +24,168 @@ _TEXT = (
 )
 
 
-class ShortcutsPage(SettingsPage):
-    def __init__(self, theme: Theme, shortcuts: Shortcuts) -> None:
+class KeySequenceButton(QPushButton):
+    """`recorded` gives keys as the table of actions writes them, `cleared` when they are taken away. Esc leaves."""
+
+    recorded = Signal(str)
+    cleared = Signal()
+
+    def __init__(self, action: str) -> None:
+        super().__init__()
+        self._action = action
+        self._shown = ""
+        self._records = False
+        self.setAutoDefault(False)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        set_style(self, "look", "plain")
+        self.clicked.connect(self._on_clicked)
+
+    def show_keys(self, keys: str) -> None:
+        """What the platform calls them; "" for none."""
+        self._shown = keys
+        self._show(records=False)
+
+    def event(self, event: QEvent) -> bool:
+        """While it records, no key is a shortcut, and Tab is a key as any other."""
+        if self._records and isinstance(event, QKeyEvent):
+            if event.type() == QEvent.Type.ShortcutOverride:
+                event.accept()
+                return True
+            if event.type() == QEvent.Type.KeyPress:
+                self._take(event)
+                return True
+        return super().event(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self._show(records=False)
+        super().focusOutEvent(event)
+
+    def _take(self, event: QKeyEvent) -> None:
+        if event.key() in _MODIFIERS:
+            return
+        self._show(records=False)
+        plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        if plain == Qt.KeyboardModifier.NoModifier and event.key() == Qt.Key.Key_Escape:
+            return
+        if plain == Qt.KeyboardModifier.NoModifier and event.key() in _CLEARING:
+            self.cleared.emit()
+            return
+        pressed = QKeySequence(QKeyCombination(plain, _named(event)))
+        self.recorded.emit(pressed.toString(QKeySequence.SequenceFormat.PortableText))
+
+    def _show(self, *, records: bool) -> None:
+        self._records = records
+        text = "Press the keys …" if records else self._shown or "None"
+        self.setText(text)
+        self.setAccessibleName(f"{self._action}: {text}")
+        set_tool_tip(self, "Esc leaves it as it is, Backspace takes the keys away" if records else "Press to change")
+
+    def _on_clicked(self) -> None:
+        self._show(records=True)
+
+
+def _named(event: QKeyEvent) -> Qt.Key:
+    """Shift+Tab comes under a name of its own."""
+    return Qt.Key.Key_Tab if event.key() == Qt.Key.Key_Backtab else Qt.Key(event.key())
+
+
+class ShortcutRowView(QWidget):
+    """Keys of another action are taken from it only by "Replace"."""
+
+    def __init__(self, theme: Theme, shortcuts: ShortcutStore, action: Action) -> None:
+        super().__init__()
+        self.action = action
+        self._shortcuts = shortcuts
+        self._wanted = ""
+        self._keys = KeySequenceButton(action.text)
+        self._keys.setFixedWidth(_KEYS_WIDTH)
+        self._reset = IconButton(theme, "undo-2", f"Back to the default of {action.text}")
+        policy = self._reset.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self._reset.setSizePolicy(policy)
+        self._problem = TextLabel(theme, tone="waiting", wrap=True)
+        self._replace = push_button("Replace")
+        self._keep = push_button("Keep", "quiet")
+        self._lay_out(theme)
+        self._keys.recorded.connect(self._on_recorded)
+        self._keys.cleared.connect(self._on_cleared)
+        self._reset.clicked.connect(self._on_reset)
+        self._replace.clicked.connect(self._on_replace)
+        self._keep.clicked.connect(self._on_keep)
+        shortcuts.changed.connect(self._on_changed)
+        self._on_changed()
+
+    def matches(self, text: str) -> bool:
+        """True if all words of a search are in the action's text or keys."""
+        keys = " ".join(map(native_text, self._shortcuts.keys(self.action.name)))
+        haystack = f"{self.action.text} {keys}".casefold()
+        return all(word in haystack for word in text.casefold().split())
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
+        line = QHBoxLayout()
+        line.setSpacing(tokens.space_close)
+        line.addWidget(TextLabel(theme, self.action.text, wrap=True), 1)
+        line.addWidget(self._keys)
+        line.addWidget(self._reset)
+        self._against = QWidget()
+        against = QHBoxLayout(self._against)
+        against.setContentsMargins(0, 0, 0, 0)
+        against.setSpacing(tokens.space_close)
+        against.addWidget(self._problem, 1)
+        against.addWidget(self._replace)
+        against.addWidget(self._keep)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_tight)
+        column.addLayout(line)
+        column.addWidget(self._against)
+
+    def _on_recorded(self, keys: str) -> None:
+        holder = self._shortcuts.holder(keys)
+        if problem := shortcut_conflict(keys):
+            self._object(problem, can_replace=False)
+        elif holder is not None and holder.name != self.action.name:
+            self._wanted = keys
+            self._object(f"{native_text(keys)} belongs to “{holder.text}”.", can_replace=True)
+            self._replace.setFocus()
+        else:
+            self._shortcuts.bind(self.action.name, keys)
+
+    def _object(self, problem: str, *, can_replace: bool) -> None:
+        self._problem.setText(problem)
+        self._replace.setVisible(can_replace)
+        self._keep.setVisible(can_replace)
+        self._against.show()
+
+    def _on_cleared(self) -> None:
+        self._shortcuts.clear(self.action.name)
+
+    def _on_reset(self) -> None:
+        self._shortcuts.reset(self.action.name)
+        self._keys.setFocus()
+
+    def _on_replace(self) -> None:
+        self._shortcuts.bind(self.action.name, self._wanted)
+        self._keys.setFocus()
+
+    def _on_keep(self) -> None:
+        self._against.hide()
+        self._keys.setFocus()
+
+    def _on_changed(self) -> None:
+        self._against.hide()
+        self._keys.show_keys(", ".join(map(native_text, self._shortcuts.keys(self.action.name))))
+        self._reset.setVisible(self._shortcuts.is_changed(self.action.name))
+
+
+class ShortcutsPageView(SettingsPageView):
+    def __init__(self, theme: Theme, shortcuts: ShortcutStore) -> None:
         super().__init__(theme, "Shortcuts", _TEXT)
         self._shortcuts = shortcuts
         self._search = SearchField(theme, "Search shortcuts")
         self.top.addWidget(self._search)
-        self._rows = [ShortcutRow(theme, shortcuts, action) for action in ACTIONS]
+        self._rows = [ShortcutRowView(theme, shortcuts, action) for action in ACTIONS]
         for row in self._rows:
             self.rows.addWidget(row)
         self._nothing = TextLabel(theme, "No action has these words or keys.", tone="muted")

@@ -1,4 +1,9 @@
-"""Bars over time, painted from the theme's tokens; the pointer or the arrow keys tell of each."""
+"""The usage chart: bars per day or month, computed (pure) and painted."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -14,15 +19,106 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.client.number_format import count, money
+from app.protocol.usage import Usage, UsageReportResult, UsageRow
 from app.window.theme.theme import Theme
-from app.window.views.usage.bars import Bars, amount_words, top_of
+
+_MOST_DAYS = 100
 
 _HEIGHT = 168
 _LEAST = 2.0
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -7, Qt.Key.Key_PageDown: 7}
 
 
-class UsageChart(QWidget):
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`label` stands below it; `words` say all that is known of it."""
+
+    label: str
+    words: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """`unit` is what the values are: dollars, or tokens where nothing was paid."""
+
+    title: str
+    unit: str
+    bars: tuple[Bar, ...]
+
+
+def make_bars(report: UsageReportResult, days: int | None, today: date) -> Bars:
+    """Of a period that ends today."""
+    unit = "money" if report.total.usage.cost_usd else "tokens"
+    used = {date.fromisoformat(row.key): row for row in report.days}
+    first = min(used, default=today) if days is None else today - timedelta(days=days - 1)
+    shown = [first + timedelta(days=number) for number in range((max(today, *used) - first).days + 1)]
+    if len(shown) <= _MOST_DAYS:
+        bars = [_bar(f"{day.day} {day:%b}", _long(day), [used[day]] if day in used else [], unit) for day in shown]
+        return Bars(f"{unit.capitalize()} per day", unit, tuple(bars))
+    months = dict.fromkeys((day.year, day.month) for day in shown)
+    of_month = {month: [row for day, row in used.items() if (day.year, day.month) == month] for month in months}
+    bars = [
+        _bar(date(year, month, 1).strftime("%b %Y"), date(year, month, 1).strftime("%B %Y"), rows, unit)
+        for (year, month), rows in of_month.items()
+    ]
+    return Bars(f"{unit.capitalize()} per month", unit, tuple(bars))
+
+
+def accessible_text(rows: Sequence[UsageRow]) -> str:
+    """The figures of some rows in a line."""
+    if not rows:
+        return "nothing used"
+    costs = [row.usage.cost_usd for row in rows if row.usage.cost_usd is not None]
+    parts = (
+        dollars(sum(costs)) if costs else "",
+        count(sum(map(total_tokens, rows)), "token"),
+        count(sum(row.turns for row in rows), "turn"),
+        count(sum(row.tasks for row in rows), "task"),
+    )
+    return " · ".join(part for part in parts if part)
+
+
+def total_tokens(row: UsageRow) -> int:
+    return row.usage.input_tokens + row.usage.output_tokens
+
+
+def axis_maximum(bars: Bars) -> float:
+    """Where the scale ends: the next round number above the highest bar."""
+    most = max((bar.value for bar in bars.bars), default=0.0)
+    if most <= 0:
+        return 1.0
+    size = 10 ** math.floor(math.log10(most))
+    return next(step * size for step in (1, 2, 4, 6, 8, 10) if step * size >= most)
+
+
+def amount_label(amount: float, unit: str) -> str:
+    """A number on the scale, short."""
+    if unit == "money":
+        return dollars(amount)
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if amount >= size:
+            return f"{amount / size:.3g}{sign}"
+    return f"{amount:.0f}"
+
+
+def dollars(amount: float) -> str:
+    """As money is written everywhere."""
+    return money(Usage(cost_usd=amount))
+
+
+def _bar(label: str, name: str, rows: Sequence[UsageRow], unit: str) -> Bar:
+    paid = unit == "money"
+    value = sum((row.usage.cost_usd or 0.0) if paid else total_tokens(row) for row in rows)
+    return Bar(label, f"{name}: {accessible_text(rows)}", value)
+
+
+def _long(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"
+
+
+class UsageChartView(QWidget):
     """`told` gives the words of the bar that is pointed at; the last bar's where none is."""
 
     told = Signal(str)
@@ -84,7 +180,7 @@ class UsageChart(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font(tokens.size_small))
         self.setFont(painter.font())
-        plot, top = self._plot(), top_of(self._bars)
+        plot, top = self._plot(), axis_maximum(self._bars)
         self._paint_scale(painter, plot, top)
         self._paint_bars(painter, plot, top)
         self._paint_labels(painter, plot)
@@ -104,7 +200,7 @@ class UsageChart(QWidget):
             if part:
                 painter.setPen(QColor(tokens.muted))
                 place = QRectF(0, y - tokens.size_small, plot.left() - tokens.space_close, 2 * tokens.size_small)
-                painter.drawText(place, _RIGHT, amount_words(part * top, self._bars.unit))
+                painter.drawText(place, _RIGHT, amount_label(part * top, self._bars.unit))
 
     def _paint_bars(self, painter: QPainter, plot: QRectF, top: float) -> None:
         tokens, step = self._theme.tokens, self._step(plot)
@@ -139,8 +235,8 @@ class UsageChart(QWidget):
 
     def _plot(self) -> QRectF:
         tokens = self._theme.tokens
-        top, unit = top_of(self._bars), self._bars.unit
-        widths = [self.fontMetrics().horizontalAdvance(amount_words(part * top, unit)) for part in (0.5, 1)]
+        top, unit = axis_maximum(self._bars), self._bars.unit
+        widths = [self.fontMetrics().horizontalAdvance(amount_label(part * top, unit)) for part in (0.5, 1)]
         left = max(widths) + 2 * tokens.space_close
         return QRectF(self.rect()).adjusted(left, tokens.space_normal, -tokens.space_close, -2 * tokens.size_small)
 

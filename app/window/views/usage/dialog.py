@@ -1,24 +1,41 @@
-"""The usage page: totals of a period, a chart over time, and tables by model and by conversation."""
+"""The usage dialog: totals, chart, tables by model and conversation, CSV export."""
 
+import csv
+import io
 from datetime import date
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QClipboard, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from app.client.usage_words import unpriced_words
-from app.protocol.usage import UsageReportResult
+from app.client.display_text import unpriced_words
+from app.client.number_format import counted, money
+from app.protocol.usage import UsageReportResult, UsageRow
 from app.window.stores.usage import UsageStore
-from app.window.theme.look import push_button, set_look
+from app.window.theme.style import push_button, set_style
 from app.window.theme.theme import Theme
-from app.window.views.usage.bars import bars_of
-from app.window.views.usage.chart import UsageChart
-from app.window.views.usage.csv import csv_of
-from app.window.views.usage.table import UsageTable
-from app.window.views.usage.totals import TotalsView
-from app.window.widgets.banner import Banner
-from app.window.widgets.empty_state import EmptyState
-from app.window.widgets.text_label import TextLabel
+from app.window.views.usage.chart import UsageChartView, make_bars
+from app.window.views.usage.table import UsageTableView
+from app.window.widgets.banner import BannerView
+from app.window.widgets.empty_state import EmptyStateView
+from app.window.widgets.labels import TextLabel
+
+_NAMES = ("Money", "Tokens in", "of these cached", "Tokens out", "Turns", "Tasks")
+
+_HEAD = (
+    "by",
+    "key",
+    "title",
+    "cost_usd",
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "turns",
+    "tasks",
+    "unpriced_turns",
+    "estimated",
+)
 
 _PERIODS: tuple[tuple[int | None, str], ...] = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (None, "All"))
 _TABLES = ("By model", "By conversation")
@@ -26,6 +43,74 @@ _WIDTH, _HEIGHT = 860, 680
 _COPY = "Copy as CSV"
 _EMPTY = "Here stands what your tasks use: money and tokens by day, model and conversation."
 _EMPTY_PERIOD = "No task used a model in this time. Choose a longer one above."
+
+
+class UsageTotalsView(QWidget):
+    """Read aloud as one line."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        tokens = theme.tokens
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2 * tokens.space_far)
+        self._values = [TextLabel(theme, size=tokens.size_heading, bold=True) for _ in _NAMES]
+        for name, value in zip(_NAMES, self._values, strict=True):
+            pair = QVBoxLayout()
+            pair.setSpacing(0)
+            pair.addWidget(value)
+            pair.addWidget(TextLabel(theme, name, size=tokens.size_small, tone="muted"))
+            row.addLayout(pair)
+        row.addStretch(1)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(value.text() for value in self._values)
+
+    def show_total(self, total: UsageRow) -> None:
+        used = total.usage
+        texts = (
+            money(used) or "?",
+            counted(used.input_tokens, used),
+            f"{used.cache_read_tokens:,}",
+            counted(used.output_tokens, used),
+            f"{total.turns:,}",
+            f"{total.tasks:,}",
+        )
+        for value, text in zip(self._values, texts, strict=True):
+            value.setText(text)
+        self.setAccessibleName(", ".join(f"{name}: {text}" for name, text in zip(_NAMES, texts, strict=True)))
+
+
+def to_csv(report: UsageReportResult) -> str:
+    """Days, models and conversations, told apart by the first column."""
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow(_HEAD)
+    lines.writerows(_line(row) for row in (*report.days, *report.models, *report.conversations))
+    return text.getvalue()
+
+
+def _line(row: UsageRow) -> tuple[str | int | float, ...]:
+    used = row.usage
+    cost = "" if used.cost_usd is None else used.cost_usd
+    counts = (used.input_tokens, used.cache_read_tokens, used.cache_write_tokens, used.output_tokens)
+    return (
+        row.by,
+        row.key,
+        _safe(row.title),
+        cost,
+        *counts,
+        row.turns,
+        row.tasks,
+        row.unpriced_turns,
+        int(used.estimated),
+    )
+
+
+def _safe(title: str) -> str:
+    """A title that a spreadsheet would take for a formula is marked as text."""
+    return f"'{title}" if title[:1] in ("=", "+", "-", "@", "\t", "\r") else title
 
 
 class UsageDialog(QDialog):
@@ -44,15 +129,15 @@ class UsageDialog(QDialog):
         self.periods.setCurrentIndex([days for days, _ in _PERIODS].index(store.days))
         self.kinds = _tabs("Table", _TABLES)
         self.copy_button = push_button(_COPY)
-        self.totals = TotalsView(theme)
-        self.chart = UsageChart(theme)
-        self.table = UsageTable(theme)
-        self.banner = Banner(theme)
+        self.totals = UsageTotalsView(theme)
+        self.chart = UsageChartView(theme)
+        self.table = UsageTableView(theme)
+        self.banner = BannerView(theme)
         self.note = TextLabel(theme, tone="waiting", size=theme.tokens.size_small, wrap=True)
         self._chart_title = TextLabel(theme, bold=True)
         self._told = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
-        self._empty = EmptyState(theme, "gauge", "Nothing was used yet", _EMPTY)
-        self._empty_period = EmptyState(theme, "gauge", "Nothing was used", _EMPTY_PERIOD)
+        self._empty = EmptyStateView(theme, "gauge", "Nothing was used yet", _EMPTY)
+        self._empty_period = EmptyStateView(theme, "gauge", "Nothing was used", _EMPTY_PERIOD)
         self._layers = QStackedWidget()
         self._lay_out()
         self._connect()
@@ -131,7 +216,7 @@ class UsageDialog(QDialog):
         self.totals.show_total(report.total)
         self.note.setText(unpriced_words(report.total))
         self.note.setVisible(bool(self.note.text()))
-        bars = bars_of(report, self._store.days, date.today())  # noqa: DTZ011 -- the person's own day
+        bars = make_bars(report, self._store.days, date.today())  # noqa: DTZ011 -- the person's own day
         self._chart_title.setText(bars.title)
         self.chart.show_bars(bars)
         self._show_table(report)
@@ -151,7 +236,7 @@ class UsageDialog(QDialog):
 
     def _on_copy(self) -> None:
         if self._store.report is not None:
-            self._clipboard.setText(csv_of(self._store.report))
+            self._clipboard.setText(to_csv(self._store.report))
             self.copy_button.setText("Copied")
 
     def _on_opened(self, conversation_id: str) -> None:
@@ -166,7 +251,7 @@ def _tabs(name: str, texts: list[str] | tuple[str, ...]) -> QTabBar:
     tabs = QTabBar()
     tabs.setAccessibleName(name)
     tabs.setExpanding(False)
-    set_look(tabs, "look", "choice")
+    set_style(tabs, "look", "choice")
     for text in texts:
         tabs.addTab(text)
     return tabs

@@ -1,11 +1,11 @@
-"""Rows of what was used, sorted by any column; a conversation is opened from its row."""
+"""The usage table: sorted by any column; a row opens its conversation."""
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
-from app.client.figures import counted, money
+from app.client.number_format import counted, money
 from app.protocol.usage import UsageRow
-from app.window.theme.look import plain_tip
+from app.window.theme.style import plain_tool_tip
 from app.window.theme.theme import Theme
 
 _ROOT = QModelIndex()
@@ -47,7 +47,7 @@ class UsageModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _NUMBERS if column else _WORDS
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(row.title) if column == 0 else None
+            return plain_tool_tip(row.title) if column == 0 else None
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         if column == 0:
@@ -72,7 +72,7 @@ class UsageModel(QAbstractTableModel):
             self.rows = tuple(sorted(self.rows, key=lambda row: _value(row, column), reverse=falling))
 
 
-class UsageTable(QTableView):
+class UsageTableView(QTableView):
     """`opened` gives the key of a row that was clicked or on which Enter was pressed."""
 
     opened = Signal(str)

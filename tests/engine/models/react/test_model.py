@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.errors import ConfigurationError
-from app.engine.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResultMessage
-from app.engine.models.base import ModelRequest, Remark, ReplyEnd, ReplyStart, ToolDefinition
-from app.engine.models.catalog import Provider, find
-from app.engine.models.endpoint import Endpoint
-from app.engine.models.litellm import LiteLLM
-from app.engine.models.litellm_thread import LibraryThread
-from app.engine.models.react.model import ReAct
-from app.engine.models.refusals import refusal
-from app.engine.models.retry import RetryPolicy
+from app.engine.core.errors import ConfigurationError
+from app.engine.core.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResultMessage
+from app.engine.core.secrets import KeyStore
+from app.engine.models.base import ModelNotice, ModelRequest, ReplyEnd, ReplyStart, ToolDefinition
+from app.engine.models.catalog.providers import Provider, find
+from app.engine.models.endpoint import ModelEndpoint
+from app.engine.models.failures import failure_from_response
+from app.engine.models.litellm.library_thread import LibraryThread
+from app.engine.models.litellm.model import LiteLLMModel
+from app.engine.models.react.model import ReActModel
+from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
-from app.engine.secrets import KeyStore
-from tests.engine.models.ways import react, stored_key
+from tests.engine.models.providers import react, stored_key
+from tests.support.model_replies import SHELL, collect, final, request_for
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
-from tests.support.no_local_servers import NO_LOCAL_SERVERS
-from tests.support.replies import SHELL, collect, final, request_for
+from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 # The library's own use of pydantic, not ours.
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
@@ -118,7 +118,7 @@ async def test_a_call_that_the_server_reads_itself_is_taken(tmp_path: Path) -> N
     async with ModelServer([Reply(text="Hm.", calls=(Call("shell", {"command": "ls"}),))]) as server:
         models = router(tmp_path)
         native = models.open(NAME, server.url)
-        message = await final(ReAct(native), request_for(NAME))
+        message = await final(ReActModel(native), request_for(NAME))
         await models.close()
     assert message.content == (Text("Hm."), ToolCall("call_0", "shell", {"command": "ls"}))
 
@@ -133,18 +133,18 @@ async def test_a_model_that_refuses_tools_is_asked_in_text_and_that_is_said_once
         first = await collect(model, request_for(NAME))
         second = await collect(models.open(NAME, server.url, "own-key"), request_for(NAME))
         await models.close()
-    assert [type(event) for event in first[:2]] == [Remark, ReplyStart]
+    assert [type(event) for event in first[:2]] == [ModelNotice, ReplyStart]
     remark = first[0]
-    assert isinstance(remark, Remark)
+    assert isinstance(remark, ModelNotice)
     assert remark.text.startswith("openai_compatible/plain does not call tools by itself.")
-    assert [isinstance(event, Remark) for event in second].count(True) == 0
+    assert [isinstance(event, ModelNotice) for event in second].count(True) == 0
     assert ["tools" in request.body for request in server.requests] == [True, False, False]
 
 
 async def test_where_the_library_would_leave_tools_out_they_count_as_refused() -> None:
     row = Provider("perplexity", "Perplexity", "litellm", ("TEST_KEY",), price_prefix="perplexity")
     thread = LibraryThread()
-    model = LiteLLM(Endpoint(row, "http://127.0.0.1:9", stored_key), thread, retry=RetryPolicy(attempts=1))
+    model = LiteLLMModel(ModelEndpoint(row, "http://127.0.0.1:9", stored_key), thread, retry=RetryPolicy(attempts=1))
     last = (await collect(model, request_for("perplexity/sonar")))[-1]
     await thread.close()
     assert isinstance(last, ReplyEnd)
@@ -192,7 +192,7 @@ def test_an_id_of_nothing_says_what_to_write(tmp_path: Path) -> None:
     ],
 )
 def test_the_words_in_which_servers_refuse_tools(status: int, said: str) -> None:
-    assert refusal("Test", status, {}, said.encode()).lacks_tools
+    assert failure_from_response("Test", status, {}, said.encode()).lacks_tools
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_the_words_in_which_servers_refuse_tools(status: int, said: str) -> None
     ],
 )
 def test_other_refusals_are_not_about_tools(said: str) -> None:
-    assert not refusal("Test", 400, {}, said.encode()).lacks_tools
+    assert not failure_from_response("Test", 400, {}, said.encode()).lacks_tools
 
 
 @pytest.mark.parametrize("name", ["ollama", "mistral"])

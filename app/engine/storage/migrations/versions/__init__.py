@@ -1,0 +1,1 @@
+"""One revision a file, frozen once released: names and texts in them are never changed."""

@@ -1,0 +1,118 @@
+"""`errand agents`: who takes part in a conversation, and the turn order."""
+
+import msgspec
+
+from app.cli.arguments import UsageError
+from app.cli.commands.run import find_agent, find_personality
+from app.cli.options import Options
+from app.cli.terminal.terminal import Terminal
+from app.cli.terminal.text import one_line, short_id
+from app.client.connection import Connection
+from app.client.launch import connect
+from app.paths import Paths
+from app.protocol.agents import (
+    AGENT_CREATE,
+    AGENT_DELETE,
+    AGENT_GET,
+    AGENT_LIST,
+    Agent,
+    AgentCreateParams,
+    AgentIdParams,
+    AgentListParams,
+    Color,
+)
+from app.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_GET,
+    ConversationChangeParams,
+    ConversationGetParams,
+    TurnRule,
+    TurnTaking,
+)
+
+_USAGE = (
+    "Say what to do: errand agents [CONVERSATION], errand agents add [CONVERSATION], errand agents remove AGENT, "
+    "or errand agents turns CONVERSATION --rule RULE"
+)
+
+
+async def agents(options: Options, paths: Paths, terminal: Terminal) -> int:
+    connection = await connect(paths, "errand agents")
+    try:
+        words = options.words or []
+        match words:
+            case ["add", *place] if len(place) < 2:
+                await _add(connection, place[0] if place else None, options, terminal)
+            case ["remove", agent]:
+                await _remove(connection, agent, terminal)
+            case ["turns", conversation]:
+                await _turns(connection, conversation, options, terminal)
+            case [] | [_]:
+                await _list(connection, words[0] if words else None, options, terminal)
+            case _:
+                raise UsageError(_USAGE)
+    finally:
+        await connection.close()
+    return 0
+
+
+async def _list(connection: Connection, conversation_id: str | None, options: Options, terminal: Terminal) -> None:
+    if conversation_id is not None:
+        await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=conversation_id))
+    found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation_id))).agents
+    if not found and not options.json:
+        terminal.line("No agents yet. Add one: errand agents add" + (f" {conversation_id}" if conversation_id else ""))
+    for agent in found:
+        terminal.line(msgspec.json.encode(agent).decode() if options.json else _row(agent, terminal))
+
+
+def _row(agent: Agent, terminal: Terminal) -> str:
+    style = terminal.style
+    head = f"at {short_id(agent.head_id)}" if agent.head_id is not None else "nothing said yet"
+    about = (agent.model, "answers beside another" if agent.beside else "", f"version {agent.version}")
+    rest = style.join(head, *(word for word in about if word), agent.conversation_id)
+    return f"{style.bold(one_line(agent.name, 60))}  {agent.id}  {style.dim(rest)}"
+
+
+async def _add(connection: Connection, conversation_id: str | None, options: Options, terminal: Terminal) -> None:
+    name = options.personality
+    personality = await find_personality(connection, name) if name is not None else None
+    params = AgentCreateParams(
+        conversation_id=conversation_id,
+        node_id=options.node,
+        personality_id=personality.id if personality is not None else None,
+        name=options.name,
+        model=options.model or "",
+        color=_color(options.color or ""),
+    )
+    agent = (await connection.call(AGENT_CREATE, params)).agent
+    terminal.line(f"{agent.name} takes part now: {agent.id} in {agent.conversation_id}")
+
+
+def _color(given: str) -> Color:
+    try:
+        return msgspec.convert(given, Color)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"There is no colour {given!r}: blue, teal, green, amber, orange, red, …") from error
+
+
+async def _remove(connection: Connection, agent_id: str, terminal: Terminal) -> None:
+    agent = (await connection.call(AGENT_GET, AgentIdParams(agent_id=agent_id))).agent
+    await connection.call(AGENT_DELETE, AgentIdParams(agent_id=agent.id))
+    terminal.line(f"{agent.name} takes part no more. What it wrote stays in {agent.conversation_id}.")
+
+
+async def _turns(connection: Connection, conversation_id: str, options: Options, terminal: Terminal) -> None:
+    found = await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=conversation_id))
+    rule = found.conversation.turn_taking
+    if options.moderator is not None:
+        every = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation_id))).agents
+        moderator_id = find_agent(every, options.moderator).id
+        rule = TurnTaking(rule="moderator", limit=rule.limit, moderator_id=moderator_id)
+    if options.rule is not None:
+        rule = msgspec.structs.replace(rule, rule=msgspec.convert(options.rule, TurnRule))
+    rule = msgspec.structs.replace(rule, limit=options.most or rule.limit)
+    if rule != found.conversation.turn_taking:
+        params = ConversationChangeParams(conversation_id=conversation_id, turn_taking=rule)
+        await connection.call(CONVERSATION_CHANGE, params)
+    terminal.line(f"{rule.rule.replace('_', ' ')}, at most {rule.limit} replies in a row")

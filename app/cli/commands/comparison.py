@@ -1,0 +1,162 @@
+"""`errand compare` and `ask-models`: branches and answers of several models beside each other."""
+
+import asyncio
+
+import msgspec
+
+from app.cli.arguments import UsageError, read_prompt, start_params
+from app.cli.commands.run import confirm_workspace
+from app.cli.exit_codes import EXIT_STOPPED, exit_code
+from app.cli.follow.answers import Answerer, NoAnswerer, PersonAnswerer
+from app.cli.follow.interrupts import Interrupts, OrderlyStop
+from app.cli.follow.watch import TaskWatcher
+from app.cli.options import Options
+from app.cli.rendering.asks import ask_lines
+from app.cli.rendering.screen import ShownMessage, TextScreen
+from app.cli.terminal.terminal import Terminal
+from app.cli.terminal.text import short_id, side_by_side, usage_line
+from app.client.connection import Connection
+from app.client.display_text import is_unfinished, unfinished_words
+from app.client.launch import connect
+from app.client.number_format import count, duration, money, tokens
+from app.paths import Paths
+from app.protocol.blocks import TextBlock, ToolCallBlock
+from app.protocol.conversations import (
+    CONVERSATION_COMPARE,
+    TASK_COMPARE_MODELS,
+    BranchSide,
+    ConversationCompareParams,
+    Node,
+    TaskCompareModelsParams,
+)
+from app.protocol.events import AskUpdate, EventRecord, TaskUpdate
+from app.protocol.tasks import Task
+
+
+async def compare(options: Options, paths: Paths, terminal: Terminal) -> int:
+    one, other = options.ids or ("", "")
+    connection = await connect(paths, "errand compare")
+    try:
+        params = ConversationCompareParams(a_node_id=one, b_node_id=other)
+        told = await connection.call(CONVERSATION_COMPARE, params)
+    finally:
+        await connection.close()
+    if options.json:
+        terminal.line(msgspec.json.encode(told).decode())
+        return 0
+    sides = [(_heading(side, node_id), _text(side), _took(side)) for side, node_id in ((told.a, one), (told.b, other))]
+    for line in side_by_side(sides, terminal.width, terminal.style):
+        terminal.line(line)
+    return 0
+
+
+def _heading(side: BranchSide, node_id: str) -> str:
+    models = dict.fromkeys(node.model for node in side.nodes if node.model)
+    return ", ".join(models) or node_id
+
+
+def _text(side: BranchSide) -> str:
+    if not side.nodes:
+        return "Nothing more: the other branch goes on from here."
+    more = side.count - len(side.nodes)
+    left = [f"… and {count(more, 'further entry', 'further entries')}"] if more else []
+    return "\n\n".join([*filter(None, map(_said, side.nodes)), *left])
+
+
+def _said(node: Node) -> str:
+    lines = [
+        block.text.strip() if isinstance(block, TextBlock) else f"(calls {block.tool})"
+        for block in node.blocks
+        if isinstance(block, TextBlock | ToolCallBlock)
+    ]
+    said = "\n".join(line for line in lines if line)
+    return f"> {said}" if said and node.is_from_person else said
+
+
+def _took(side: BranchSide) -> str:
+    parts = (count(len(side.tasks), "task"), tokens(side.usage), money(side.usage), duration(side.usage.seconds))
+    return " · ".join(part for part in parts if part)
+
+
+class _Progress(TextScreen):
+    """How many have answered, and what is asked meanwhile: the answers come when all are there."""
+
+    def __init__(self, terminal: Terminal, count: int) -> None:
+        super().__init__(terminal)
+        self._output = terminal
+        self._count = count
+        self._ended: set[str] = set()
+
+    def show(self, conversation_id: str, message: ShownMessage) -> None:
+        match message:
+            case EventRecord(event=TaskUpdate(task=task)) if task.ended_at is not None:
+                self._ended.add(task.id)
+            case EventRecord(event=AskUpdate(ask=ask)) if ask.status == "waiting":
+                self._output.write("\n".join(ask_lines(ask, self._output.style, self._output.width)) + "\n")
+            case _:
+                pass
+        self.tick()
+
+    def tick(self) -> None:
+        self._output.status(f"{len(self._ended)} of {self._count} have answered")
+
+
+async def ask_models(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """0 where at least one has answered, else how the first one ended."""
+    models = tuple(options.models or ())
+    if len(models) < 2:
+        raise UsageError("Name the models, at least two: errand ask-models -m MODEL -m MODEL 'what to ask'")
+    someone = terminal.interactive and not options.json
+    start = start_params(options, read_prompt(options.prompt), someone)
+    connection = await connect(paths, "errand ask-models")
+    try:
+        if someone:
+            await confirm_workspace(connection, start, terminal)
+        params = TaskCompareModelsParams(models=models, start=start)
+        tasks = await _asked(connection, params, terminal, someone=someone)
+    finally:
+        await connection.close()
+    if not tasks:
+        return EXIT_STOPPED
+    for line in [msgspec.json.encode(task).decode() for task in tasks] if options.json else _lines(tasks, terminal):
+        terminal.line(line)
+    codes = [exit_code(task) for task in tasks]
+    return 0 if 0 in codes else codes[0]
+
+
+async def _asked(
+    connection: Connection, params: TaskCompareModelsParams, terminal: Terminal, *, someone: bool
+) -> tuple[Task, ...]:
+    """The tasks at their ends; none where a second Ctrl+C left them. The first one stops all of them."""
+    before = connection.welcome
+    stopper = OrderlyStop(connection, terminal)
+    with Interrupts(stopper.stop) as interrupts:
+        answers: Answerer = PersonAnswerer(terminal, interrupts) if someone else NoAnswerer(terminal)
+        watch = TaskWatcher(connection, _Progress(terminal, len(params.models)), answers)
+        try:
+            tasks = (await connection.call(TASK_COMPARE_MODELS, params)).tasks
+            for task in tasks:
+                stopper.add(task.id)
+            await watch.follow(tasks[0].conversation_id, after=before.head, epoch=before.epoch)
+            await watch.until_ended([task.id for task in tasks])
+        except asyncio.CancelledError:
+            if interrupts.count < 2:
+                raise
+            await stopper.delivered()
+            return ()
+        finally:
+            watch.close()
+            terminal.clear_status()
+    return tuple(watch.tasks[task.id] for task in tasks)
+
+
+def _lines(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
+    style = terminal.style
+    told = [(f"{task.model} · {short_id(task.id)}", _answer(task), usage_line(task, style)) for task in tasks]
+    return side_by_side(told, terminal.width, style)
+
+
+def _answer(task: Task) -> str:
+    if task.stop_reason == "completed":
+        return f"({unfinished_words(task)})\n\n{task.summary}" if is_unfinished(task) else task.summary
+    return task.error or f"It ended without an answer: {(task.stop_reason or task.status).replace('_', ' ')}."

@@ -1,0 +1,98 @@
+"""`errand personalities`: list, export, import."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from app.cli.arguments import UsageError
+from app.cli.commands.run import find_personality
+from app.cli.options import Options
+from app.cli.terminal.style import Style
+from app.cli.terminal.terminal import Terminal
+from app.cli.terminal.text import columns, one_line
+from app.client import personality_file
+from app.client.connection import Connection
+from app.client.launch import connect
+from app.client.personality_file import NewPersonality, NotAPersonality, new_personality
+from app.paths import Paths
+from app.protocol.agents import (
+    PERSONALITY_LIST,
+    PERSONALITY_SAVE,
+    Personality,
+    PersonalityListResult,
+    PersonalitySaveParams,
+)
+from app.protocol.base import EmptyParams
+
+
+async def personalities(options: Options, paths: Paths, terminal: Terminal) -> int:
+    connection = await connect(paths, "errand personalities")
+    try:
+        match options.words or ["list"]:
+            case ["list"]:
+                await _list(connection, options, terminal)
+            case ["export", name]:
+                await _export(connection, name, options, terminal)
+            case ["import", file]:
+                await _take_in(connection, file, terminal)
+            case _:
+                raise UsageError("Say what to do: errand personalities list, export NAME --to FILE, or import FILE")
+    finally:
+        await connection.close()
+    return 0
+
+
+async def _list(connection: Connection, options: Options, terminal: Terminal) -> None:
+    for personality in (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities:
+        if options.json:
+            terminal.line(msgspec.json.encode(personality).decode())
+        else:
+            terminal.line(format_personality(personality, terminal.width, terminal.style))
+
+
+def format_personality(personality: Personality, width: int, style: Style) -> str:
+    """In one line: id, name, what differs from the rest, and the beginning of its prompt."""
+    thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
+    warmth = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
+    tools = ", ".join(personality.tools)
+    prompt = " ".join(personality.system_prompt.split()) or "the engine's own prompt"
+    about = " · ".join(part for part in (personality.model, tools, thinking, warmth, personality.color, prompt) if part)
+    head = f"{one_line(personality.id, 12):<12}  {one_line(personality.name, 20):<20}  "
+    return f"{style.bold(head)}{style.dim(one_line(about, max(12, width - columns(head))))}"
+
+
+async def _export(connection: Connection, name: str, options: Options, terminal: Terminal) -> None:
+    personality = await find_personality(connection, name)
+    if not options.path:
+        raise UsageError("Say where to: errand personalities export NAME --to FILE")
+    file = _write(personality, options)
+    terminal.line(f"{personality.name} was written to {file}.")
+
+
+def _write(personality: Personality, options: Options) -> Path:
+    file = Path(os.path.expanduser(options.path))
+    if file.exists() and not options.overwrite:
+        raise UsageError(f"{file} is there already. Name another, or replace it with --overwrite.")
+    try:
+        personality_file.write(file, personality, overwrite=options.overwrite)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}.") from error
+    return file
+
+
+async def _take_in(connection: Connection, file: str, terminal: Terminal) -> None:
+    """As a new one: it replaces none."""
+    taken = _read(file, await connection.call(PERSONALITY_LIST, EmptyParams()))
+    personality = taken.personality
+    await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))
+    terminal.line(f"{personality.name} was taken in; its id is {personality.id}.")
+    if taken.left_out:
+        terminal.note(f"errand: tools that there are not were left out: {', '.join(taken.left_out)}")
+
+
+def _read(file: str, there: PersonalityListResult) -> NewPersonality:
+    try:
+        return new_personality(personality_file.read(Path(os.path.expanduser(file))), there.personalities, there.tools)
+    except NotAPersonality as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,237 @@
+"""`errand tasks`, `stop`, `attach`, `resume`, `pause`, `mode`: tasks that were begun elsewhere or earlier."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.cli.arguments import UsageError
+from app.cli.exit_codes import EXIT_ERROR, exit_code, json_result
+from app.cli.follow.answers import NoAnswerer
+from app.cli.follow.follower import TaskFollower
+from app.cli.follow.watch import TaskWatcher
+from app.cli.options import Options
+from app.cli.rendering.screen import TextScreen
+from app.cli.terminal.style import Style
+from app.cli.terminal.terminal import Terminal
+from app.cli.terminal.text import columns, one_line, plain, short_id, time_ago, usage_line
+from app.client.connection import Connection
+from app.client.display_text import is_unfinished
+from app.client.launch import connect
+from app.paths import Paths
+from app.protocol.tasks import (
+    TASK_LIST,
+    TASK_PAUSE,
+    TASK_RESUME,
+    TASK_SET_MODE,
+    TASK_STOP,
+    DecidedMode,
+    Task,
+    TaskIdParams,
+    TaskListParams,
+    TaskSetModeParams,
+)
+
+MOST_SEARCHED = 500
+_SILENT = (
+    "errand: The engine does not answer. If it stands still, its watchdog ends it within some seconds, "
+    "and the next one stops the task."
+)
+_PAGE = 500  # the longest that the engine gives
+
+
+async def list_tasks(options: Options, paths: Paths, terminal: Terminal) -> int:
+    connection = await connect(paths, "errand tasks")
+    try:
+        tasks = await _tasks(connection, options.active, options.limit)
+    finally:
+        await connection.close()
+    if options.json:
+        for task in tasks:
+            terminal.line(msgspec.json.encode(task).decode())
+        return 0
+    if not tasks:
+        terminal.line("No tasks yet. Start one: errand run 'what to do'")
+    for task in tasks:
+        terminal.line(format_task(task, terminal.width, terminal.style))
+    return 0
+
+
+async def stop_task(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """Stop one task and wait until everything it started has ended."""
+    connection = await connect(paths, "errand stop", on_silence=lambda: terminal.note(_SILENT))
+    try:
+        task = await find_task(connection, options.task_id)
+        if task.ended_at is not None:
+            terminal.line(f"Task {short_id(task.id)} had ended already: {status_text(task)}.")
+            return 0
+        await _stop(connection, task, terminal)
+    finally:
+        await connection.close()
+    return 0
+
+
+def format_task(task: Task, width: int, style: Style) -> str:
+    """One task in one line: id, state, age, what it was asked, what it took."""
+    age = time_ago((datetime.now(UTC) - task.started_at).total_seconds())
+    head = f"{short_id(task.id)}  {status_text(task):<12} {age:>10}  "
+    tail = usage_line(task, style)
+    room = max(12, width - columns(head) - columns(tail) - 2)
+    return f"{_painted(task, head, style)}{one_line(task.prompt, room)}  {style.dim(tail)}"
+
+
+def status_text(task: Task) -> str:
+    if task.retry_at is not None and task.ended_at is None:
+        return f"until {task.retry_at.astimezone():%H:%M}"
+    if is_unfinished(task):
+        return {"refused": "not allowed", "cut": "cut short"}.get(task.completion or "", "unfinished")
+    limits = {
+        "iteration_limit": "turn limit",
+        "time_limit": "time limit",
+        "budget_limit": "budget limit",
+        "token_limit": "token limit",
+        "day_limit": "day limit",
+    }
+    return limits.get(task.stop_reason or "", task.status.replace("_", " "))
+
+
+def _painted(task: Task, text: str, style: Style) -> str:
+    match task.status:
+        case "completed":
+            return style.amber(text) if is_unfinished(task) else style.green(text)
+        case "error":
+            return style.red(text)
+        case "cancelled":
+            return style.dim(text)
+        case "waiting_user" | "paused" | "interrupted":
+            return style.amber(text)
+        case "running" | "thinking" | "tool_executing":
+            return style.blue(text)
+
+
+async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task, ...]:
+    """As many as there are up to `limit`, newest first."""
+    tasks: list[Task] = []
+    cursor = None
+    while len(tasks) < limit:
+        size = min(limit - len(tasks), _PAGE)
+        page = await connection.call(TASK_LIST, TaskListParams(active=active, limit=size, cursor=cursor))
+        tasks += page.tasks
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tuple(tasks)
+
+
+async def find_task(connection: Connection, part: str) -> Task:
+    """Among the tasks under way first, then among the newest; raises `UsageError`."""
+    active = await _tasks(connection, True, MOST_SEARCHED)
+    if any(_matches(task, part) for task in active):
+        return _chosen(active, part)
+    return _chosen(await _tasks(connection, False, MOST_SEARCHED), part)
+
+
+def _matches(task: Task, part: str) -> bool:
+    return bool(part) and (task.id.startswith(part) or task.id.endswith(part))
+
+
+def _chosen(tasks: tuple[Task, ...], part: str) -> Task:
+    """The task whose id is, starts or ends with `part`; raises `UsageError` for none and for several."""
+    for task in tasks:
+        if task.id == part:
+            return task
+    found = [task for task in tasks if _matches(task, part)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(f"No task has the id {part!r}. See them with: errand tasks")
+    names = ", ".join(short_id(task.id) for task in found[:5])
+    raise UsageError(f"{len(found)} tasks match {part!r} ({names}). Give more of the id.")
+
+
+async def _stop(connection: Connection, task: Task, terminal: Terminal) -> None:
+    """Ask for the stop and show how it goes: what is still running, then what was ended."""
+    start = connection.welcome
+    screen = TextScreen(terminal)
+    screen.add(task.conversation_id)
+    watch = TaskWatcher(connection, screen, NoAnswerer(terminal))
+    try:
+        await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
+        await connection.call(TASK_STOP, TaskIdParams(task_id=task.id))
+        await watch.until_ended([task.id])
+    finally:
+        watch.close()
+        terminal.clear_status()
+
+
+async def attach(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """Show what a task has done and does, until it ends or one leaves it."""
+    connection = await connect(paths, "errand attach")
+    try:
+        task = await find_task(connection, options.task_id)
+        if task.ended_at is not None or task.status == "interrupted":
+            return _not_under_way(task, options, terminal)
+        return await TaskFollower(connection, terminal, as_json=options.json).as_onlooker(task)
+    finally:
+        await connection.close()
+
+
+async def resume(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """Go on with a paused or interrupted task and follow it to its end, as `errand run` does."""
+    connection = await connect(paths, "errand resume")
+    try:
+        task = await find_task(connection, options.task_id)
+
+        async def begin() -> Task:
+            return (await connection.call(TASK_RESUME, TaskIdParams(task_id=task.id))).task
+
+        return await TaskFollower(connection, terminal, as_json=options.json).to_its_end(begin, is_new=False)
+    finally:
+        await connection.close()
+
+
+async def pause(options: Options, paths: Paths, terminal: Terminal) -> int:
+    connection = await connect(paths, "errand pause")
+    try:
+        task = await find_task(connection, options.task_id)
+        await connection.call(TASK_PAUSE, TaskIdParams(task_id=task.id))
+    finally:
+        await connection.close()
+    name = short_id(task.id)
+    terminal.line(f"Task {name} pauses when the step at hand is done. Go on with it: errand resume {name}")
+    return 0
+
+
+def _not_under_way(task: Task, options: Options, terminal: Terminal) -> int:
+    code = exit_code(task) if task.ended_at is not None else EXIT_ERROR
+    name = short_id(task.id)
+    if task.ended_at is not None:
+        terminal.note(f"errand: task {name} has ended: {status_text(task)}")
+    else:
+        terminal.note(f"errand: task {name} was interrupted when its engine ended. Go on with it: errand resume {name}")
+    if options.json:
+        terminal.line(json_result(task, code))
+    elif task.summary:
+        terminal.line(plain(task.summary))
+    return code
+
+
+async def set_mode(options: Options, paths: Paths, terminal: Terminal) -> int:
+    connection = await connect(paths, "errand mode")
+    try:
+        task = await find_task(connection, options.task_id)
+        params = TaskSetModeParams(task_id=task.id, mode=msgspec.convert(options.mode, DecidedMode))
+        taken = (await connection.call(TASK_SET_MODE, params)).task
+    finally:
+        await connection.close()
+    terminal.line(mode_text(task, taken))
+    return 0
+
+
+def mode_text(task: Task, taken: Task) -> str:
+    """What came of it: `taken` is the task itself, or the one that goes on where it ended."""
+    if taken.id != task.id:
+        name = short_id(taken.id)
+        return f"It goes on as task {name}. Follow it: errand attach {name}"
+    if taken.mode == "chat":
+        return "It is a chat from the end of this turn on: it ends with its next answer."
+    return "It is a task from the end of this turn on: it ends when it says that it is complete."

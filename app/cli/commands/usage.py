@@ -1,0 +1,55 @@
+"""`errand usage`: tokens and cost as a table."""
+
+import msgspec
+
+from app.cli.options import Options
+from app.cli.terminal.style import Style
+from app.cli.terminal.terminal import Terminal
+from app.cli.terminal.text import columns, one_line
+from app.client.display_text import period_of, unpriced_words
+from app.client.launch import connect
+from app.client.number_format import counted, money
+from app.paths import Paths
+from app.protocol.usage import USAGE_REPORT, UsageReportResult, UsageRow
+
+_HEADS = ("money", "tokens in", "out", "cached", "turns", "tasks")
+_LONGEST_NAME = 44
+
+
+async def show_usage(options: Options, paths: Paths, terminal: Terminal) -> int:
+    connection = await connect(paths, "errand usage")
+    try:
+        found = await connection.call(USAGE_REPORT, period_of(options.days))
+    finally:
+        await connection.close()
+    if options.json:
+        terminal.line(msgspec.json.encode(found).decode())
+        return 0
+    for line in format_usage(found, options.by, terminal.style):
+        terminal.line(line)
+    return 0
+
+
+def format_usage(found: UsageReportResult, by: str, style: Style) -> list[str]:
+    """A row each, the sum below, and what is not known."""
+    if not found.total.turns:
+        return ["Nothing was used in this time."]
+    rows = {"day": found.days, "model": found.models, "conversation": found.conversations}[by]
+    table = [(by, *_HEADS), *(_cells(row, row.title) for row in rows), _cells(found.total, "in all")]
+    widths = [max(columns(cells[place]) for cells in table) for place in range(len(table[0]))]
+    lines = ["  ".join(_aligned(cells, widths)).rstrip() for cells in table]
+    notes = [style.amber(note) for note in (unpriced_words(found.total),) if note]
+    return [style.dim(lines[0]), *lines[1:-1], style.bold(lines[-1]), *notes]
+
+
+def _cells(row: UsageRow, name: str) -> tuple[str, ...]:
+    used = row.usage
+    sent, given = counted(used.input_tokens, used), counted(used.output_tokens, used)
+    numbers = (f"{number:,}" for number in (used.cache_read_tokens, row.turns, row.tasks))
+    return one_line(name, _LONGEST_NAME), money(used) or "?", sent, given, *numbers
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int]) -> list[str]:
+    """The name to the left, numbers to the right."""
+    gaps = [" " * (width - columns(cell)) for cell, width in zip(cells, widths, strict=True)]
+    return [cells[0] + gaps[0], *(gap + cell for cell, gap in zip(cells[1:], gaps[1:], strict=True))]

@@ -1,0 +1,34 @@
+"""Exit codes of a task's end, and the last line of --json."""
+
+import msgspec
+
+from app.client.display_text import is_unfinished
+from app.protocol.base import JsonObject
+from app.protocol.tasks import Task
+
+EXIT_ERROR, EXIT_USAGE, EXIT_LIMIT, EXIT_UNFINISHED, EXIT_STOPPED = 1, 2, 3, 4, 130
+
+
+def exit_code(task: Task) -> int:
+    match task.stop_reason:
+        case "completed":
+            return EXIT_UNFINISHED if is_unfinished(task) else 0
+        case "manual_stop":
+            return EXIT_STOPPED
+        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
+            return EXIT_LIMIT
+        case "error" | None:
+            return EXIT_ERROR
+
+
+def json_result(task: Task, code: int) -> str:
+    """How the task ended and what it took."""
+    whole: JsonObject = msgspec.to_builtins(task)
+    result: JsonObject = {"type": "result", "exitCode": code, "turns": task.step_count, **whole}
+    return msgspec.json.encode(result).decode()
+
+
+def json_failure(text: str, code: int) -> str:
+    """The same where no task came about."""
+    result: JsonObject = {"type": "result", "exitCode": code, "status": "error", "stopReason": None, "error": text}
+    return msgspec.json.encode(result).decode()

@@ -1,0 +1,78 @@
+"""Who answers when a task asks: the person at the prompt, other clients, or nobody."""
+
+import asyncio
+from typing import Protocol
+
+from app.cli.follow.interrupts import Interrupts
+from app.cli.rendering.asks import AskInput, InvalidReply, hint
+from app.cli.terminal.terminal import Terminal
+from app.cli.terminal.text import short_id
+from app.client.display_text import asked_text
+from app.protocol.asks import SKIP, Ask, AskAnswerParams
+
+NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
+
+
+class Answerer(Protocol):
+    """Settles asks, one at a time."""
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        """May take as long as a person takes; cancelled when the ask is settled elsewhere."""
+        ...
+
+
+class PersonAnswerer:
+    """Reads answers at the prompt. The transcript has shown the ask already."""
+
+    def __init__(self, terminal: Terminal, interrupts: Interrupts) -> None:
+        self._terminal = terminal
+        self._interrupts = interrupts
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        self._terminal.line(self._terminal.style.dim(f"  {hint(ask)}"))
+        typing = AskInput(ask)
+        while True:
+            try:
+                line = await self._terminal.ask(typing.short_hint)
+            except KeyboardInterrupt:
+                self._interrupts.press()
+                await asyncio.Event().wait()  # the stop cancels the ask, and that cancels this
+                raise
+            except EOFError:
+                line = ""
+            reply = typing.read(line)
+            if not isinstance(reply, InvalidReply):
+                return reply
+            self._terminal.line(self._terminal.style.amber(f"  {reply.text}"))
+
+
+class OtherClientsAnswerer:
+    """For who only looks on: the task waits for somebody else, and that is said."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        name = short_id(ask.task_id)
+        self._terminal.note(f"errand: the task waits for an answer; give it in a terminal: errand attach {name}")
+        await asyncio.Event().wait()  # until it is settled elsewhere, which cancels this
+        raise AssertionError("nothing ends the wait but that")
+
+
+class NoAnswerer:
+    """Nobody is there: questions go back to the model, approvals and further limits are refused.
+
+    A call of unknown outcome is not run a second time; the model hears of it and can look what has happened.
+    """
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        if ask.kind == "question":
+            self._terminal.note(f"errand: nobody is there to answer {ask.text!r}; the agent decides itself")
+            return AskAnswerParams(ask_id=ask.id, text=NOBODY)
+        if ask.unknown is not None:
+            self._terminal.note(f"errand: the outcome of `{asked_text(ask.unknown)}` is not known; it is not run again")
+            return AskAnswerParams(ask_id=ask.id, text=SKIP)
+        return AskAnswerParams(ask_id=ask.id, allow=False, text=NOBODY)

@@ -1,0 +1,209 @@
+"""`errand doctor --repair`: mends a damaged database, keeps the broken one, and says what is missing."""
+
+import asyncio
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from app.cli.exit_codes import EXIT_ERROR
+from app.cli.options import Options
+from app.cli.recovery.database_check import find_faults
+from app.cli.recovery.restore import engine_lock, put_in_place, restore
+from app.cli.recovery.salvage import SalvagedTable, fill_search, salvage
+from app.cli.terminal.terminal import Terminal
+from app.cli.terminal.text import plain
+from app.database_file import (
+    Loss,
+    begin_anew,
+    copies_of,
+    copy_database,
+    date_of,
+    fault,
+    find_loss,
+    new_epoch,
+    newest_event,
+    open_to_read,
+    revision,
+)
+from app.paths import Paths
+
+_MOST_NAMED = 20
+_WORDS = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks"}
+
+
+async def repair(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """Refuses while tasks run, unless `force`. Nothing is changed until the mended database is found to be whole."""
+    if (loss := find_loss(paths.database, paths.copies)) is not None:
+        terminal.line(loss.text)
+        return await _make_good(loss, options, paths, terminal)
+    if not paths.database.exists():
+        terminal.line("There is no database yet, so there is nothing to repair.")
+        return 0
+    lock = await engine_lock(paths, force=options.force)
+    try:
+        found = await asyncio.to_thread(find_faults, paths.database)
+        if not found:
+            terminal.line(f"{paths.database} is whole: there is nothing to repair.")
+            return 0
+        terminal.line(f"{paths.database} is damaged: {'; '.join(found)}")
+        return await asyncio.to_thread(_repair, paths, terminal)
+    finally:
+        lock.release()
+
+
+async def _make_good(loss: Loss, options: Options, paths: Paths, terminal: Terminal) -> int:
+    """Ask what a database that is missing, or misses its newest changes, is to be made good with."""
+    copy = await asyncio.to_thread(_newest_copy, paths)
+    if copy is not None and _is_newer(copy, paths.database):
+        question = f"Go back to the copy of {date_of(copy)}?"
+        if await _agrees(terminal, question, f"errand restore {copy}", options):
+            return await restore(Options(file=str(copy), force=options.force), paths, terminal)
+        if not terminal.interactive:
+            return EXIT_ERROR
+    question = "Go on with what there is?" if loss.what == "changes" else "Begin with an empty database?"
+    if not await _agrees(terminal, question, "errand doctor --repair --yes", options):
+        terminal.line("Nothing was changed.")
+        return EXIT_ERROR
+    lock = await engine_lock(paths, force=options.force)
+    try:
+        if loss.what == "changes":
+            new_epoch(paths.database)
+        else:
+            begin_anew(paths.database)
+    finally:
+        lock.release()
+    terminal.line("Errand goes on with what there is." if loss.what == "changes" else "The next start makes a new one.")
+    return 0
+
+
+def _is_newer(copy: Path, database: Path) -> bool:
+    """It holds what the database does not."""
+    there, copied = newest_event(database), newest_event(copy)
+    return there is None or (copied is not None and copied[0] == there[0] and copied[1] > there[1])
+
+
+async def _agrees(terminal: Terminal, question: str, command: str, options: Options) -> bool:
+    """Nobody can say so where nobody is there: the command does it then."""
+    if options.yes:
+        return True
+    if not terminal.interactive:
+        terminal.line(f"{question} Then: {command}")
+        return False
+    return (await terminal.ask(f"{question} [y/N] ")).strip().lower() in ("y", "yes")
+
+
+def _repair(paths: Paths, terminal: Terminal) -> int:
+    new = paths.database.with_name("errand.db.repaired")
+    if _with_new_indexes(paths.database, new):
+        terminal.line("Only its indexes were damaged, and they were made anew. Nothing is missing.")
+        terminal.line(f"Mended. The broken file is kept: {put_in_place(new, paths)}")
+        return 0
+    copy = _newest_copy(paths)
+    known = _known_nodes(paths.database)
+    try:
+        pieces = salvage(paths.database, copy, new)
+        new_epoch(new)
+        left = find_faults(new)
+    except (OSError, sqlite3.Error) as error:
+        pieces, left = (), (str(error),)
+    if left:
+        with suppress(OSError):
+            new.unlink()
+        terminal.line(f"It cannot be mended: {'; '.join(left)}. Nothing was changed.")
+        terminal.line(_way_out(copy, paths))
+        return EXIT_ERROR
+    for line in (*_saved(pieces, copy), *_missing(new, known)):
+        terminal.line(line)
+    terminal.line(f"Mended. The broken file is kept: {put_in_place(new, paths)}")
+    return 0
+
+
+def _with_new_indexes(database: Path, new: Path) -> bool:
+    """Make `new` from all rows as they are, where those are whole; else it is not there."""
+    try:
+        new.unlink(missing_ok=True)
+        copy_database(database, new)
+        with closing(sqlite3.connect(new, isolation_level=None)) as connection:
+            connection.execute("REINDEX")
+            if find_faults(new):
+                connection.execute("INSERT INTO node_search (node_search) VALUES ('delete-all')")
+                connection.execute("DELETE FROM title_search")
+                fill_search(connection)
+        if not find_faults(new):
+            return True
+    except (OSError, sqlite3.Error):
+        pass
+    with suppress(OSError):
+        new.unlink(missing_ok=True)
+    return False
+
+
+def _newest_copy(paths: Paths) -> Path | None:
+    """The newest copy that is whole and of the same schema, made for whatever reason."""
+    schema = _schema(paths.database)
+    for copy in copies_of(paths.database, paths.copies):
+        of_copy = _schema(copy)
+        if of_copy is not None and schema in (None, of_copy) and "-replaced-" not in copy.name and not fault(copy):
+            return copy
+    return None
+
+
+def _schema(file: Path) -> str | None:
+    try:
+        return revision(file)
+    except sqlite3.DatabaseError:
+        return None
+
+
+def _way_out(copy: Path | None, paths: Paths) -> str:
+    if copy is None:
+        return f"There is no copy of it either. Move {paths.database} away to start anew; keep it."
+    return f"Go back to the copy of {date_of(copy)}: errand restore {copy}"
+
+
+def _saved(pieces: tuple[SalvagedTable, ...], copy: Path | None) -> list[str]:
+    told = [piece for piece in pieces if piece.table in _WORDS]
+    lines = [f"Read from it: {', '.join(f'{piece.read:,} {_WORDS[piece.table]}' for piece in told)}."]
+    filled = [f"{piece.from_copy:,} {_WORDS[piece.table]}" for piece in told if piece.from_copy]
+    if copy is not None and filled:
+        lines.append(f"Taken from the copy of {date_of(copy)}: {', '.join(filled)}.")
+    return lines
+
+
+def _known_nodes(broken: Path) -> dict[str, set[int]] | None:
+    """The messages of each conversation, from an index that may have outlived them; None where it has not."""
+    query = "SELECT conversation_id, number FROM nodes INDEXED BY nodes_by_conversation"
+    known: dict[str, set[int]] = {}
+    try:
+        with closing(open_to_read(broken)) as connection:
+            for conversation_id, number in connection.execute(query):
+                known.setdefault(str(conversation_id), set()).add(int(number))
+    except sqlite3.DatabaseError:
+        return None
+    return known
+
+
+def _missing(new: Path, known: dict[str, set[int]] | None) -> list[str]:
+    """A line for each conversation that lost something."""
+    with closing(open_to_read(new)) as connection:
+        titles = {str(key): str(title) for key, title in connection.execute("SELECT id, title FROM conversations")}
+        there = {int(row[0]) for row in connection.execute("SELECT number FROM nodes")}
+    if known is None:
+        gaps = max(there, default=0) - len(there)
+        return [f"About {gaps:,} messages are missing; which ones cannot be told."] if gaps else []
+    lost = {key: len(numbers - there) for key, numbers in known.items() if numbers - there}
+    lines = [f"Missing: {_words(count)} of {_named(key, titles)}." for key, count in lost.items()]
+    nameless = [key for key, title in titles.items() if title == "Recovered"]
+    lines += [f"Recovered without its title: {key}." for key in nameless]
+    if len(lines) > _MOST_NAMED:
+        lines[_MOST_NAMED:] = [f"And {len(lines) - _MOST_NAMED:,} more like these."]
+    return lines or ["Nothing is missing."]
+
+
+def _named(conversation_id: str, titles: dict[str, str]) -> str:
+    title = titles.get(conversation_id)
+    return f"“{plain(title)}”" if title is not None else f"the conversation {conversation_id}, which is lost as a whole"
+
+
+def _words(count: int) -> str:
+    return "1 message" if count == 1 else f"{count:,} messages"

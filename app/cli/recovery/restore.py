@@ -1,0 +1,311 @@
+"""`errand restore`: puts a backup in place of the present database, which is kept aside.
+
+Its paths are adapted to this machine.
+"""
+
+import asyncio
+import os
+import sqlite3
+import tarfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from app.cli.arguments import UsageError
+from app.cli.exit_codes import EXIT_ERROR
+from app.cli.options import Options
+from app.cli.recovery.backup import open_backup, unpack_database, unpack_rest
+from app.cli.terminal.terminal import Terminal
+from app.client.errors import ConnectionLost, NoEngine
+from app.client.launch import connect
+from app.client.number_format import count
+from app.database_file import (
+    copy_database,
+    fault,
+    finish_move,
+    move_database,
+    new_epoch,
+    revision,
+    successor,
+)
+from app.file_lock import FileLock
+from app.paths import Paths
+from app.protocol.base import EmptyParams, JsonObject, JsonValue
+from app.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
+from app.regular_file import NotRegularFile, flush_folder
+
+# Which rows may name such a place, and where in them it stands; of tasks all.
+_ROWS = {"nodes": """body LIKE '%"type":"image"%'""", "conversations": "body LIKE '%/workspaces/%'", "tasks": "true"}
+
+_AT_REST: JsonObject = {"resumes": False, "retryAt": None}
+# What triggers of ours write to, and the one view.
+_INDEXES = frozenset(("node_search", "title_search"))
+_VIEW = "node_texts"
+# By the column, by which the engine finds them, or by what the task says itself.
+_ASKS_OF_OPEN_TASKS = """SELECT asks.rowid FROM asks JOIN tasks ON tasks.id = asks.task_id
+WHERE tasks.ended_at IS NULL OR json_extract(tasks.body, '$.status') NOT IN ('completed', 'cancelled', 'error')"""
+_WRITES = frozenset((sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE))
+
+_ENDS_WITHIN_S = 10.0
+
+
+def adapt_database(database: Path, paths: Paths) -> None:
+    """Nobody else has it open. What is named in this folder already, and folders that are there, stay. Raises
+    sqlite3.Error, also for a database that changes its records by itself.
+    """
+    settled = {"nodes": _with_pictures, "conversations": _with_workspace, "tasks": _as_task}
+    with closing(sqlite3.connect(database)) as connection, connection:
+        _check_acts_not(connection)
+        for table, rows in _ROWS.items():
+            numbers = connection.execute(f"SELECT rowid FROM {table} WHERE {rows}").fetchall()
+            for (number,) in numbers:
+                _settle_row(connection, table, number, lambda body, of=table: settled[of](body, paths))
+        for (number,) in connection.execute(_ASKS_OF_OPEN_TASKS).fetchall():
+            _settle_row(connection, "asks", number, _unanswered)
+            connection.execute("UPDATE asks SET status = json_extract(body, '$.status') WHERE rowid = ?", (number,))
+
+
+def _check_acts_not(connection: sqlite3.Connection) -> None:
+    """What a database brings along runs with all that is written to it later: our triggers keep indexes, no others do.
+
+    SQLite itself tells what a change of a table would set off.
+    """
+    foreign: list[str] = []
+
+    def look(action: int, table: str | None, _: str | None, __: str | None, trigger: str | None) -> int:
+        if trigger is not None and action in _WRITES and table not in _INDEXES:
+            foreign.append(trigger)
+        return sqlite3.SQLITE_OK
+
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+    for kind, name, sql in found:
+        is_plain = kind == "table" and not sql.upper().startswith("CREATE VIRTUAL")
+        if not (is_plain or name in _INDEXES or (kind, name) == ("view", _VIEW)):
+            foreign.append(name)
+    connection.set_authorizer(look)
+    for table in [_quoted(name) for kind, name, _ in found if kind == "table"]:
+        columns = [_quoted(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")]
+        connection.execute(f"EXPLAIN INSERT INTO {table} DEFAULT VALUES")
+        connection.execute(f"EXPLAIN UPDATE {table} SET {', '.join(f'{column} = NULL' for column in columns)}")
+        connection.execute(f"EXPLAIN DELETE FROM {table}")
+    connection.set_authorizer(None)
+    if foreign:
+        raise sqlite3.DatabaseError(f"it is made to change its records by itself ({foreign[0]!r})")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _settle_row(
+    connection: sqlite3.Connection, table: str, number: int, settled: Callable[[JsonObject], JsonObject]
+) -> None:
+    (text,) = connection.execute(f"SELECT body FROM {table} WHERE rowid = ?", (number,)).fetchone()
+    new = msgspec.json.encode(settled(msgspec.json.decode(text, type=JsonObject))).decode()
+    if new != text:  # also where a name stands in it twice: SQLite reads the first, the engine the last
+        connection.execute(f"UPDATE {table} SET body = ? WHERE rowid = ?", (new, number))
+
+
+def _with_pictures(node: JsonObject, paths: Paths) -> JsonObject:
+    blocks = node.get("blocks")
+    return {**node, "blocks": [_picture(block, paths) for block in blocks]} if isinstance(blocks, list) else node
+
+
+def _picture(block: JsonValue, paths: Paths) -> JsonValue:
+    """Of a result of a tool its pictures."""
+    if not isinstance(block, dict):
+        return block
+    images = block.get("images")
+    if isinstance(images, list):
+        return {**block, "images": [_picture(image, paths) for image in images]}
+    return {**block, "path": _copy(block["path"], paths)} if block.get("type") == "image" and "path" in block else block
+
+
+def _copy(path: JsonValue, paths: Paths) -> JsonValue:
+    """Copies of pictures are in a folder by their content: it has the same name in each data folder."""
+    if not isinstance(path, str) or Path(path).parent.parent.name != paths.attachments.name:
+        return path
+    return str(paths.attachments / Path(path).parent.name / Path(path).name)
+
+
+def _with_workspace(conversation: JsonObject, paths: Paths) -> JsonObject:
+    return _moved_to_own(conversation, conversation.get("id"), paths)
+
+
+def _as_task(task: JsonObject, paths: Paths) -> JsonObject:
+    """Waiting for a person, who is asked; a task that repeats it takes over no more."""
+    task = task | {name: rest for name, rest in _AT_REST.items() if task.get(name)}
+    if task.get("approve") == "all":
+        task = {**task, "approve": "ask"}
+    moved, queue = _moved_to_own(task, task.get("conversationId"), paths), task.get("queue")
+    return {**moved, "queue": [_queued(entry, paths) for entry in queue]} if isinstance(queue, list) else moved
+
+
+def _unanswered(ask: JsonObject) -> JsonObject:
+    return {**ask, "status": "cancelled"} if ask.get("status") == "answered" else ask
+
+
+def _queued(entry: JsonValue, paths: Paths) -> JsonValue:
+    attached = entry.get("attachments") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(attached, list):
+        return entry
+    return {**entry, "attachments": [_copy(path, paths) for path in attached]}
+
+
+def _moved_to_own(body: JsonObject, conversation_id: JsonValue, paths: Paths) -> JsonObject:
+    """The folder that was made for a conversation without one: where it did not come along there is an empty one."""
+    workspace = body.get("workspace")
+    if not isinstance(workspace, str) or not isinstance(conversation_id, str) or Path(workspace).is_dir():
+        return body
+    if Path(workspace).parts[-2:] != (paths.workspaces.name, conversation_id):
+        return body
+    own = paths.workspaces / conversation_id
+    own.mkdir(mode=0o700, exist_ok=True)
+    return {**body, "workspace": str(own)}
+
+
+async def restore(options: Options, paths: Paths, terminal: Terminal) -> int:
+    """Looks at the copy first; refuses while tasks run, unless `force` says that they may be interrupted."""
+    paths.prepare()
+    given = _absolute(options.file)
+    unpacked = paths.home / ".errand.db.unpacked"
+    is_backup = _is_backup(given)
+    new = paths.database.with_name("errand.db.restoring")
+    try:
+        file = _checked(_database_of(given, unpacked) if is_backup else given, given, paths)
+        await asyncio.to_thread(_prepare, file, new, paths)
+    except (OSError, sqlite3.Error, tarfile.TarError) as error:
+        new.unlink(missing_ok=True)
+        terminal.note(f"errand: {given} cannot be put in place: {error}. Nothing was changed.")
+        return EXIT_ERROR
+    finally:
+        unpacked.unlink(missing_ok=True)
+    try:
+        lock = await engine_lock(paths, force=options.force)
+    except BaseException:
+        new.unlink()
+        raise
+    try:
+        kept = put_in_place(new, paths)
+        rest = _rest(given, paths) if is_backup else ""
+    finally:
+        lock.release()
+    terminal.line(f"Restored from {given}.{rest}" + (f" What was there before is kept: {kept}" if kept else ""))
+    return 0
+
+
+def _absolute(given: str) -> Path:
+    return Path(os.path.expanduser(given)).absolute()
+
+
+def _is_backup(file: Path) -> bool:
+    """With what belongs to the database; a copy of the database alone is the other form."""
+    try:
+        with open_backup(file):
+            return True
+    except NotRegularFile as error:
+        raise UsageError(f"{file} cannot be restored: {error.strerror}.") from error
+    except (OSError, tarfile.TarError):
+        return False
+
+
+def _database_of(backup: Path, unpacked: Path) -> Path:
+    if not unpack_database(backup, unpacked):
+        raise UsageError(f"{backup} is not a backup of Errand. Nothing was changed.")
+    return unpacked
+
+
+def _rest(backup: Path, paths: Paths) -> str:
+    """The database is in place: what goes wrong with pictures and settings is said, and undoes nothing."""
+    kept = paths.copies / f"settings-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.json"
+    try:
+        contents = unpack_rest(backup, paths, kept)
+    except (OSError, tarfile.TarError) as error:
+        return f" Not all of its pictures and settings could be put back: {error}."
+    pictures = f" {count(contents.pictures, 'picture')} that had gone came back." if contents.pictures else ""
+    before = f" (those before: {kept})" if kept.exists() else ""
+    settings = f" The settings came back{before}." if contents.has_settings else ""
+    if contents.left_out:
+        names = ", ".join(contents.left_out)
+        settings += f" The backup names other addresses than are set here; these were left as they are: {names}."
+    return pictures + settings
+
+
+async def engine_lock(paths: Paths, *, force: bool) -> FileLock:
+    """End the engine that runs and keep others from starting; UsageError while tasks run, without `force`."""
+    try:
+        connection = await connect(paths, "errand", start=False)
+    except NoEngine:
+        return await _engine_lock(paths)
+    try:
+        running = (await connection.call(ENGINE_STATUS, EmptyParams())).running_tasks
+        if running and not force:
+            raise UsageError(
+                f"{running} {'task runs' if running == 1 else 'tasks run'}. Stop them first (errand tasks --active), "
+                "or give --force: they are interrupted then."
+            )
+        await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
+    except ConnectionLost:
+        pass  # it ended before it could say so
+    finally:
+        await connection.close()
+    return await _engine_lock(paths)
+
+
+def put_in_place(new: Path, paths: Paths) -> Path | None:
+    """Give the database's place to `new`; where the present one is kept. The engine's lock is held by the caller."""
+    kept = paths.copies / f"errand-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
+    had_one = paths.database.exists()
+    move_database(new, successor(paths.database))
+    move_database(paths.database, kept)
+    finish_move(paths.database)
+    flush_folder(paths.copies)
+    flush_folder(paths.home)
+    return kept if had_one else None
+
+
+async def _engine_lock(paths: Paths) -> FileLock:
+    """Taken the moment the engine is gone: an open window would start the next one."""
+    give_up_at = time.monotonic() + _ENDS_WITHIN_S
+    while (lock := FileLock.take(paths.lock)) is None:
+        if time.monotonic() > give_up_at:
+            raise UsageError("The engine does not end, or is started again. Close Errand's windows and try again.")
+        await asyncio.sleep(0.005)  # a lock of another process sets no event
+    return lock
+
+
+def _checked(file: Path, given: Path, paths: Paths) -> Path:
+    """UsageError for a file that must not take the database's place; `given` is what it is called."""
+    if not file.is_file():
+        raise UsageError(f"There is no file {given}. The copies that there are: {paths.copies}")
+    if paths.database.exists() and file.samefile(paths.database):
+        raise UsageError(f"{given} is the database itself.")
+    try:
+        schema = revision(file)
+        wrong = fault(file) if schema is not None else ""
+        present = revision(paths.database) if paths.database.exists() else None
+    except sqlite3.Error as error:
+        if "malformed" not in str(error) and "not a database" not in str(error):
+            raise UsageError(f"{given} cannot be read: {error}. Nothing was changed.") from error
+        schema, wrong, present = "", str(error), None
+    if schema is None:
+        raise UsageError(f"{given} is not a database of Errand. Nothing was changed.")
+    if wrong:
+        raise UsageError(f"{given} is damaged: {wrong}. Nothing was changed. Try another copy from {paths.copies}")
+    if present is not None and schema > present:
+        raise UsageError(
+            f"{given} was written by a newer Errand (schema {schema}; the present database has {present}). "
+            "Nothing was changed. Install the newer version first."
+        )
+    return file
+
+
+def _prepare(file: Path, new: Path, paths: Paths) -> None:
+    new.unlink(missing_ok=True)
+    copy_database(file, new)
+    new_epoch(new)
+    adapt_database(new, paths)

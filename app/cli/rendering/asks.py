@@ -1,0 +1,285 @@
+"""Asks at the prompt: what is shown, and how a typed line is read."""
+
+import re
+import string
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from app.cli.rendering.tool_calls import whole_diff_lines
+from app.cli.terminal.style import PLAIN, Style
+from app.cli.terminal.text import exact, exact_line, plain, short_path
+from app.client.display_text import asked_text, limit_unit, limit_words, new_limit
+from app.protocol.asks import Approval, Ask, AskAnswerParams, ReachedLimit, Remember, Risk, UnknownCall
+
+_RISKS: dict[Risk, str] = {"low": "low risk", "medium": "medium risk", "high": "high risk, look closely"}
+_MOST_PATHS = 10
+_MOST_LINES, _LAST_LINES = 40, 8
+_MOST_OF_CHANGE = 400
+_INDENT = " " * 9
+_WHOLE_WIDTH = 100
+_RAISE = "3"  # below the two choices of a limit that can be raised
+_LONGEST_LABEL = 9
+_BEGINS_WITH_A_NUMBER = re.compile(r"[-+$#]?\d")
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidReply:
+    """The line settles nothing yet; `text` says what to type."""
+
+    text: str
+
+
+Reply: TypeAlias = AskAnswerParams | InvalidReply
+
+
+def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
+    """The ask as a person must see it before answering."""
+    if ask.approval is not None:
+        return _approval_lines(ask.approval, style, width)
+    if ask.unknown is not None:
+        return _unknown_lines(ask, ask.unknown, style, width)
+    head = f"{style.amber(style.sign('ask'))} {style.bold(plain(ask.text))}"
+    choices = [f"  {label}  {plain(choice)}" for label, choice in _listed(ask).items()]
+    return [head, *choices]
+
+
+def hint(ask: Ask) -> str:
+    """What may be typed."""
+    if ask.approval is not None:
+        deny = "d deny · r REASON deny and say why · v all of it"
+        if ask.approval.grantable is None:
+            return f"a allow once · {deny}"
+        return f"a allow once · c exactly this in this conversation · w in this workspace\n  {deny}"
+    if ask.kind == "limit":
+        raised = "" if ask.limit is None else f" · ={_example(ask.limit)} the new limit in {limit_unit(ask.limit.kind)}"
+        return f"{_range(ask)} · y {next(iter(ask.choices), 'go on').lower()} · n stop here{raised}"
+    if ask.kind == "unknown":
+        return " · ".join(f"{label} {choice.lower()}" for label, choice in _listed(ask).items())
+    return f"{_range(ask)}, or an answer of your own" if ask.choices else "type your answer"
+
+
+class AskInput:
+    """One ask at the prompt, until a line settles it: a new limit is typed in a second step."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self._raises = False
+
+    @property
+    def short_hint(self) -> str:
+        """What stands before the place where one types, for when the hint has scrolled away."""
+        ask = self.ask
+        if ask.approval is not None:
+            return "allow? a c w d r > " if ask.approval.grantable else "allow? a d r > "
+        if ask.limit is not None and self._raises:
+            return f"new limit in {limit_unit(ask.limit.kind)} > "
+        return f"go on? {_range(ask)} > " if ask.kind == "limit" else "answer > "
+
+    def read(self, line: str) -> Reply:
+        """The answer that a typed line means, or what is to be typed next."""
+        text = line.strip()
+        if self._raises:
+            return self._new_limit(text)
+        if self.ask.limit is not None and text == _RAISE:
+            self._raises = True
+            return InvalidReply(f"Type the new limit: {_least(self.ask.limit)}. Enter alone goes back.")
+        return read_reply(self.ask, text)
+
+    def _new_limit(self, text: str) -> Reply:
+        if not text:
+            self._raises = False
+            return InvalidReply(f"The limit was not raised. Type one of: {hint(self.ask)}")
+        return _raised(self.ask, text.removeprefix("="))
+
+
+def read_reply(ask: Ask, line: str) -> Reply:
+    """The answer that a typed line means by itself, or what is wrong with it."""
+    text = line.strip()
+    if ask.approval is not None:
+        return _approval_reply(ask, ask.approval, text)
+    if ask.kind == "limit":
+        return _limit_reply(ask, text)
+    listed = _listed(ask)
+    if ask.unknown is not None and text == "v":
+        return InvalidReply("\n".join(_labelled("ran", asked_text(ask.unknown), PLAIN, _WHOLE_WIDTH)).lstrip())
+    if ask.kind == "unknown":
+        if text not in listed:
+            return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
+        return AskAnswerParams(ask_id=ask.id, text=listed[text])
+    return _question_reply(ask, text, listed)
+
+
+def outcome_text(ask: Ask) -> str:
+    """How an ask was settled, in words."""
+    by = f" by {ask.answered_by}" if ask.answered_by else ""
+    if ask.status == "cancelled":
+        return "no longer needed"
+    if ask.kind == "question":
+        return f"answered{by}: {plain(ask.answer or '')}"
+    if ask.kind == "unknown":
+        return f"{plain(ask.answer or '').lower()}{by}"
+    if not ask.allowed:
+        reason = f": {plain(ask.answer)}" if ask.answer else ""
+        return f"{'stopped here' if ask.kind == 'limit' else 'denied'}{by}{reason}"
+    if ask.amount is not None and ask.limit is not None:
+        return f"raised to {limit_words(ask.limit.kind, ask.amount)}{by}"
+    lasting = {"once": "once", "conversation": "in this conversation", "workspace": "in this workspace"}
+    return f"went on{by}" if ask.kind == "limit" else f"allowed {lasting[ask.remember]}{by}"
+
+
+def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
+    risk = _RISKS[approval.risk]
+    painted = style.paint("1;31", risk) if approval.risk == "high" else style.amber(risk)
+    head = f"{style.amber(style.sign('warn'))} {style.bold('approval needed')}{style.sign('sep')}{painted}"
+    lines = [head, *_excerpt(_asked_lines(approval, style, width), style)]
+    if approval.working_dir:
+        lines.append(f"  in     {exact_line(short_path(approval.working_dir))}")
+    lines += _path_lines("reads", _reads(approval)) + _path_lines("writes", approval.writes)
+    lines.append(f"  why    {style.dim(exact_line(approval.rule))}")
+    return lines + _excerpt(whole_diff_lines(approval.preview, style, width), style, _MOST_OF_CHANGE)
+
+
+def _reads(approval: Approval) -> tuple[str, ...]:
+    """Without the folder that it runs in, which has a line of its own."""
+    return tuple(path for path in approval.reads if path != approval.working_dir)
+
+
+def _asked_lines(approval: Approval, style: Style, width: int) -> list[str]:
+    verb, text = ("run", approval.command) if approval.command is not None else ("do", approval.text)
+    return _labelled(verb, exact(text), style, width)
+
+
+def _whole(approval: Approval, style: Style, width: int) -> str:
+    """All of what was shown in excerpts."""
+    lines = [*_asked_lines(approval, style, width), *whole_diff_lines(approval.preview, style, width)]
+    paths = [*_all_path_lines("reads", _reads(approval)), *_all_path_lines("writes", approval.writes)]
+    return "\n".join([*lines, *paths]).lstrip()
+
+
+def _excerpt(lines: list[str], style: Style, most: int = _MOST_LINES) -> list[str]:
+    """The beginning and the end, and how much stands between."""
+    left_out = len(lines) - most
+    if left_out <= 1:
+        return lines
+    mark = style.amber(f"         … {left_out:,} more lines (v shows all)")
+    return [*lines[: most - _LAST_LINES], mark, *lines[-_LAST_LINES:]]
+
+
+def _labelled(label: str, text: str, style: Style, width: int) -> list[str]:
+    """A text of any length behind its label: what goes on in the next line is indented, so that it is no label."""
+    room = max(20, width - len(_INDENT) - 1)
+    pieces = [piece for line in text.split("\n") for piece in _pieces(line, room)]
+    return [f"  {label:<6} {style.bold(pieces[0])}", *(_INDENT + style.bold(piece) for piece in pieces[1:])]
+
+
+def _pieces(line: str, room: int) -> list[str]:
+    return [line[at : at + room] for at in range(0, len(line), room)] or [""]
+
+
+def _unknown_lines(ask: Ask, call: UnknownCall, style: Style, width: int) -> list[str]:
+    return [
+        f"{style.amber(style.sign('warn'))} {style.bold('outcome unknown')}",
+        *_excerpt(_labelled("ran", asked_text(call), style, width), style),
+        f"  since  {call.started_at.astimezone():%H:%M:%S}",
+        f"  why    {style.dim(plain(ask.text))}",
+    ]
+
+
+def _path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
+    lines = _all_path_lines(verb, paths[:_MOST_PATHS])
+    more = len(paths) - _MOST_PATHS
+    return [*lines, f"         … {more} more (v shows all)"] if more > 0 else lines
+
+
+def _all_path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
+    return [f"  {verb:<6} {exact_line(short_path(path))}" for path in paths]
+
+
+def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
+    letter, _, rest = text.partition(" ")
+    allowed: dict[str, Remember] = {"a": "once"}
+    if approval.grantable is not None:
+        allowed |= {"c": "conversation", "w": "workspace"}
+    match letter.lower():
+        case remember if remember in allowed and not rest:
+            return AskAnswerParams(ask_id=ask.id, allow=True, remember=allowed[remember])
+        case "d" if not rest:
+            return AskAnswerParams(ask_id=ask.id, allow=False)
+        case "r" if rest.strip():
+            return AskAnswerParams(ask_id=ask.id, allow=False, text=rest.strip())
+        case "v" if not rest:
+            return InvalidReply(_whole(approval, PLAIN, _WHOLE_WIDTH))
+        case "r":
+            return InvalidReply("Say why after the r, for example: r use the test folder instead")
+        case _:
+            return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
+
+
+def _limit_reply(ask: Ask, text: str) -> Reply:
+    if text.startswith("=") and ask.limit is not None:
+        return _raised(ask, text.removeprefix("="))
+    match text.lower():
+        case "y" | "yes" | "1":
+            return AskAnswerParams(ask_id=ask.id, allow=True)
+        case "n" | "no" | "2":
+            return AskAnswerParams(ask_id=ask.id, allow=False)
+        case _:
+            return InvalidReply(f"{_not_listed(text)}Nothing was decided. Type one of: {hint(ask)}")
+
+
+def _raised(ask: Ask, text: str) -> Reply:
+    assert ask.limit is not None
+    amount = new_limit(ask.limit, text)
+    if amount is None:
+        return InvalidReply(f"The limit was not raised: type {_least(ask.limit)}.")
+    return AskAnswerParams(ask_id=ask.id, allow=True, amount=amount)
+
+
+def _question_reply(ask: Ask, text: str, listed: dict[str, str]) -> Reply:
+    own = text.removeprefix("=").strip() if text.startswith("=") else ""
+    if not text or text == "=":
+        return InvalidReply(
+            f"Nothing was answered. Type {hint(ask)}." if listed else "Nothing was answered. Type an answer."
+        )
+    if own:
+        return AskAnswerParams(ask_id=ask.id, text=own)
+    if text.lower() in listed:
+        return AskAnswerParams(ask_id=ask.id, text=listed[text.lower()])
+    if listed and _looks_like_a_label(text, listed):
+        return InvalidReply(f"{_not_listed(text)}Type {_range(ask)}, or ={text} if {text} is your answer.")
+    return AskAnswerParams(ask_id=ask.id, text=text)
+
+
+def _listed(ask: Ask) -> dict[str, str]:
+    """What can be picked, by what picks it: numbers, but where a choice begins with one itself."""
+    choices = ask.choices if ask.limit is None else (*ask.choices, "Raise the limit to …")
+    labels = [str(number) for number in range(1, len(choices) + 1)]
+    if any(_BEGINS_WITH_A_NUMBER.match(choice.lstrip()) for choice in choices):
+        letters = string.ascii_lowercase[: len(choices)]
+        is_clear = len(letters) == len(choices) and not any(choice.strip().lower() in letters for choice in choices)
+        labels = list(letters) if is_clear else [f"#{label}" for label in labels]
+    return dict(zip(labels, choices, strict=True))
+
+
+def _looks_like_a_label(text: str, listed: dict[str, str]) -> bool:
+    if "a" in listed:
+        return len(text) == 1 and text.isalpha()
+    return text.isdecimal() if "1" in listed else text.startswith("#")
+
+
+def _range(ask: Ask) -> str:
+    labels = list(_listed(ask))
+    return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
+
+
+def _not_listed(text: str) -> str:
+    return f"There is no {plain(text)} in the list. " if text and len(text) <= _LONGEST_LABEL else ""
+
+
+def _least(limit: ReachedLimit) -> str:
+    whole = "" if limit.kind in ("minutes", "money", "day_money") else "a whole number, "
+    return f"{whole}more than {limit_words(limit.kind, limit.used)}"
+
+
+def _example(limit: ReachedLimit) -> str:
+    return f"{limit.used + limit.adds:.10g}"

@@ -1,0 +1,106 @@
+"""Tool calls and their diffs as lines."""
+
+from collections.abc import Iterator
+
+from app.cli.terminal.style import Style
+from app.cli.terminal.text import cut, exact, one_line, short_path
+from app.client.display_text import CallWords, call_words, text_of, without_file_names
+from app.client.number_format import duration
+from app.client.safe_text import output_text
+from app.protocol.base import JsonObject
+from app.protocol.blocks import ToolCallBlock, ToolResultBlock
+
+MOST_LINES = 40
+
+_LAST_LINES = 3
+CONTROL_TOOLS = frozenset({"task_complete", "ask_user", "send_update"})
+
+
+def diff_lines(diff: str, width: int, style: Style) -> list[str]:
+    """The changed lines with their context, cut where they grow long; the tool line names the file."""
+    room = max(12, width - 4)
+    shown = [_painted(line, cut(line, room), style) for line in _lines(diff)]
+    if len(shown) > MOST_LINES:
+        left_out = len(shown) - MOST_LINES
+        return [*shown[:MOST_LINES], style.dim(f"    … {left_out:,} more lines")]
+    return shown
+
+
+def whole_diff_lines(diff: str, style: Style, width: int) -> list[str]:
+    """All of it, as who is to allow it must see it: what goes on in the next line stays indented."""
+    room = max(12, width - 5)
+    return [_painted(line, piece, style) for line in _lines(diff) for piece in _pieces(line, room)]
+
+
+def _pieces(line: str, room: int) -> list[str]:
+    rest = [f" {line[at : at + room]}" for at in range(room, len(line), room)]
+    return [line[:room], *rest]
+
+
+def _lines(diff: str) -> list[str]:
+    lines = without_file_names(exact(diff)).split("\n")
+    return [line.expandtabs(4) for line in _without_first_hunk_mark(lines) if line]
+
+
+def _without_first_hunk_mark(lines: list[str]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        if number or not line.startswith("@@"):
+            yield line
+
+
+def _painted(line: str, shown: str, style: Style) -> str:
+    """What is shown of a line, in the line's colour."""
+    text = f"    {shown}".rstrip()
+    if line.startswith("+"):
+        return style.green(text)
+    if line.startswith("-"):
+        return style.red(text)
+    return style.dim(text)
+
+
+def _shown(words: CallWords, tool: str, verb: str, width: int, style: Style) -> str:
+    """The verb and what it is about, which is cut to `width` columns."""
+    target = short_path(words.object) if tool == "code" and words.action != "search" else words.object
+    short = one_line(target, max(8, width))
+    return f"{verb} {style.bold(f'`{short}`')}" if short else verb
+
+
+def format_running(tool: str, arguments: JsonObject, width: int, style: Style) -> str:
+    words = call_words(tool, arguments)
+    return _shown(words, tool, words.doing, width - len(words.doing) - 12, style)
+
+
+def format_result(
+    call: ToolCallBlock | None,
+    result: ToolResultBlock,
+    width: int,
+    style: Style,
+    *,
+    with_diff: bool = True,
+    with_output: bool = True,
+) -> str:
+    """One line for a finished call; below it the diff, or the end of a failed command's output."""
+    words = call_words(result.tool, call.arguments if call else {})
+    sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
+    time = "" if result.summary.endswith(" s") else _time(result.details)
+    was_run = not result.is_error or result.details is not None
+    verb = words.done if was_run else words.doing  # what was refused or could not begin was not done
+    outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
+    head = _shown(words, result.tool, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
+    tail = style.red(outcome) if result.is_error else style.dim(outcome)
+    line = style.join(f"{sign} {head}", tail, style.dim(time))
+    below = diff_lines(text_of(result.details or {}, "diff"), width, style) if with_diff else []
+    if with_output and result.is_error and was_run and result.tool == "shell":
+        below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text)]
+    return "\n".join([line, *below])
+
+
+def _last_lines(text: str) -> list[str]:
+    """The end of a failed command's output, where most programs say why; the tool's own remarks are in brackets."""
+    lines = [line for line in output_text(text).splitlines() if line.strip() and not line.startswith("[")]
+    return lines[-_LAST_LINES:]
+
+
+def _time(details: JsonObject | None) -> str:
+    spent = (details or {}).get("duration_ms")
+    return duration(spent / 1000) if isinstance(spent, int | float) else ""

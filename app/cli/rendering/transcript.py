@@ -1,0 +1,304 @@
+"""Events of one conversation as text for people. Pure: keeps what was shown, writes nowhere."""
+
+from typing import assert_never
+
+from app.cli.rendering.asks import ask_lines, outcome_text
+from app.cli.rendering.tool_calls import CONTROL_TOOLS, format_result, format_running
+from app.cli.terminal.markdown import MarkdownStream
+from app.cli.terminal.style import Style
+from app.cli.terminal.text import cut, one_line, plain, usage_line, wrapped
+from app.client.display_text import engine_words, is_unfinished, refused_words, summary_words, unfinished_words
+from app.client.number_format import time_left
+from app.protocol.asks import Ask
+from app.protocol.blocks import (
+    Block,
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from app.protocol.conversations import Node
+from app.protocol.events import (
+    AgentDeleted,
+    AgentUpdate,
+    AskUpdate,
+    ConversationDeleted,
+    ConversationUpdate,
+    Event,
+    GrantUpdate,
+    PersonalityDeleted,
+    PersonalityUpdate,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+    TextDelta,
+)
+from app.protocol.tasks import Task, TaskStopReason
+
+
+class TranscriptRenderer:
+    """What one conversation has shown so far. The same event twice shows nothing new.
+
+    `streams` shows text as it comes; without it a reply is shown whole, which keeps several tasks readable at once.
+    Texts given back end with a newline unless a reply is being streamed (`is_open`).
+    """
+
+    def __init__(self, style: Style, width: int, *, streams: bool = True) -> None:
+        self.style = style
+        self.width = width
+        self.task: Task | None = None
+        self.is_open = False
+        self._streams = streams
+        self._prose: MarkdownStream | None = None
+        self._streamed: dict[tuple[str, int], str] = {}
+        self._nodes: set[str] = set()
+        self._calls: dict[str, ToolCallBlock] = {}
+        self._running: list[str] = []
+        self._asks: dict[str, str] = {}
+        self._previewed: set[str] = set()
+        self._ended: set[str] = set()
+        self._taken: set[str] = set()
+        self._names: dict[str, str] = {}
+        self._agents: dict[str, str] = {}  # of each task
+        self._speaker = ""
+        self._last_text = ""
+        self._errors: set[str] = set()
+
+    def event(self, event: Event) -> str:
+        """The text that an event adds."""
+        match event:
+            case TaskUpdate():
+                return self._task(event.task)
+            case TaskMessage():
+                return self._node(event.node)
+            case AskUpdate():
+                return self._ask(event.ask)
+            case AgentUpdate(agent=agent):
+                self._names[agent.id] = agent.name
+                return ""
+            case (
+                ConversationUpdate()
+                | ConversationDeleted()
+                | AgentDeleted()
+                | TaskPlan()
+                | GrantUpdate()
+                | PersonalityUpdate()
+                | PersonalityDeleted()
+            ):
+                return ""
+            case _:
+                assert_never(event)
+
+    def delta(self, delta: TextDelta) -> str:
+        """The text that a piece of a streaming reply adds."""
+        if not self._streams or delta.kind != "text" or delta.node_id in self._nodes:
+            return ""
+        key = (delta.node_id, delta.block)
+        before = self._streamed.get(key, "")
+        if delta.offset == 0 and before:
+            self._streamed[key] = delta.text
+            return self._closed() + self.style.dim("(starting again)\n") + self._said(delta.text)
+        if delta.offset != len(before):
+            return ""  # a piece was missed: the finished node brings the rest
+        # Escape sequences may be cut in two by deltas; `plain` then leaves harmless letters, never the escape itself.
+        self._streamed[key] = before + delta.text
+        return self._named(self._agents.get(delta.task_id, "")) + self._said(delta.text)
+
+    def status(self) -> str:
+        """What the task does now, for a line that is rewritten in place; empty when it has ended."""
+        task = self.task
+        if task is None or task.ended_at is not None:
+            return ""
+        return self._doing(task) + (f" · {len(task.queue)} not read yet" if task.queue else "")
+
+    def _doing(self, task: Task) -> str:
+        if task.activity and (task.stopping or not self._running):
+            return one_line(" · ".join(filter(None, (task.activity, time_left(task)))), self.width - 12)
+        if task.stopping:
+            return "stopping…"
+        if self._running and task.status == "tool_executing":
+            call = self._calls[self._running[0]]
+            return format_running(
+                call.tool, call.arguments, self.width, Style(colour=False, unicode=self.style.unicode)
+            )
+        return {"waiting_user": "waiting for you", "paused": "paused", "thinking": "thinking…"}.get(task.status, "…")
+
+    def _task(self, task: Task) -> str:
+        self.task = task
+        self._agents[task.id] = task.agent_id
+        if task.ended_at is None or task.id in self._ended:
+            return self._taken_as(task)
+        self._ended.add(task.id)
+        return self._closed() + self._badge(task)
+
+    def _taken_as(self, task: Task) -> str:
+        """Once, when a task that was left to its first reply has begun to work; of a chat the end says it."""
+        if task.mode != "auto" or task.decided != "task" or task.id in self._taken:
+            return ""
+        self._taken.add(task.id)
+        return self._closed() + self.style.dim("taken as a task\n")
+
+    def _node(self, node: Node) -> str:
+        if node.id in self._nodes or node.status == "streaming":
+            return ""
+        self._nodes.add(node.id)
+        if node.role == "user" and not node.is_from_person:
+            return self._closed() + self.style.dim(self._wrapped(plain(engine_words(node)))) + "\n"
+        head = self._named(node.author) if node.role == "assistant" else ""
+        text = head + "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
+        if node.status in ("failed", "cut"):
+            word = "failed" if node.status == "failed" else "cut off"
+            reason = f": {one_line(node.error, 500)}" if node.error else ""
+            self._errors.add(node.error or "")
+            failed = self._wrapped(f"{self.style.sign('cross')} reply {word}{reason}")
+            text += self._closed() + self.style.red(failed) + "\n"
+        return text
+
+    def _block(self, node: Node, index: int, block: Block) -> str:
+        match block:
+            case TextBlock():
+                return "" if node.role == "user" else self._text(node.id, index, block.text)
+            case ToolCallBlock():
+                self._calls[block.call_id] = block
+                self._running.append(block.call_id)
+                return self._closed()
+            case ToolResultBlock():
+                return self._closed() + self._result(block)
+            case NoticeBlock():
+                return self._closed() + self._notice(block)
+            case SummaryBlock():
+                return self._closed() + self._summary(block)
+            case ThinkingBlock() | ImageBlock() | FileBlock():
+                return ""
+            case _:
+                assert_never(block)
+
+    def _text(self, node_id: str, index: int, text: str) -> str:
+        shown = self._streamed.pop((node_id, index), "")
+        self._last_text = text
+        if shown and text.startswith(shown):
+            return self._said(text[len(shown) :]) + self._closed()
+        return self._closed() + (self._whole(text) + "\n" if text.strip() else "")
+
+    def _result(self, result: ToolResultBlock) -> str:
+        call = self._calls.pop(result.call_id, None)
+        if result.call_id in self._running:
+            self._running.remove(result.call_id)
+        if result.tool == "send_update" and call is not None:
+            return self._whole(str(call.arguments.get("message", ""))) + "\n"
+        if result.tool in CONTROL_TOOLS and (result.tool == "ask_user" or not result.is_error):
+            return ""
+        with_diff = result.call_id not in self._previewed
+        # What was stopped did not fail: its output says nothing about a cause.
+        with_output = self.task is None or not self.task.stopping
+        line = format_result(call, result, self.width, self.style, with_diff=with_diff, with_output=with_output)
+        return line + "\n"
+
+    def _notice(self, notice: NoticeBlock) -> str:
+        if notice.kind == "error" and notice.text in self._errors:
+            return ""
+        self._errors.add(notice.text)
+        # Which limit it was is said at the end of the task; only what was ended there is news.
+        text = notice.text.partition(". ")[2] if notice.kind == "limit" else notice.text
+        paint = self.style.red if notice.kind == "error" else self.style.amber
+        return paint(self._wrapped(f"{self.style.sign('warn')} {plain(text)}")) + "\n" if text else ""
+
+    def _summary(self, summary: SummaryBlock) -> str:
+        text = f"{summary_words(summary)}, for the model; all stays in the conversation"
+        return self.style.dim(self._wrapped(text)) + "\n"
+
+    def _ask(self, ask: Ask) -> str:
+        if self._asks.get(ask.id) == ask.status:
+            return ""
+        self._asks[ask.id] = ask.status
+        if ask.status == "waiting":
+            if ask.approval is not None and ask.approval.preview:
+                self._previewed.add(ask.approval.call_id)  # the diff was seen when it was allowed
+            return self._closed() + "\n".join(ask_lines(ask, self.style, self.width)) + "\n"
+        return self._closed() + self.style.dim(f"  {self.style.sign('arrow')} {outcome_text(ask)}") + "\n"
+
+    def _badge(self, task: Task) -> str:
+        """The last lines of a task: how it ended and what it took, its summary and error unless just said."""
+        lines = [
+            self._wrapped(self.style.join(_ending(task, self.style), self.style.dim(usage_line(task, self.style))))
+        ]
+        if task.summary and task.summary.strip() not in self._last_text:
+            lines.insert(0, self._whole(task.summary))
+        if task.error and task.error not in self._errors:
+            lines.append(self.style.red(self._wrapped(f"  {plain(task.error)}")))
+        return "\n".join(lines) + "\n"
+
+    def _wrapped(self, text: str) -> str:
+        """A text broken at blanks, but for who wants plain text that streams: a program, perhaps."""
+        return text if self._streams and not self.style.colour else wrapped(text, self.width)
+
+    def _whole(self, text: str) -> str:
+        """A text of the agent that is there as a whole."""
+        prose = MarkdownStream(self.style, self.width)
+        return self._wrapped((prose.feed(plain(text).strip()) + prose.end()).rstrip("\n"))
+
+    def _named(self, agent_id: str) -> str:
+        """Who speaks from here on, where several may."""
+        if len(self._names) < 2 or agent_id == self._speaker or agent_id not in self._names:
+            return ""
+        self._speaker = agent_id
+        return self._closed() + self.style.bold(f"{plain(self._names[agent_id])}:") + "\n"
+
+    def _said(self, text: str) -> str:
+        """The next piece of a streaming text, as far as it can be shown already."""
+        if self._prose is None:
+            self._prose = MarkdownStream(self.style, self.width)
+        return self._opened(self._prose.feed(plain(text)))
+
+    def _opened(self, text: str) -> str:
+        if text:
+            self.is_open = not text.endswith("\n")
+        return text
+
+    def _closed(self) -> str:
+        """The end of a streamed reply that stands open, with a newline."""
+        prose, self._prose = self._prose, None
+        rest = self._opened(prose.end()) if prose else ""
+        was_open, self.is_open = self.is_open, False
+        return f"{rest}\n" if was_open else rest
+
+
+_LIMITS: dict[TaskStopReason, str] = {
+    "iteration_limit": "turns",
+    "time_limit": "time",
+    "budget_limit": "budget",
+    "token_limit": "tokens",
+    "day_limit": "today",
+}
+
+
+def _ending(task: Task, style: Style) -> str:
+    match task.stop_reason:
+        case "completed" if is_unfinished(task):
+            words = style.paint("1;33", f"{style.sign('warn')} {unfinished_words(task)}")
+            return style.join(words, style.amber(refused_words(task)))
+        case "completed":
+            words = "answered as a chat" if "chat" in (task.mode, task.decided) else "task complete"
+            done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_words(task)
+            return style.join(done, style.amber(refused))
+        case "manual_stop":
+            return style.paint("1;33", f"{style.sign('warn')} task stopped")
+        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
+            word = _LIMITS[task.stop_reason]
+            return style.paint("1;33", f"{style.sign('warn')} task ended at its limit of {word}")
+        case "error" | None:
+            return style.paint("1;31", f"{style.sign('cross')} task failed")
+
+
+def format_task_line(task: Task, style: Style, width: int) -> str:
+    """The first line of a task: what was asked."""
+    return style.bold(cut(f"{style.sign('dot')} {one_line(task.prompt, width)}", width))
+
+
+def with_label(text: str, label: str) -> str:
+    """Every line of `text` with a label before it, so that several tasks can share a screen."""
+    return "".join(f"{label}{line}" for line in text.splitlines(keepends=True))

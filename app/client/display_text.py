@@ -1,0 +1,196 @@
+"""Texts all clients share: tool calls, ends of tasks, limits, context, imports, usage."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from app.client.number_format import count
+from app.client.safe_text import exact, exact_line
+from app.protocol.asks import Approval, ReachedLimit, UnknownCall
+from app.protocol.base import JsonObject
+from app.protocol.blocks import SummaryBlock, TextBlock
+from app.protocol.context import ContextPart, PromptPartName
+from app.protocol.conversations import Node
+from app.protocol.data import DataImportResult
+from app.protocol.tasks import LimitKind, Task
+from app.protocol.usage import UsageReportParams, UsageRow
+
+_ACTIONS = {
+    "read": ("reading", "read"),
+    "write": ("writing", "wrote"),
+    "patch": ("changing", "changed"),
+    "list": ("listing", "listed"),
+    "create_dir": ("making", "made"),
+    "search": ("searching for", "searched for"),
+}
+_CONTROL = {
+    "task_complete": ("finishing", "finished"),
+    "ask_user": ("asking you", "asked you"),
+    "send_update": ("telling you", "told you"),
+    "unreadable_call": ("reading a call", "read a call"),
+}
+
+# Its name, and what one of its items is called; empty where there is only one.
+PARTS: dict[ContextPart, tuple[str, str]] = {
+    "system": ("Instructions", ""),
+    "tools": ("Tools", "tool"),
+    "summary": ("Summary", ""),
+    "kept": ("Kept messages", "message"),
+    "history": ("Messages", "message"),
+    "results": ("Results of tools", "result"),
+    "memory": ("Memory", "text"),
+}
+
+PROMPT_PARTS: dict[PromptPartName, str] = {
+    "role": "Personality",
+    "rules": "How agents work",
+    "instructions": "AGENTS.md",
+    "skills": "Skills",
+    "workspace": "Workspace",
+}
+
+_MOST = 1e12
+_NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
+_MONEY: tuple[LimitKind, ...] = ("money", "day_money")
+
+
+@dataclass(frozen=True, slots=True)
+class CallWords:
+    """`doing` is for while it runs, `done` for afterwards, `object` is the command, path or pattern, maybe empty.
+
+    `action` is the tool's name, or for the code tool which of its actions it was.
+    """
+
+    action: str
+    doing: str
+    done: str
+    object: str = ""
+
+
+def call_words(tool: str, arguments: JsonObject) -> CallWords:
+    """The words for a call of `tool`; a tool that is not known here is named as it is."""
+    if tool == "shell":
+        return CallWords(tool, "running", "ran", exact_line(text_of(arguments, "command")))
+    if tool == "code":
+        action = exact_line(text_of(arguments, "action"))
+        doing, done = _ACTIONS.get(action, (f"code {action}", f"code {action}"))
+        about = exact_line(text_of(arguments, "pattern" if action == "search" else "path"))
+        return CallWords(action, doing, done, about or ".")
+    name = exact_line(tool)
+    return CallWords(name, *_CONTROL.get(tool, (f"using {name}", f"used {name}")))
+
+
+def asked_text(asked: Approval | UnknownCall) -> str:
+    """What a person is asked about: the very command, or what the call does where it runs none."""
+    return exact(asked.text if asked.command is None else asked.command)
+
+
+def text_of(arguments: JsonObject, key: str) -> str:
+    """An argument that is a text; empty if it is missing or something else."""
+    value = arguments.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def without_file_names(diff: str) -> str:
+    """A change without the two lines at its top: further down, a line that looks like them is a change."""
+    lines = diff.split("\n", 2)
+    return lines[2] if len(lines) == 3 and lines[0].startswith("--- ") and lines[1].startswith("+++ ") else diff
+
+
+def summary_words(summary: SummaryBlock) -> str:
+    """What it stands for and what it saves, in one line."""
+    entries = count(summary.nodes, "earlier entry", "earlier entries")
+    saved = f"{_short(summary.tokens_before)} → {_short(summary.tokens_after)} tokens"
+    return f"Summary of {entries} · {saved}" if summary.tokens_before else f"Summary of {entries}"
+
+
+def _short(tokens: int) -> str:
+    if tokens < 1_000:
+        return f"{tokens}"
+    return f"{tokens / 1_000:.1f}k" if tokens < 9_950 else f"{tokens / 1_000:,.0f}k"
+
+
+def is_unfinished(task: Task) -> bool:
+    """It came to its end, but not because the work is known to be done."""
+    return task.stop_reason == "completed" and task.completion in ("undeclared", "refused", "cut")
+
+
+def unfinished_words(task: Task) -> str:
+    """Why, of a task that `is_unfinished`."""
+    match task.completion:
+        case "cut":
+            return "ended, its last reply was cut short"
+        case "refused":
+            return "ended, nothing it wanted to do was allowed"
+        case _:
+            return "ended without saying that it is done"
+
+
+def refused_words(task: Task) -> str:
+    """How much was not allowed; empty for nothing."""
+    return f"{count(task.refused_calls, 'call')} not allowed" if task.refused_calls else ""
+
+
+def engine_words(node: Node) -> str:
+    said = " ".join(block.text.strip() for block in node.blocks if isinstance(block, TextBlock))
+    return f"Errand told the agent: “{said}”"
+
+
+def import_words(done: DataImportResult) -> tuple[str, ...]:
+    """Sentences: what came in, what was here already, what was left."""
+    source = f" from {done.source}" if done.source not in ("", "Errand") else ""
+    parts = [f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"]
+    parts += [count(number, noun) for number, noun in ((done.calls, "tool call"), (done.pictures, "picture")) if number]
+    words = [f"{', '.join(parts)} taken in{source}."]
+    if done.present:
+        words.append(f"{done.present:,} {'was' if done.present == 1 else 'were'} here already and left as they are.")
+    if done.left:
+        words.append(f"Left: {', '.join(f'{one.kind} ({one.count:,})' for one in done.left)}.")
+    return tuple(words)
+
+
+def limit_unit(kind: LimitKind) -> str:
+    return "$" if kind in _MONEY else limit_name(kind)
+
+
+def limit_words(kind: LimitKind, amount: float) -> str:
+    """An amount of what is limited: `$2.50`, `50 turns`."""
+    if kind in _MONEY:
+        return f"${amount:.2f}"
+    return f"1 {limit_unit(kind)}".replace("s", "", 1) if amount == 1 else f"{amount:,.0f} {limit_unit(kind)}"
+
+
+def limit_name(kind: LimitKind) -> str:
+    return {"day_money": "money of today", "day_tokens": "tokens of today"}.get(kind, kind)
+
+
+def new_limit(limit: ReachedLimit, text: str) -> float | None:
+    """The number that was typed, if it can be the new limit: more than what was used, and whole for what is counted."""
+    amount = number_of(text)
+    if amount is None or not limit.used < amount < _MOST:
+        return None
+    return amount if limit.kind in ("minutes", *_MONEY) or amount.is_integer() else None
+
+
+def number_of(text: str) -> float | None:
+    """A number that can be read in one way only.
+
+    Commas stand between thousands, a dollar sign may be before it; `2,50` is none, for it could be 2.5 or 250.
+    """
+    typed = text.strip().removeprefix("$").strip()
+    return float(typed.replace(",", "")) if _NUMBER.fullmatch(typed) else None
+
+
+def period_of(days: int | None, now: datetime | None = None) -> UsageReportParams:
+    """The last `days` days with today, None for all; days are those of this machine's time zone."""
+    here = (now or datetime.now(UTC)).astimezone()
+    offset = here.utcoffset() or timedelta()
+    since = here.date() - timedelta(days=days - 1) if days is not None else None
+    return UsageReportParams(since=since, utc_offset_minutes=round(offset.total_seconds() / 60))
+
+
+def unpriced_words(row: UsageRow) -> str:
+    """Empty where all prices are known."""
+    if not row.unpriced_turns:
+        return ""
+    return f"The price is not known for {count(row.unpriced_turns, 'turn')}: the money is that of the others."

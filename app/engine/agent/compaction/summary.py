@@ -1,0 +1,219 @@
+"""Summaries of older entries: what one stands for, the request, the model call, the stored node."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from string import Template
+from typing import Protocol, assert_never
+
+import msgspec
+
+from app.engine.agent.compaction.token_estimate import TokenEstimate
+from app.engine.agent.history.branch import BranchWriter
+from app.engine.agent.history.conversion import message_of
+from app.engine.agent.history.visible_history import ToModelMessages, VisibleHistory, length_of, shorten, turn_groups
+from app.engine.agent.prompt.texts import prompt_text
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import (
+    AssistantMessage,
+    Image,
+    ModelMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    user_text,
+)
+from app.engine.models.base import ChatModel, ModelRequest, ReplyEnd
+from app.protocol.blocks import SummaryBlock
+from app.protocol.conversations import Node
+
+# How much of one text is told, tried in this order until the whole has room.
+_LONGEST = (8_000, 2_000, 500, 120)
+
+_TRIES = 2
+_MOST_WORDS = 1_500
+_FEWEST_WORDS = 100
+# The record may fill this much of the window; the rest is for the summary and for what was estimated too low.
+_SHARE = 0.6
+# Where the window is not known.
+_MOST_CHARACTERS = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryInput:
+    """What a summary is to stand for: entries, and the summary they begin with. `characters` are those of all."""
+
+    earlier: SummaryBlock | None
+    nodes: tuple[Node, ...]
+    characters: int
+
+
+def summary_input(reach: VisibleHistory, room: int) -> SummaryInput:
+    """All but the newest whole steps, which have about `room` characters; never what was said last."""
+    steps = turn_groups(reach.rest)
+    first, left = len(steps), room
+    while first > 0 and (size := length_of(steps[first - 1])) <= left:
+        left -= size
+        first -= 1
+    if steps and first == len(steps) and (steps[-1][0].role == "user" or length_of(steps[-1]) <= 2 * room):
+        first -= 1
+    older = tuple(node for step in steps[:first] for node in step)
+    earlier = len(reach.summary.text) if reach.summary is not None else 0
+    return SummaryInput(reach.summary, older, earlier + length_of(older))
+
+
+def request_for(model: str, earlier: str, nodes: Sequence[Node], room: int, words: int) -> ModelRequest:
+    """`room` are the characters that the record may have: its texts are shortened, then the oldest left out."""
+    system = Template(prompt_text("summarise")).substitute(words=words)
+    return ModelRequest(model, system, (user_text(record_of(earlier, nodes, room)),))
+
+
+def is_summary_request(request: ModelRequest) -> bool:
+    """True of what `request_for` makes."""
+    return request.system_prompt.startswith(prompt_text("summarise").partition("$")[0])
+
+
+def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:
+    messages = [(node, message) for node in nodes if (message := message_of(node)) is not None]
+    told: list[str] = []
+    for longest in _LONGEST:
+        told = [_told(node, message, longest) for node, message in messages]
+        if len(earlier) + sum(map(len, told)) <= room:
+            break
+    begin, left_out = [f"# Earlier summary\n\n{earlier}"] if earlier else [], 0
+    left = room - sum(map(len, begin)) - sum(map(len, told))
+    while left < 0 and left_out < len(told) - 1:
+        left += len(told[left_out])
+        left_out += 1
+    if left_out:
+        begin.append(f"[{left_out} entries are left out here.]")
+    return "\n\n".join((*begin, *told[left_out:]))
+
+
+def _told(node: Node, message: ModelMessage, longest: int) -> str:
+    match message.role:
+        case "user":
+            heading = "# Person" if node.is_from_person else "# App"  # no wish of theirs
+        case "assistant":
+            heading = "# Agent"
+        case "tool_result":
+            assert isinstance(message, ToolResultMessage)
+            heading = f"# {'Error' if message.is_error else 'Result'} of {message.tool_name}"
+        case _:
+            assert_never(message.role)
+    return "\n\n".join((heading, *(said for block in message.content if (said := _said(block, longest)))))
+
+
+def _said(block: Text | Image | Thinking | ToolCall, longest: int) -> str:
+    match block:
+        case Text(text=said):
+            return shorten(said, longest)
+        case Image():
+            return "[a picture]"
+        case Thinking():
+            return ""
+        case ToolCall():
+            given = block.invalid or msgspec.json.encode(block.arguments).decode()
+            return f"[calls {block.name}: {shorten(given, longest)}]"
+        case _:
+            assert_never(block)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryFailed:
+    """`passes` says that a later try may do better: a limit of the provider, say."""
+
+    why: str
+    passes: bool = False
+
+
+class CallRecord(Protocol):
+    """Records the model calls of a task; the recorder of a run does."""
+
+    def turn_started(self, request: ModelRequest) -> None:
+        """Put the intent of a model call and how much it sends; the caller waits for it to be committed."""
+        ...
+
+    def refused(self, message: AssistantMessage) -> None:
+        """The provider did not take the request, and a shorter one is made."""
+        ...
+
+    def summarised(self, message: AssistantMessage, block: SummaryBlock | None) -> None:
+        """The end of a call for a summary, with the node that keeps it if there is one."""
+        ...
+
+
+class Summarizer:
+    """Of one task. `heard` is how its agent hears the entries of a branch; `say` shows what the task is doing."""
+
+    def __init__(
+        self,
+        branch: BranchWriter,
+        record: CallRecord,
+        say: Callable[[str], None],
+        model: ChatModel,
+        heard: ToModelMessages,
+    ) -> None:
+        self._branch = branch
+        self._record = record
+        self._say = say
+        self._model = model
+        self._heard = heard
+
+    async def make(
+        self, older: SummaryInput, model: str, window: int | None, measure: TokenEstimate, cancel: CancelSignal
+    ) -> SummaryBlock | SummaryFailed:
+        """The summary, committed as a node, or what is wrong with the last of two tries."""
+        room = _MOST_CHARACTERS if window is None else measure.characters_of(window * _SHARE)
+        words = min(_MOST_WORDS, max(_FEWEST_WORDS, (window or 1_000_000) // 40))
+        earlier = older.earlier.text if older.earlier is not None else ""
+        nodes = self._heard(older.nodes)
+        tries = _TRIES
+        while True:
+            tries -= 1
+            asked = await asyncio.to_thread(request_for, model, earlier, nodes, room, words)
+            end = await self._ask(asked, cancel)
+            failed = _wrong(end, older.characters)
+            if failed is None:
+                return await self._keep(end.message, older, measure)
+            self._record.summarised(end.message, None)
+            if not tries or cancel.is_set or failed.passes:
+                return failed
+            room, words = room // 2, words // 2
+
+    async def _ask(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
+        self._record.turn_started(request)
+        self._say("summarising what came before")
+        await self._branch.save()
+        async with aclosing(self._model.stream(request, cancel)) as events:
+            async for event in events:
+                if isinstance(event, ReplyEnd):
+                    return event
+        return ReplyEnd(AssistantMessage(stop_reason="error", error="The model's stream ended without an end."))
+
+    async def _keep(self, message: AssistantMessage, older: SummaryInput, measure: TokenEstimate) -> SummaryBlock:
+        said = message.text.strip()
+        earlier = older.earlier.nodes if older.earlier is not None else 0
+        block = SummaryBlock(
+            text=said,
+            until_id=older.nodes[-1].id,
+            nodes=earlier + sum(node.role != "system" for node in older.nodes),
+            tokens_before=measure.tokens_of(older.characters),
+            tokens_after=measure.tokens_of(len(said)),
+        )
+        self._record.summarised(message, block)
+        await self._branch.save()
+        return block
+
+
+def _wrong(end: ReplyEnd, characters: int) -> SummaryFailed | None:
+    message = end.message
+    if message.stop_reason in ("error", "aborted"):
+        return SummaryFailed(message.error or "The call failed.", passes=end.later is not None)
+    if not message.text.strip():
+        return SummaryFailed("The model gave no text.")
+    if message.stop_reason == "length":
+        return SummaryFailed("The model did not come to its end.")
+    return SummaryFailed("It is not much shorter.") if len(message.text) > characters // 2 else None

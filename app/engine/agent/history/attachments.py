@@ -1,0 +1,158 @@
+"""Attachments: checked and copied when given, turned into blocks, images loaded for a single model call."""
+
+import asyncio
+import base64
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from app.engine.core.errors import InvalidParams
+from app.engine.core.messages import Image, Message, ModelMessage, Text, UserContent, UserMessage, to_model_messages
+from app.engine.core.workspace_threads import in_workspace
+from app.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock
+from app.regular_file import NotRegularFile, make_folder, open_regular, read_beginning, read_regular, write_atomically
+
+_MOST = 20
+_LARGEST_PICTURE = 10 * 1024 * 1024
+_HEAD = 16
+# Of so many files is kept how large they were when they were attached.
+_KEPT = 1000
+
+_LARGEST = 10 * 1024 * 1024  # as much as is attached at most
+
+
+def media_type(head: bytes) -> str:
+    """Of a picture that models read, from the first bytes of its file; empty for anything else."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return "image/webp"
+    return ""
+
+
+class Attachments:
+    """`folder` has the copies of pictures. Only there is a file read without a thread: others may be on any disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sizes: dict[str, int] = {}
+
+    async def store(self, given: tuple[str, ...]) -> tuple[str, ...]:
+        """The files to attach, each once: pictures as copies in the folder, others where they are.
+
+        Raises `InvalidParams` for what is not a file that can be read, for too many, and for a picture that is too
+        large.
+        """
+        paths = tuple(dict.fromkeys(given))
+        if len(paths) > _MOST:
+            raise InvalidParams(f"{len(paths)} files are attached; at most {_MOST} go with one message.")
+        return tuple([await self._accept(path) for path in paths])
+
+    async def _accept(self, given: str) -> str:
+        path, size = await in_workspace(Path(given).parent, partial(_accept, given, self._folder))
+        self._sizes.pop(path, None)
+        self._sizes[path] = size
+        if len(self._sizes) > _KEPT:
+            del self._sizes[next(iter(self._sizes))]
+        return path
+
+    def blocks(self, text: str, attachments: tuple[str, ...]) -> tuple[Block, ...]:
+        """The blocks of a message that a person wrote. Of a file accepted long ago the size is 0: unknown."""
+        texts = (TextBlock(text=text),) if text.strip() else ()
+        return (*texts, *(self._block(Path(path)) for path in attachments))
+
+    def _block(self, path: Path) -> Block:
+        kind = media_type(_head_of(path)) if path.parent.parent == self._folder else ""
+        if kind:
+            return ImageBlock(media_type=kind, path=str(path), name=path.name)
+        return FileBlock(path=str(path), name=path.name, size=self._sizes.get(str(path), 0))
+
+
+def _head_of(path: Path) -> bytes:
+    """The first bytes of a file; none where there is no such file any more."""
+    try:
+        return read_beginning(path, _HEAD)
+    except (OSError, NotRegularFile):
+        return b""
+
+
+def _accept(given: str, folder: Path) -> tuple[str, int]:
+    """The path to attach, and the size of the file in bytes."""
+    path = Path(given)
+    if not path.is_absolute():
+        raise InvalidParams(f"The attachment {given!r} must be an absolute path.")
+    try:
+        if path.is_dir():
+            raise InvalidParams(f"{given} is a folder. Name it in the text, or attach the files in it.")
+        size, data = _opened(path)
+        return (given if data is None else str(_kept(path, data, folder))), size
+    except FileNotFoundError as error:
+        raise InvalidParams(f"{given} is not there any more. Take it out, or attach it again.") from error
+    except OSError as error:
+        raise InvalidParams(f"{given} cannot be attached: {error.strerror}. Check it, or take it out.") from error
+
+
+def _opened(path: Path) -> tuple[int, bytes | None]:
+    """The size of a file, and its bytes where it is a picture."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(_HEAD)
+        if not media_type(head):
+            return size, None
+        data = head + file.read(_LARGEST_PICTURE + 1)
+    if len(data) > _LARGEST_PICTURE:
+        mb = size / (1024 * 1024)
+        raise InvalidParams(f"The picture {path.name} has {mb:.1f} MB; at most 10 MB. Make it smaller first.")
+    return size, data
+
+
+def _kept(path: Path, data: bytes, folder: Path) -> Path:
+    """Where the copy is: a folder named by the content, a file named as the person knows it."""
+    if path.is_relative_to(folder):
+        return path
+    kept = folder / hashlib.sha256(data).hexdigest()[:32] / path.name
+    if kept.exists():
+        os.utime(kept.parent)  # young again: it is not swept before the message that names it is stored
+    else:
+        make_folder(kept.parent)
+        write_atomically(kept, data)
+    return kept
+
+
+async def load_images(messages: Sequence[Message]) -> Sequence[ModelMessage]:
+    """What a model knows of the messages, with the attached pictures in place; one that is gone is told as text."""
+    known = await to_model_messages(messages)
+    if not any(_is_stored(block) for message in known for block in _said(message)):
+        return known
+    return await asyncio.to_thread(lambda: tuple(_filled(message) for message in known))
+
+
+def _said(message: ModelMessage) -> tuple[UserContent, ...]:
+    return message.content if isinstance(message, UserMessage) else ()
+
+
+def _is_stored(block: UserContent) -> bool:
+    return isinstance(block, Image) and not block.data
+
+
+def _filled(message: ModelMessage) -> ModelMessage:
+    if not isinstance(message, UserMessage):
+        return message
+    return replace(message, content=tuple(_read(block) for block in message.content))
+
+
+def _read(block: UserContent) -> UserContent:
+    if isinstance(block, Text) or block.data:
+        return block
+    try:
+        data = read_regular(Path(block.path), _LARGEST)
+    except OSError:
+        return Text(f"[A picture was here, {Path(block.path).name}; its file is gone.]")
+    return Image(block.media_type, base64.b64encode(data).decode())

@@ -1,0 +1,124 @@
+"""Appends nodes to one branch and moves the agent's head with them. Reading a branch is visible_history.py."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.core.errors import Conflict, StorageError
+from app.engine.core.ids import new_id
+from app.engine.event_log import EventLog
+from app.engine.storage.records import agents
+from app.engine.storage.sqlite.journal import JournalChange
+from app.engine.storage.sqlite.statements import Write
+from app.protocol.agents import Agent
+from app.protocol.blocks import Block
+from app.protocol.conversations import Node, NodeStatus, Position, Role
+from app.protocol.events import AgentUpdate, TaskMessage
+from app.protocol.usage import Usage
+
+
+class BranchWriter:
+    """One agent's place in its conversation. What comes next follows `position`, which stays in one tree.
+
+    The stored head is the newest node at any moment; clients are told of it when `announce_head` is called.
+    """
+
+    def __init__(self, agent: Agent, log: EventLog) -> None:
+        self.agent: Agent = agent
+        self.position = Position(conversation_id=agent.conversation_id, node_id=agent.head_id)
+        self._log = log
+        self._newest: JournalChange | None = None
+        self._saved_head = agent.head_id
+        self._unsaved: dict[str, Node] = {}
+        self._announced = agent.version
+
+    def draft(
+        self,
+        role: Role,
+        author: str,
+        blocks: tuple[Block, ...],
+        *,
+        task_id: str | None = None,
+        turn: int = 0,
+        status: NodeStatus = "complete",
+        model: str = "",
+        usage: Usage | None = None,
+        error: str | None = None,
+        node_id: str | None = None,
+    ) -> Node:
+        """A node that would come next; it is not in the tree until `append`."""
+        return Node(
+            id=node_id or new_id("node"),
+            conversation_id=self.position.conversation_id,
+            parent_id=self.position.node_id,
+            role=role,
+            author=author,
+            blocks=blocks,
+            status=status,
+            created_at=datetime.now(UTC),
+            task_id=task_id,
+            turn=turn,
+            model=model,
+            usage=usage,
+            error=error,
+        )
+
+    def append(self, node: Node, *also: Write) -> None:
+        """Put a node into the tree and go on to it; the same id again replaces a streaming node.
+
+        `also` is committed with it, or neither is.
+        """
+        self._publish(node, also)
+        self.position = self.position.advance(node.id)
+
+    def show(self, node: Node) -> None:
+        """Put a node that still streams; nothing follows it before its finished self is appended."""
+        self._publish(node, ())
+
+    async def save(self, *, durable: bool = True) -> None:
+        """Return when all nodes are committed, see `Journal.flush`; `StorageError` when one could not be."""
+        await self._log.flush(durable=durable)
+        if self._unsaved:  # a flush before this one has told why
+            raise StorageError("Not saved: the last messages of this task. Everything saved before is kept.")
+
+    def take_back(self) -> None:
+        """Go back to the newest node that is stored: those that could not be are given up."""
+        self._newest = None
+        self._unsaved.clear()
+        self.position = Position(conversation_id=self.agent.conversation_id, node_id=self._saved_head)
+        self.agent = msgspec.structs.replace(self.agent, head_id=self._saved_head, version=self.agent.version + 1)
+
+    def _publish(self, node: Node, also: tuple[Write, ...]) -> None:
+        agent = self.agent if self.agent.head_id == node.id else self._pointing_to(node.id)
+        self._newest = self._log.publish(
+            TaskMessage(node=node),
+            also=(agents.save_agent(agent), *also),
+            on_commit=lambda: self._on_saved(node),
+            after=self._newest,
+        )
+        # Only what the log has taken: a node that it refused must not be the parent of the next one.
+        self.agent = agent
+        self._unsaved[node.id] = node
+
+    def _on_saved(self, node: Node) -> None:
+        self._saved_head = node.id
+        if self._unsaved.get(node.id) is node:
+            del self._unsaved[node.id]
+
+    def announce_head(self) -> None:
+        """Tell the clients where the agent's head is: once a turn, not with every node."""
+        if self._announced != self.agent.version:
+            self._announced = self.agent.version
+            self._newest = self._log.publish(AgentUpdate(agent=self.agent), after=self._newest)
+
+    def set_head(self, node_id: str, version: int) -> None:
+        """Put the head elsewhere, if `version` is still the agent's; the loser of a race gets `Conflict`."""
+        if version != self.agent.version:
+            raise Conflict(f"The agent has moved on: its version is {self.agent.version}, not {version}.")
+        self.position = self.position.advance(node_id)
+        self.agent = self._pointing_to(node_id)
+        self._saved_head = node_id
+        self.announce_head()
+
+    def _pointing_to(self, node_id: str) -> Agent:
+        return msgspec.structs.replace(self.agent, head_id=node_id, version=self.agent.version + 1)

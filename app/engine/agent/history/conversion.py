@@ -1,0 +1,201 @@
+"""The one converter between stored nodes and model messages."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from app.engine.core.messages import (
+    AssistantContent,
+    AssistantMessage,
+    Image,
+    Message,
+    ModelMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    text_of,
+)
+from app.engine.models.base import PartialReply
+from app.engine.tools.base import ToolResult
+from app.protocol.base import JsonObject
+from app.protocol.blocks import (
+    Block,
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from app.protocol.conversations import Node
+from app.protocol.tasks import AgentPlan, PlannedCall
+
+UNKNOWN_OUTCOME = "The engine stopped while this call was under way; whether it took effect is not known. Check first."
+NOT_RUN = "This call was not run: the reply was cut before its end."
+# Of a detail in characters, from where it is worth looking whether the text has it.
+_LONG = 1_000
+_LONGEST_REASONING = 100_000
+
+
+def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
+    """A branch as model messages: notices and failed replies left out, calls without a result given one.
+
+    Strict providers refuse a call without a result, and one can be missing after a crash or a stop.
+    """
+    messages: list[ModelMessage] = []
+    missing = UNKNOWN_OUTCOME
+    for node in nodes:
+        message = message_of(node)
+        if message is None:
+            continue
+        if message.role != "tool_result":
+            messages.extend(_missing_results(messages, missing))
+        messages.append(message)
+        if message.role == "assistant":
+            missing = NOT_RUN if node.status == "cut" else UNKNOWN_OUTCOME
+    messages.extend(_missing_results(messages, missing))
+    return tuple(messages)
+
+
+def message_of(node: Node) -> ModelMessage | None:
+    """A node as a model reads it; None for what it does not read."""
+    if node.role == "user":
+        return user_message(node.blocks)
+    if node.role == "tool_result":
+        return _result_message(node)
+    if node.role == "assistant" and node.status != "failed":
+        content = tuple(_assistant_content(node.blocks))
+        calls = any(isinstance(block, ToolCall) for block in content)
+        reply = AssistantMessage(content, "tool_use" if calls else "stop", model=node.model)
+        return reply if content else None
+    return None
+
+
+def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResultMessage]:
+    """Results for the calls of the last reply that have none yet; `text` says why."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolResultMessage):
+            answered.add(message.tool_call_id)
+            continue
+        if isinstance(message, AssistantMessage):
+            return [
+                ToolResultMessage(call.id, call.name, (Text(text),), is_error=True)
+                for call in message.tool_calls
+                if call.id not in answered
+            ]
+        break
+    return []
+
+
+def user_message(blocks: Iterable[Block]) -> UserMessage:
+    """What a person wrote, as the model reads it."""
+    return UserMessage(tuple(_user_content(blocks)))
+
+
+def _user_content(blocks: Iterable[Block]) -> Iterable[UserContent]:
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            yield Text(block.text)
+        elif isinstance(block, ImageBlock):
+            yield Image(block.media_type, block.data, block.path)
+        elif isinstance(block, FileBlock):
+            size = f", {block.size:,} bytes" if block.size else ""
+            yield Text(f"[Attached: `{block.path}`{size}]")
+
+
+def _assistant_content(blocks: Iterable[Block]) -> Iterable[AssistantContent]:
+    for block in blocks:
+        match block:
+            case TextBlock():
+                yield Text(block.text)
+            case ThinkingBlock():
+                yield Thinking(block.text, block.signature)
+            case ToolCallBlock():
+                yield ToolCall(block.call_id, block.tool, block.arguments, block.invalid)
+            case ImageBlock() | FileBlock() | ToolResultBlock() | NoticeBlock() | SummaryBlock():
+                pass
+            case _:
+                assert_never(block)
+
+
+def _result_message(node: Node) -> ToolResultMessage | None:
+    block = next((block for block in node.blocks if isinstance(block, ToolResultBlock)), None)
+    if block is None:
+        return None
+    return ToolResultMessage(block.call_id, block.tool, result_of(block).content, block.is_error, block.details)
+
+
+def result_of(block: ToolResultBlock) -> ToolResult:
+    """A stored result as its tool gave it."""
+    images = tuple(Image(image.media_type, image.data) for image in block.images)
+    return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error)
+
+
+def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tuple[Block, ...]:
+    """A message as the blocks of a node; `execution_id` and `summary` belong to a tool result."""
+    if isinstance(message, ToolResultMessage):
+        images = tuple(
+            ImageBlock(media_type=i.media_type, data=i.data) for i in message.content if isinstance(i, Image)
+        )
+        return (
+            ToolResultBlock(
+                call_id=message.tool_call_id,
+                tool=message.tool_name,
+                text=text_of(message),
+                is_error=message.is_error,
+                summary=summary,
+                details=_beside(text_of(message), message.details),
+                execution_id=execution_id,
+                images=images,
+            ),
+        )
+    return tuple(_block_of(block) for block in message.content)
+
+
+def blocks_of_reply(reply: PartialReply) -> tuple[Block, ...]:
+    """What came of a reply so far."""
+    return tuple(_block_of(block) for block in reply.content)
+
+
+def _beside(text: str, details: JsonObject | None) -> JsonObject | None:
+    """The details without what the text says too: that is in the record of the execution, and would double the node."""
+    if details is None:
+        return None
+    return {
+        name: value
+        for name, value in details.items()
+        if not (isinstance(value, str) and len(value) > _LONG and value.rstrip("\n") in text)
+    }
+
+
+def _block_of(block: AssistantContent | UserContent) -> Block:
+    match block:
+        case Text():
+            return TextBlock(text=block.text)
+        case Thinking():
+            return ThinkingBlock(text=block.text, signature=block.signature)
+        case Image():
+            return ImageBlock(media_type=block.media_type, data=block.data, path=block.path)
+        case ToolCall():
+            return ToolCallBlock(call_id=block.id, tool=block.name, arguments=block.arguments, invalid=block.invalid)
+        case _:
+            assert_never(block)
+
+
+def plan_of(task_id: str, turn: int, message: AssistantMessage) -> AgentPlan:
+    """A reply as an `AgentPlan`: the thinking (or else the text) is the reasoning, control calls become fields."""
+    thinking = "\n".join(block.text for block in message.content if isinstance(block, Thinking))
+    question = next((call.arguments.get("question") for call in message.tool_calls if call.name == "ask_user"), None)
+    return AgentPlan(
+        task_id=task_id,
+        turn=turn,
+        reasoning=(thinking or message.text)[:_LONGEST_REASONING],
+        tool_calls=tuple(PlannedCall(tool_name=call.name, parameters=call.arguments) for call in message.tool_calls),
+        question=question if isinstance(question, str) else None,
+        is_complete=any(call.name == "task_complete" for call in message.tool_calls),
+    )

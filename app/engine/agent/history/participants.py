@@ -1,0 +1,178 @@
+"""Agents of one conversation: unique names, mentions, speaking order, and how one agent reads the others."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, takewhile
+
+import msgspec
+
+from app.engine.agent.prompt.texts import prompt_text
+from app.engine.core.errors import InvalidParams
+from app.engine.storage.database import Database
+from app.protocol.agents import Agent, Personality
+from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import FormerAgent, Node, TurnTaking
+
+_LONGEST = 60
+
+_LONGEST_COMPANY = 200
+
+
+def unused_name(wanted: str, taken: Iterable[str]) -> str:
+    """`wanted`, or where that is taken the first free one of "Coder 2", "Coder 3"."""
+    names = {name.casefold() for name in taken}
+    if wanted.casefold() not in names:
+        return wanted
+    return next(name for number in count(2) if (name := f"{wanted} {number}").casefold() not in names)
+
+
+def checked_name(given: str) -> str:
+    """A name that a person gave, with single blanks. `InvalidParams` for one that cannot be addressed."""
+    name = unicodedata.normalize("NFC", " ".join(given.split()))
+    if not 1 <= len(name) <= _LONGEST or "@" in name or not name.isprintable():
+        raise InvalidParams(f"name: 1 to {_LONGEST} characters in one line, without @.")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakingRound:
+    """What was said since a person spoke: their message, who replied to it in turn, and the last of these replies."""
+
+    message: str
+    speakers: tuple[str, ...]
+    reply: str
+
+
+def mentioned(text: str, agents: Sequence[Agent]) -> tuple[Agent, ...]:
+    """Whom a text names with @, each once, in the order of the text. "@Coder 2" is not "@Coder", "a@coder" nobody."""
+    by_name = {_key(agent.name): agent for agent in agents}
+    if not by_name or "@" not in text:
+        return ()
+    longest_first = sorted(by_name, key=len, reverse=True)
+    names = "|".join(re.escape(name) for name in longest_first)
+    found = re.findall(rf"(?<![\w@.])@({names})(?!\w)", _key(text))
+    return tuple({by_name[name].id: by_name[name] for name in found}.values())
+
+
+def first_speaker(rule: TurnTaking, agents: Sequence[Agent], message: str, spoke_last: str | None) -> Agent:
+    """Who answers a person's message: whom it names, or else whose turn it is. A round that was cut short goes on."""
+    asked = mentioned(message, agents)
+    if asked:
+        return asked[0]
+    if rule.rule == "round_robin":
+        return _after(spoke_last, agents)[0]
+    wanted = rule.moderator_id if rule.rule == "moderator" else spoke_last
+    return next((agent for agent in agents if agent.id == wanted), agents[0])
+
+
+def next_speaker(rule: TurnTaking, agents: Sequence[Agent], so_far: SpeakingRound) -> Agent | None:
+    """Who speaks after the last of the speakers, one of `agents`; None where the word goes back to the person."""
+    speaker = so_far.speakers[-1]
+    others = [agent for agent in agents if agent.id != speaker]
+    asked = [agent for agent in mentioned(so_far.message, agents) if agent.id not in so_far.speakers]
+    handed = mentioned(so_far.reply, others)
+    moderator = next((agent for agent in agents if agent.id == rule.moderator_id), None)
+    if rule.rule == "round_robin":
+        order = mentioned(so_far.message, agents) or _after(speaker, agents)
+        return next((agent for agent in order if agent.id not in so_far.speakers), None)
+    if rule.rule == "moderator" and moderator is not None:
+        if speaker != moderator.id:
+            return moderator
+        return handed[0] if handed else None
+    return next(iter((*handed, *asked)), None)
+
+
+def _after(agent_id: str | None, agents: Sequence[Agent]) -> Sequence[Agent]:
+    """All in their order, beginning behind this one; from the first where it is none of them."""
+    at = next((at for at, agent in enumerate(agents) if agent.id == agent_id), -1)
+    return (*agents[at + 1 :], *agents[: at + 1])
+
+
+def _key(text: str) -> str:
+    """However it is written: in capitals, with blanks, with its accents as signs of their own."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+
+
+class Participants:
+    """What `agent` sees of the others. An agent and those that answer beside it are one and the same to each other."""
+
+    def __init__(self, agent: Agent, agents: Sequence[Agent], former: Sequence[FormerAgent]) -> None:
+        self._agent = agent
+        own = {one.id for one in agents if _root(one) == _root(agent)}
+        self._others = tuple(one.name for one in agents if one.beside is None and one.id not in own)
+        self._names = {one.id: one.name for one in (*former, *agents) if one.id not in own and one.id != agent.id}
+
+    def with_introduction(self, personality: Personality) -> Personality:
+        """The personality, told its name and who else is there."""
+        if not self._others:
+            return personality
+        others = ", ".join(f"@{name}" for name in self._others)
+        told = prompt_text("company").replace("${name}", self._agent.name).replace("${others}", others)
+        own = personality.system_prompt or prompt_text("assistant")
+        return msgspec.structs.replace(personality, system_prompt=f"{own}\n\n{told}")
+
+    def as_messages(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+        """As many nodes as there are, some of them empty.
+
+        The same nodes give the same again, however far the branch went on: a provider's cache holds.
+        """
+        return tuple(self._heard(nodes)) if self._names else tuple(nodes)
+
+    def _heard(self, nodes: Sequence[Node]) -> Iterator[Node]:
+        speaker: str | None = None
+        for index, node in enumerate(nodes):
+            if node.role == "assistant":
+                speaker = self._names.get(node.author)
+            if speaker is None or node.role not in ("assistant", "tool_result"):
+                yield node
+            elif node.role == "assistant":
+                yield _said(node, speaker, _results(nodes, index))
+            else:
+                yield msgspec.structs.replace(node, blocks=())  # it is told of with its call
+
+
+async def participants_of(agent: Agent, database: Database) -> Participants:
+    """As it is now."""
+    conversation = await database.conversations.get(agent.conversation_id)
+    agents = await database.agents.list(agent.conversation_id)
+    return Participants(agent, agents, conversation.former if conversation is not None else ())
+
+
+def _results(nodes: Sequence[Node], reply: int) -> dict[str, ToolResultBlock]:
+    """What the calls of a reply gave, by their ids, which other replies may have used too."""
+    later = (nodes[at] for at in range(reply + 1, len(nodes)))
+    after = takewhile(lambda node: node.role not in ("assistant", "user"), later)
+    return {block.call_id: block for node in after for block in node.blocks if isinstance(block, ToolResultBlock)}
+
+
+def _said(reply: Node, name: str, results: dict[str, ToolResultBlock]) -> Node:
+    """Another's reply as a message: its words, and a line for each call. Its thoughts are its own."""
+    lines: list[str] = []
+    for block in reply.blocks if reply.status != "failed" else ():
+        if isinstance(block, TextBlock) and block.text.strip():
+            lines.append(block.text.strip())
+        elif isinstance(block, ToolCallBlock):
+            lines.append(_call(block, results.get(block.call_id)))
+    if not lines:
+        return msgspec.structs.replace(reply, blocks=())
+    words = TextBlock(text=f"[{name}]: " + "\n".join(lines))
+    return msgspec.structs.replace(reply, role="user", blocks=(words,), status="complete")
+
+
+def _call(call: ToolCallBlock, result: ToolResultBlock | None) -> str:
+    if call.tool == "task_complete":
+        return str(call.arguments.get("summary", ""))
+    given = call.invalid if call.invalid is not None else msgspec.json.encode(call.arguments, order="sorted").decode()
+    came = "no result" if result is None else result.summary or _short(result.text)
+    return f"(used {call.tool} {_short(given)}: {came})"
+
+
+def _short(given: str) -> str:
+    line = " ".join(given.split())
+    return line if len(line) <= _LONGEST_COMPANY else line[:_LONGEST_COMPANY] + "…"
+
+
+def _root(agent: Agent) -> str:
+    return agent.beside or agent.id

@@ -1,0 +1,115 @@
+"""The named hooks of the loop: where permission, storing, windowing and limits come in. All optional."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import (
+    AssistantMessage,
+    Message,
+    ModelMessage,
+    ThinkingLevel,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+)
+from app.engine.tools.base import AgentTool, ToolResult
+from app.protocol.base import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A call about to run. `arguments` are validated and coerced; `call` is as the model sent it."""
+
+    message: AssistantMessage
+    call: ToolCall
+    tool: AgentTool
+    arguments: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRefusal:
+    """The call must not run. `reason` is what the model reads, `summary` what people read where that says it shorter.
+
+    `terminate` as in `ToolResult`.
+    """
+
+    reason: str = ""
+    terminate: bool = False
+    summary: str = ""
+
+
+NOT_BEGUN = ToolRefusal("Operation aborted", summary="stopped before it began")
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedCall:
+    """A call that ran, well or not; `result.is_error` says which."""
+
+    pending: PendingCall
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class ResultChange:
+    """What to replace in a result; None leaves a field as it is."""
+
+    content: tuple[UserContent, ...] | None = None
+    details: JsonObject | None = None
+    summary: str | None = None
+    is_error: bool | None = None
+    terminate: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedTurn:
+    """A turn whose tools are done. `messages` is the working list, `made` what this run added so far."""
+
+    message: AssistantMessage
+    tool_results: tuple[ToolResultMessage, ...]
+    messages: tuple[Message, ...]
+    made: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NextTurn:
+    """Changes for the next turn.
+
+    `add` are messages that join the transcript before those from the queues. `messages` replaces the working list
+    (the transcript that listeners keep is not touched), `model` and `thinking_level` hold for the rest of the run.
+    """
+
+    add: tuple[Message, ...] = ()
+    messages: tuple[Message, ...] | None = None
+    model: str | None = None
+    thinking_level: ThinkingLevel | None = None
+
+
+TurnDecision: TypeAlias = Literal["end", "continue"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """What a caller of the loop may hang in. A tool hook that raises makes an error result, any other fails the run."""
+
+    transform_context: Callable[[tuple[Message, ...], CancelSignal], Awaitable[Sequence[Message]]] | None = None
+    """Before each model call: the messages to work with, for that call only."""
+    convert_to_llm: Callable[[Sequence[Message]], Awaitable[Sequence[ModelMessage]]] | None = None
+    """After that: to what a model knows. The default leaves out custom roles."""
+    get_api_key: Callable[[str], Awaitable[str | None]] | None = None
+    """Before each model call, with the model's id: the key to use."""
+    before_tool_call: Callable[[PendingCall, CancelSignal], Awaitable[ToolRefusal | ToolResult | None]] | None = None
+    """Before each valid call: a `ToolRefusal` stops it, a `ToolResult` stands for running it.
+
+    Called one at a time, in the order of the calls.
+    """
+    after_tool_call: Callable[[FinishedCall, CancelSignal], Awaitable[ResultChange | None]] | None = None
+    """After each call that ran: what to replace in its result."""
+    finish_turn: Callable[[FinishedTurn, CancelSignal], Awaitable[TurnDecision | None]] | None = None
+    """Before each `TurnEnd`: `end` leaves the run after it, queues untouched; `continue` promises one more turn.
+
+    Asked for failed and aborted replies too, where the answer changes nothing.
+    """
+    prepare_next_turn: Callable[[FinishedTurn, CancelSignal], Awaitable[NextTurn | None]] | None = None
+    """Before each further turn, with the turn before it: what to change."""

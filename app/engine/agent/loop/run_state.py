@@ -1,0 +1,100 @@
+"""The state of one run of the loop and its message queues; shared by the loop, the batch and the calls."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from app.engine.agent.loop.events import AgentEvent, MessageEnd, MessageStart
+from app.engine.agent.loop.hooks import Hooks
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import Message, ThinkingLevel
+from app.engine.models.base import ModelEvent, ModelRequest, PartialReply, ToolDefinition
+from app.engine.tools.base import AgentTool, ExecutionMode
+
+QueueMode: TypeAlias = Literal["one_at_a_time", "all"]
+
+StreamFunction: TypeAlias = Callable[[ModelRequest, CancelSignal], AsyncGenerator[ModelEvent, None]]
+Emit: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
+Steering: TypeAlias = Literal["skip_remaining", "finish_batch"]
+
+
+class MessageQueue:
+    """`mode` is read at each poll: it says whether `take` gives the first message or everything."""
+
+    def __init__(self, mode: QueueMode) -> None:
+        self.mode: QueueMode = mode
+        self._waiting: list[Message] = []
+
+    @property
+    def waiting(self) -> tuple[Message, ...]:
+        return tuple(self._waiting)
+
+    def put(self, message: Message) -> None:
+        self._waiting.append(message)
+
+    def put_back(self, messages: Sequence[Message]) -> None:
+        """Return messages that were taken but not delivered, to the front."""
+        self._waiting[:0] = messages
+
+    def take(self) -> tuple[Message, ...]:
+        count = len(self._waiting) if self.mode == "all" else 1
+        taken = tuple(self._waiting[:count])
+        del self._waiting[:count]
+        return taken
+
+    def clear(self) -> None:
+        self._waiting.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopConfig:
+    """What stays the same over a run."""
+
+    stream: StreamFunction
+    system_prompt: str = ""
+    tools: tuple[AgentTool, ...] = ()
+    temperature: float | None = None
+    max_tokens: int | None = None
+    session_id: str | None = None
+    tool_execution: ExecutionMode = "parallel"
+    steering: Steering = "skip_remaining"
+    hooks: Hooks = field(default_factory=Hooks)
+
+
+@dataclass(slots=True, kw_only=True)
+class LoopRun:
+    """The state of a run. `messages` is the working list that models see; `made` is what this run added.
+
+    `in_turn` and `partial` (a reply that has started) say what has not ended yet: a failure has to end it in order.
+    """
+
+    config: LoopConfig
+    emit: Emit
+    cancel: CancelSignal
+    steering: MessageQueue
+    follow_ups: MessageQueue
+    messages: list[Message]
+    model: str
+    thinking_level: ThinkingLevel = "off"
+    skip_first_poll: bool = False
+    made: list[Message] = field(default_factory=list[Message])
+    in_turn: bool = False
+    partial: PartialReply | None = None
+    tools: dict[str, AgentTool] = field(init=False)
+    definitions: tuple[ToolDefinition, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tools = {tool.name: tool for tool in self.config.tools}
+        self.definitions = tuple(
+            ToolDefinition(tool.name, tool.description, tool.parameters) for tool in self.config.tools
+        )
+
+    def keep(self, message: Message) -> None:
+        self.messages.append(message)
+        self.made.append(message)
+
+    async def publish(self, message: Message) -> None:
+        """Add a message that is already whole, telling the listeners."""
+        await self.emit(MessageStart(message))
+        self.keep(message)
+        await self.emit(MessageEnd(message))

@@ -1,0 +1,129 @@
+"""The tool calls of one reply, in sequence or in parallel; every call gets a result."""
+
+import asyncio
+from dataclasses import dataclass
+
+from app.engine.agent.loop.hooks import PendingCall
+from app.engine.agent.loop.run_state import LoopRun
+from app.engine.agent.loop.tool_call import ABORTED, ToolCaller
+from app.engine.core.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
+from app.engine.tools.base import ToolResult
+
+_LONGEST_NAME = 100
+SKIPPED = "Skipped due to queued user message."
+CUT = (
+    'Tool call "{}" was not executed: the response hit the output token limit, so its arguments may be truncated. '
+    "Re-issue the tool call with complete arguments."
+)
+# The app ended the reply, since it went on for too long.
+CUT_BY_APP = (
+    'Tool call "{}" was not executed: the app cut the reply because it {}. Make fewer and smaller calls in one reply; '
+    "write a large file in several parts."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolBatch:
+    """What came of it. `goes_on` if the model has to see the results; `steering` is what was taken from the queue."""
+
+    results: tuple[ToolResultMessage, ...] = ()
+    goes_on: bool = False
+    steering: tuple[Message, ...] = ()
+
+
+async def run_batch(run: LoopRun, message: AssistantMessage) -> ToolBatch:
+    calls = message.tool_calls
+    if not calls:
+        return ToolBatch()
+    caller = ToolCaller(run, message)
+    try:
+        if message.stop_reason == "length":
+            return await _refuse_cut(caller, calls, message.cut)
+        if _in_sequence(run, calls):
+            return await _sequential(run, caller, calls)
+        return await _parallel(run, caller, calls)
+    finally:
+        await caller.close()
+
+
+def _in_sequence(run: LoopRun, calls: tuple[ToolCall, ...]) -> bool:
+    if run.config.tool_execution == "sequential":
+        return True
+    tools = (run.tools.get(call.name) for call in calls)
+    return any(tool is not None and tool.execution_mode == "sequential" for tool in tools)
+
+
+async def _refuse_cut(caller: ToolCaller, calls: tuple[ToolCall, ...], cut: str) -> ToolBatch:
+    results: list[ToolResultMessage] = []
+    for call in calls:
+        name = call.name[:_LONGEST_NAME]
+        told = CUT_BY_APP.format(name, cut) if cut else CUT.format(name)
+        results.append(await caller.answer(call, await caller.refuse(call, told)))
+    return ToolBatch(tuple(results), goes_on=True)
+
+
+async def _sequential(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, ...]) -> ToolBatch:
+    watch = _Watch(run)
+    results: list[ToolResult] = []
+    messages: list[ToolResultMessage] = []
+    for call in calls:
+        if watch.refusal is None:
+            pending = await caller.begin(call)
+            result = await caller.finish(pending) if isinstance(pending, PendingCall) else pending
+        else:
+            result = await caller.refuse(call, watch.refusal)
+        results.append(result)
+        messages.append(await caller.answer(call, result))
+        watch.look()
+    return ToolBatch(tuple(messages), _goes_on(results), watch.steering)
+
+
+async def _parallel(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, ...]) -> ToolBatch:
+    """Begin in order, then run what may run side by side; results are told in the order of the calls."""
+    watch = _Watch(run)
+    begun: list[PendingCall | ToolResult] = []
+    for call in calls:
+        if begun:
+            watch.look()
+        if watch.refusal is None:
+            begun.append(await caller.begin(call))
+        else:
+            begun.append(await caller.refuse(call, watch.refusal))
+    results = await _finish_all(caller, begun)
+    messages = [await caller.answer(call, result) for call, result in zip(calls, results, strict=True)]
+    return ToolBatch(tuple(messages), _goes_on(results), watch.steering)
+
+
+class _Watch:
+    """Why the calls not yet started must not start: the run was aborted, or a message that steers is waiting."""
+
+    def __init__(self, run: LoopRun) -> None:
+        self._run = run
+        self.refusal: str | None = None
+        self.steering: tuple[Message, ...] = ()
+
+    def look(self) -> None:
+        if self.refusal is not None:
+            return
+        if self._run.cancel.is_set:
+            self.refusal = ABORTED
+        elif self._run.config.steering == "skip_remaining":
+            self.steering = self._run.steering.take()
+            self.refusal = SKIPPED if self.steering else None
+
+
+async def _finish_all(caller: ToolCaller, begun: list[PendingCall | ToolResult]) -> list[ToolResult]:
+    """Results in the order of `begun`. No task outlives this."""
+    waiting = {index: entry for index, entry in enumerate(begun) if isinstance(entry, PendingCall)}
+    if len(waiting) <= 1:
+        return [await caller.finish(entry) if isinstance(entry, PendingCall) else entry for entry in begun]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = {index: group.create_task(caller.finish(pending)) for index, pending in waiting.items()}
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from failures  # of a listener: tools do not raise here
+    return [entry if isinstance(entry, ToolResult) else tasks[index].result() for index, entry in enumerate(begun)]
+
+
+def _goes_on(results: list[ToolResult]) -> bool:
+    return not all(result.terminate for result in results)

@@ -1,0 +1,210 @@
+"""One tool call: look up, validate, ask the hooks, execute, and deliver partial results in order."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import TypeVar
+
+from app.engine.agent.loop.events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
+from app.engine.agent.loop.hooks import NOT_BEGUN, FinishedCall, PendingCall
+from app.engine.agent.loop.run_state import LoopRun
+from app.engine.core.errors import StorageError
+from app.engine.core.messages import UNREADABLE_CALL, AssistantMessage, Text, ToolCall, ToolResultMessage
+from app.engine.tools.argument_check import check_arguments
+from app.engine.tools.base import ToolError, ToolResult
+
+_MOST_WAITING = 1000
+
+ABORTED = "Operation aborted"
+BLOCKED = "Tool execution was blocked"
+
+T = TypeVar("T")
+
+
+class ToolUpdates:
+    """The updates of one batch. Tools give them at any time, without waiting; a task delivers them.
+
+    Who emits another event of the batch calls `flush` before, so that nothing overtakes an update. Tools that are
+    faster than the listeners lose their oldest updates: they are for showing only.
+    """
+
+    def __init__(self, run: LoopRun) -> None:
+        self._run = run
+        self._waiting: deque[ToolExecutionUpdate] = deque(maxlen=_MOST_WAITING)
+        self._delivery: asyncio.Task[None] | None = None
+        self._delivering = asyncio.Lock()
+
+    def put(self, update: ToolExecutionUpdate) -> None:
+        self._waiting.append(update)
+        # After a listener has raised, nothing more is delivered: `settle` will say so.
+        if self._delivery is None or (self._delivery.done() and self._delivery.exception() is None):
+            self._delivery = asyncio.create_task(self.flush())
+
+    async def flush(self) -> None:
+        """Return when all that was given so far has reached the listeners, whoever delivers it."""
+        async with self._delivering:
+            while self._waiting:
+                await self._run.emit(self._waiting.popleft())
+
+    async def settle(self) -> None:
+        """Wait until all are delivered; raises what a listener raised."""
+        if self._delivery is not None:
+            await asyncio.shield(self._delivery)
+
+    async def close(self) -> None:
+        """End the delivery, whatever happened."""
+        self._waiting.clear()
+        if self._delivery is None:
+            return
+        self._delivery.cancel()
+        await asyncio.gather(self._delivery, return_exceptions=True)  # what it raised, `settle` has raised
+
+
+class ToolCallUpdates:
+    """The updates of one call: what comes after `close` is dropped. `given` says whether there were any."""
+
+    def __init__(self, call: ToolCall, updates: ToolUpdates) -> None:
+        self._call = call
+        self._updates = updates
+        self._open = True
+        self.given = False
+
+    def put(self, result: ToolResult) -> None:
+        if self._open:
+            self.given = True
+            self._updates.put(ToolExecutionUpdate(self._call.id, self._call.name, self._call.arguments, result))
+
+    def close(self) -> None:
+        self._open = False
+
+
+class ToolCaller:
+    """Takes the calls of one reply through their steps; `close` it when the batch is over."""
+
+    def __init__(self, run: LoopRun, message: AssistantMessage) -> None:
+        self._run = run
+        self._message = message
+        self._updates = ToolUpdates(run)
+
+    async def begin(self, call: ToolCall) -> PendingCall | ToolResult:
+        """All that comes before execution; a result means that the call must not run, and has been told as its end."""
+        await self._start(call)
+        # What cannot be put on record is not the call's fault, and no further call could be either: the run ends.
+        pending = await _settle(self._prepare(call), StorageError)
+        if isinstance(pending, ToolResult):
+            await self._end(call, pending)
+        return pending
+
+    async def finish(self, pending: PendingCall) -> ToolResult:
+        """Run a call that `begin` let pass, to its end."""
+        result = await self._execute(pending)
+        await self._end(pending.call, result)
+        return result
+
+    async def refuse(self, call: ToolCall, reason: str) -> ToolResult:
+        """Tell of a call that does not run."""
+        await self._start(call)
+        result = _error(reason)
+        await self._end(call, result)
+        return result
+
+    async def answer(self, call: ToolCall, result: ToolResult) -> ToolResultMessage:
+        """Add the result to the transcript."""
+        message = ToolResultMessage(call.id, call.name, result.content, result.is_error, result.details)
+        await self._run.publish(message)
+        return message
+
+    async def close(self) -> None:
+        await self._updates.close()
+
+    async def _start(self, call: ToolCall) -> None:
+        await self._updates.flush()
+        await self._run.emit(ToolExecutionStart(call.id, call.name, call.arguments))
+
+    async def _end(self, call: ToolCall, result: ToolResult) -> None:
+        await self._updates.flush()
+        await self._run.emit(ToolExecutionEnd(call.id, call.name, result))
+
+    async def _prepare(self, call: ToolCall) -> PendingCall | ToolResult:
+        tool = self._run.tools.get(call.name)
+        if tool is None:
+            return _unknown(call)
+        if call.invalid is not None:
+            raise ToolError(_not_json(call.name, call.invalid))
+        arguments = check_arguments(call.name, tool.parameters, tool.prepare_arguments(call.arguments))
+        return await self._ask(PendingCall(self._message, call, tool, arguments))
+
+    async def _ask(self, pending: PendingCall) -> PendingCall | ToolResult:
+        cancel, before = self._run.cancel, self._run.config.hooks.before_tool_call
+        block = await before(pending, cancel) if before is not None and not cancel.is_set else None
+        if isinstance(block, ToolResult):
+            return block
+        if block is None and cancel.is_set:
+            block = NOT_BEGUN
+        if block is not None:
+            error = _error(ABORTED if cancel.is_set else block.reason or BLOCKED)
+            return replace(error, terminate=block.terminate, summary=block.summary or error.summary)
+        return pending
+
+    async def _execute(self, pending: PendingCall) -> ToolResult:
+        await self._updates.flush()
+        cancel = self._run.cancel
+        if cancel.is_set:
+            return _error(ABORTED)
+        updates = ToolCallUpdates(pending.call, self._updates)
+        try:
+            result = await _settle(pending.tool.execute(pending.call.id, pending.arguments, cancel, updates.put))
+        finally:
+            updates.close()
+        if updates.given:
+            await self._updates.settle()
+        return await _settle(self._change(FinishedCall(pending, result)))
+
+    async def _change(self, finished: FinishedCall) -> ToolResult:
+        after = self._run.config.hooks.after_tool_call
+        change = await after(finished, self._run.cancel) if after is not None else None
+        result = finished.result
+        if change is None:
+            return result
+        return ToolResult(
+            result.content if change.content is None else change.content,
+            result.details if change.details is None else change.details,
+            result.summary if change.summary is None else change.summary,
+            result.is_error if change.is_error is None else change.is_error,
+            result.terminate if change.terminate is None else change.terminate,
+        )
+
+
+async def _settle(step: Awaitable[T], *passed_on: type[Exception]) -> T | ToolResult:
+    """The one place where whatever a tool or a hook around it raises becomes a result that the model can read."""
+    try:
+        return await step
+    except passed_on:
+        raise
+    except ToolError as error:
+        return replace(_error(str(error)), summary=error.summary, details=error.details)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return _error(ABORTED)  # something inside the tool was cancelled, not the run
+    except Exception as error:  # noqa: BLE001 - tools are anyone's code
+        return _error(str(error) or type(error).__name__)
+
+
+def _error(text: str) -> ToolResult:
+    return ToolResult((Text(text),), summary=text.partition("\n")[0][:120], is_error=True)
+
+
+def _unknown(call: ToolCall) -> ToolResult:
+    if call.name == UNREADABLE_CALL:
+        return _error("it could not be read")
+    return _error(f"Tool {call.name} not found")
+
+
+def _not_json(name: str, raw: str) -> str:
+    return (
+        f'Validation failed for tool "{name}":\n  - arguments: not a valid JSON object\n\n'
+        f"Received arguments:\n{raw[:2000]}\n\nSend the call again with valid JSON."
+    )

@@ -1,0 +1,105 @@
+"""The system prompt: role, rules, AGENTS.md, skills, workspace; stable parts first for the provider's cache.
+
+Read once for each task and stored with it.
+"""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from string import Template
+
+from app.engine.agent.prompt.skills import skills_part
+from app.engine.agent.prompt.texts import prompt_text
+from app.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders, workspace_part
+from app.engine.core.workspace_threads import in_workspace
+from app.engine.storage.database import Database
+from app.engine.storage.records import tasks
+from app.protocol.context import PromptPart
+from app.protocol.tasks import Task, TaskMode
+
+NAME = "AGENTS.md"
+OWN_FOLDER = Path(".config/errand")
+
+# All of them together. Codex, from which the files come, has the same bound (project_doc_max_bytes).
+MOST_BYTES = 32_768
+
+
+def role_part(occasion: PromptContext) -> PromptPart:
+    return PromptPart(name="role", text=occasion.role or prompt_text("assistant"))
+
+
+def rules_part(occasion: PromptContext) -> PromptPart:
+    return PromptPart(name="rules", text=prompt_text("talk" if occasion.mode == "chat" else "system"))
+
+
+def instructions_part(occasion: PromptContext) -> PromptPart | None:
+    """The person's own first, the nearest last. Where there is too much, the nearest is kept."""
+    own = occasion.home / OWN_FOLDER
+    ground = workspace_folders(occasion.workspace, occasion.home)
+    places = ((own, own), *((folder, ground[0]) for folder in ground))
+    room, shown = MOST_BYTES, list[tuple[Path, str]]()
+    remarks: list[str] = []
+    for folder, within in reversed(places):
+        file = folder / NAME
+        found = read_inside(file, within, room)
+        if found is None or b"\0" in found:
+            remarks += _why_unread(file, found)
+        elif found.strip():
+            if len(found) > room:
+                remarks.append(f"Only the first {room:,} bytes of {file} are read: {MOST_BYTES:,} are read in all.")
+            shown.insert(0, (file, found[:room].decode("utf-8", "replace").strip()))
+            room -= len(found[:room])
+    if not shown and not remarks:
+        return None
+    files = "\n\n".join(f"### {file}\n\n{said}" for file, said in shown)
+    return PromptPart(
+        name="instructions",
+        text=Template(prompt_text("instructions")).safe_substitute(files=files) if shown else "",
+        sources=tuple(str(file) for file, _ in shown),
+        remarks=tuple(remarks),
+    )
+
+
+def _why_unread(file: Path, found: bytes | None) -> tuple[str, ...]:
+    if found is not None:
+        return (f"{file} is not read: it is no text.",)
+    if not os.path.lexists(file):
+        return ()
+    return (f"{file} is not read: it cannot be opened, is no file, or is a link that leads out of the project.",)
+
+
+PARTS = (role_part, rules_part, instructions_part, skills_part, workspace_part)
+
+
+def read_parts(occasion: PromptContext) -> tuple[PromptPart, ...]:
+    """Reads files, and so runs in a thread."""
+    found = (part(occasion) for part in PARTS)
+    return tuple(part for part in found if part is not None)
+
+
+def join_parts(parts: tuple[PromptPart, ...]) -> str:
+    return "\n\n".join(part.text for part in parts if part.text)
+
+
+class TaskSystemPrompt:
+    """`role` is the personality's own prompt."""
+
+    def __init__(self, task: Task, role: str, database: Database) -> None:
+        self._task = task
+        self._role = role
+        self._database = database
+
+    async def parts(self) -> tuple[PromptPart, ...]:
+        """Those it began with, also after a restart. They are committed with what comes next."""
+        known = await self._database.prompts.of_task(self._task.id)
+        if known:
+            return known
+        parts = await current_parts(self._role, Path(self._task.workspace), self._task.mode)
+        self._database.journal.put(tasks.add(self._task.id, parts))
+        return parts
+
+
+async def current_parts(role: str, workspace: Path, mode: TaskMode) -> tuple[PromptPart, ...]:
+    """As a task would begin with them at this moment. `FolderNotAnswering` where they cannot be read."""
+    now = datetime.now(UTC).astimezone()
+    return await in_workspace(workspace, lambda: read_parts(PromptContext(role, workspace, mode, Path.home(), now)))

@@ -1,0 +1,21 @@
+"""Loads the prompt texts beside this module by name."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+
+def prompt_text(name: str) -> str:
+    """The text of templates/<name>.md."""
+    return _texts()[name]
+
+
+@cache
+def _texts() -> Mapping[str, str]:
+    """All at once, at the start: later there may be no descriptor left to open one with."""
+    folder = files("app.engine.agent.prompt") / "templates"
+    return {
+        entry.name.removesuffix(".md"): entry.read_text(encoding="utf-8").strip()
+        for entry in folder.iterdir()
+        if entry.name.endswith(".md")
+    }

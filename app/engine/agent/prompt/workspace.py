@@ -1,0 +1,128 @@
+"""The system prompt's part on the workspace, and the folders whose instructions and skills apply to it."""
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice, takewhile
+from pathlib import Path
+from string import Template
+
+from app.engine.agent.prompt.texts import prompt_text
+from app.engine.tools.file_walk import is_folder
+from app.protocol.context import PromptPart
+from app.protocol.tasks import TaskMode
+from app.regular_file import read_beginning
+
+_MOST_SHOWN = 40
+_MOST_LOOKED_AT = 2_000
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class PromptContext:
+    """`role` is the personality's own prompt. `workspace` is a real path, `home` the person's home directory."""
+
+    role: str
+    workspace: Path
+    mode: TaskMode
+    home: Path
+    now: datetime
+
+
+def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:
+    """The outermost first: from the root of its repository, or from below the home directory, else itself alone.
+
+    A folder of somebody else ends the way up: in a shared place anybody could put words for others there.
+    """
+    way = _own((workspace, *workspace.parents))
+    for count, folder in enumerate(way, start=1):
+        if _is_there(folder / ".git"):
+            return tuple(reversed(way[:count]))
+        if folder == home:
+            return tuple(reversed(way[: max(1, count - 1)]))
+    return (workspace,)
+
+
+def read_inside(file: Path, folder: Path, most: int) -> bytes | None:
+    """At most `most` bytes and one more; None where there is no such file, or where a link leads out of the folder."""
+    try:
+        real = file.resolve(strict=True)
+        return read_beginning(real, most + 1, follow_links=False) if real.is_relative_to(folder) else None
+    except (OSError, RuntimeError):  # RuntimeError: a circle of links
+        return None
+
+
+def _is_there(place: Path) -> bool:
+    try:
+        return place.exists()
+    except OSError:  # in a folder where one may not look
+        return False
+
+
+def _own(way: tuple[Path, ...]) -> tuple[Path, ...]:
+    if sys.platform == "win32":
+        return way
+    return (way[0], *takewhile(_is_own, way[1:]))
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.stat().st_uid == os.getuid()
+    except OSError:
+        return False
+
+
+def workspace_part(occasion: PromptContext) -> PromptPart:
+    facts = Template(prompt_text("workspace")).safe_substitute(
+        workspace=_plain(str(occasion.workspace)),
+        system=f"{platform.system()} {platform.machine()}",
+        date=occasion.now.strftime("%A, %d %B %Y"),
+    )
+    lines = (facts, _branch(occasion), _top(occasion))
+    return PromptPart(name="workspace", text="\n".join(line for line in lines if line))
+
+
+def _top(occasion: PromptContext) -> str:
+    """Of the home directory nothing: what somebody keeps there is no part of the work."""
+    if occasion.workspace == occasion.home:
+        return ""
+    try:
+        with os.scandir(occasion.workspace) as entries:
+            looked_at = islice(entries, _MOST_LOOKED_AT)
+            found = sorted(f"{_plain(one.name)}{os.sep if is_folder(one) else ''}" for one in looked_at)
+    except OSError:
+        return ""
+    if not found:
+        return "- It is empty."
+    more = "" if len(found) <= _MOST_SHOWN else f" and {_count(len(found) - _MOST_SHOWN)} more"
+    return f"- At its top: {', '.join(f'`{name}`' for name in found[:_MOST_SHOWN])}{more}."
+
+
+def _count(number: int) -> str:
+    return str(number) if number + _MOST_SHOWN < _MOST_LOOKED_AT else "many"
+
+
+def _branch(occasion: PromptContext) -> str:
+    """As git has it written down; no process is started for it."""
+    root = workspace_folders(occasion.workspace, occasion.home)[0]
+    try:
+        head = read_beginning(_git_folder(root / ".git") / "HEAD", 500).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    reference, _, name = head.partition("refs/heads/")
+    return f"- Git branch: `{_plain(name)}`." if reference == "ref: " and name else "- Git: no branch is checked out."
+
+
+def _git_folder(place: Path) -> Path:
+    """A work tree has a file there that names it."""
+    if place.is_dir():
+        return place
+    return place.parent / os.fsdecode(read_beginning(place, 4_000)).removeprefix("gitdir:").strip()
+
+
+def _plain(name: str) -> str:
+    """A name in one line and one pair of backticks, whatever was made of it."""
+    shown = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name)
+    return shown if len(shown) <= _LONGEST_NAME or os.sep in shown else f"{shown[:_LONGEST_NAME]}…"

@@ -1,0 +1,112 @@
+"""A JSON Schema for the final answer: whether it can be used, and how `task_complete` asks for it (decision 11)."""
+
+from urllib.parse import unquote
+
+import msgspec
+
+from app.engine.core.errors import InvalidParams
+from app.engine.tools.argument_check import check_schema
+from app.engine.tools.base import ToolError
+from app.protocol.base import JsonObject, JsonValue
+
+SUMMARY: JsonObject = {"type": "string", "description": "What was accomplished, in a few sentences."}
+
+_PLACE = "answer"
+_MOST_BYTES = 100_000
+# Some 5 µs each; two references to one place, to two in one place, and so on, would take for ever.
+_MOST_PARTS = 20_000
+# They name places from which references are counted anew, and the schema becomes a part of another one.
+_OWN_PLACES = ("$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef")
+# Of a draft that the checker does not know: with `items` beside it, it would refuse every answer.
+_LATER = "prefixItems"
+
+
+def check_answer_schema(schema: JsonObject) -> None:
+    """Raises `InvalidParams` for one that no answer could be checked against."""
+    size = len(msgspec.json.encode(schema))
+    if size > _MOST_BYTES:
+        raise InvalidParams(f"answerSchema: {size:,} bytes; at most {_MOST_BYTES:,} are taken.")
+    if name := _first_own_place(schema):
+        raise InvalidParams(f"answerSchema: {name} is not taken. Refer to places by `#/$defs/…` alone.")
+    if _has_later(schema):
+        raise InvalidParams(f"answerSchema: {_LATER} is not taken. Write the list as `items`, as in draft 7.")
+    if _parts(schema) > _MOST_PARTS:
+        raise InvalidParams(f"answerSchema: with its references followed it has more than {_MOST_PARTS:,} parts.")
+    try:
+        check_schema("task_complete", with_answer_schema(schema))  # compiled once: it can take a second
+    except ToolError as error:
+        raise InvalidParams(f"answerSchema is not a usable JSON Schema: {error.__cause__ or error}") from error
+
+
+def with_answer_schema(schema: JsonObject) -> JsonObject:
+    """The parameters of `task_complete`: a summary, and an `answer` that follows the schema."""
+    return {
+        "type": "object",
+        "properties": {"summary": SUMMARY, _PLACE: _moved(schema)},
+        "required": ["summary", _PLACE],
+    }
+
+
+def _moved(schema: JsonValue) -> JsonValue:
+    """The schema with its references counted from where it stands now."""
+    if isinstance(schema, list):
+        return [_moved(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {name: _moved_reference(item) if name == "$ref" else _moved(item) for name, item in schema.items()}
+
+
+def _moved_reference(reference: JsonValue) -> JsonValue:
+    if isinstance(reference, str) and reference.startswith("#"):
+        return f"#/properties/{_PLACE}{reference[1:]}"
+    return reference
+
+
+def _first_own_place(schema: JsonValue) -> str:
+    if isinstance(schema, list):
+        return next((name for item in schema if (name := _first_own_place(item))), "")
+    if not isinstance(schema, dict):
+        return ""
+    found = next((name for name in _OWN_PLACES if isinstance(schema.get(name), str)), "")
+    return found or next((name for item in schema.values() if (name := _first_own_place(item))), "")
+
+
+def _has_later(schema: JsonValue) -> bool:
+    if isinstance(schema, list):
+        return any(map(_has_later, schema))
+    return isinstance(schema, dict) and (isinstance(schema.get(_LATER), list) or any(map(_has_later, schema.values())))
+
+
+def _parts(root: JsonObject) -> int:
+    """How many parts an answer is checked against, every reference followed; one that leads back to itself once."""
+    known: dict[int, int] = {}
+
+    def count(part: JsonValue) -> int:
+        if not isinstance(part, dict | list):
+            return 0
+        if id(part) not in known:
+            known[id(part)] = 1
+            inner = [*part.values(), _referred(root, part.get("$ref"))] if isinstance(part, dict) else part
+            known[id(part)] = 1 + sum(map(count, inner))
+        return known[id(part)]
+
+    try:
+        return count(root)
+    except RecursionError:  # a row of a thousand references
+        return _MOST_PARTS + 1
+
+
+def _referred(root: JsonObject, reference: JsonValue) -> JsonValue:
+    """The part at `#/$defs/name`; None where there is none, which the checker tells."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    place: JsonValue = root
+    for step in unquote(reference[1:]).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, dict):
+            place = place.get(name)
+        elif isinstance(place, list) and name.isdecimal() and len(name) < 7 and int(name) < len(place):
+            place = place[int(name)]
+        else:
+            return None
+    return place

@@ -1,0 +1,141 @@
+"""Permission as a tool hook: the policy decides, a person is asked where it says so, answers become grants."""
+
+import hashlib
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from app.engine.agent.loop.hooks import NOT_BEGUN, ToolRefusal
+from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import FolderNotAnswering
+from app.engine.core.ids import new_id
+from app.engine.core.messages import ToolCall
+from app.engine.core.workspace_threads import in_workspace
+from app.engine.event_log import EventLog
+from app.engine.permissions.grants import Grants
+from app.engine.permissions.policy import Decision, decide, describe, unchecked
+from app.engine.tools.base import Access, AccessLookup
+from app.protocol.asks import Approval, Ask, Grant, GrantedCall
+from app.protocol.events import GrantUpdate
+
+DENIED = "The person denied this call. Do not try the same again; find another way or say what you could not do."
+_CHANGED = "it is not what you were asked before, something has changed since: "
+
+# A command up to this length is judged in some 5 ms at most, whatever it holds.
+_LONGEST_ON_LOOP = 400
+_CHECK_S = 5.0
+
+
+class Approvals:
+    """Settles calls of one task. `private` is the app's own data, which no tool may touch."""
+
+    def __init__(self, live: TaskState, desk: PendingAsks, grants: Grants, log: EventLog, private: Path) -> None:
+        self._live = live
+        self._desk = desk
+        self._grants = grants
+        self._log = log
+        self._private = private
+
+    async def check(self, call: ToolCall, look: AccessLookup, cancel: CancelSignal) -> Access | ToolRefusal:
+        """What a call may touch, or why it must not run.
+
+        `look` tells what it would touch now. While a person decides that may change: then they are asked anew.
+        """
+        access, again = await look(), ""
+        while True:
+            decision = await self._decide(call.name, access)
+            match decision.verdict:
+                case "allow":
+                    return access
+                case "deny":
+                    return ToolRefusal(f"Not allowed: {decision.rule}")
+                case "ask":
+                    settled = await self._ask(call, access, decision, again, cancel)
+            if (refusal := _refusal(settled)) is not None:
+                return refusal
+            now = await look()
+            if now == access:
+                self._remember(settled, call.name, decision.grantable)
+                return access
+            access, again = now, _CHANGED
+
+    async def _decide(self, tool: str, access: Access) -> Decision:
+        task = self._live.task
+        granted = self._grants.granted(tool, task.conversation_id, task.workspace)
+        check = partial(decide, access, Path(task.workspace), task.approve, granted, self._private)
+        if len(access.command or "") <= _LONGEST_ON_LOOP:
+            return check()
+        try:
+            return await in_workspace(Path(task.workspace), check, _CHECK_S)
+        except FolderNotAnswering:
+            return unchecked(task.approve, f"it could not be checked within {_CHECK_S:g} s")
+
+    async def _ask(self, call: ToolCall, access: Access, decision: Decision, again: str, cancel: CancelSignal) -> Ask:
+        ask = Ask(
+            id=new_id("ask"),
+            task_id=self._live.task.id,
+            conversation_id=self._live.task.conversation_id,
+            owner=self._live.task.owner,
+            kind="approval",
+            text=access.text,
+            created_at=datetime.now(UTC),
+            approval=_approval(call, access, decision, again),
+        )
+        return await self._desk.raise_and_wait(ask, self._live, cancel)
+
+    def _remember(self, ask: Ask, tool: str, call: GrantedCall | None) -> None:
+        if ask.remember == "once" or call is None:
+            return
+        grant = Grant(
+            id=new_id("grant"),
+            tool=tool,
+            exact=describe(call),
+            call=call,
+            scope=ask.remember,
+            scope_id=ask.conversation_id if ask.remember == "conversation" else self._live.task.workspace,
+            created_at=datetime.now(UTC),
+            created_by=ask.answered_by or "",
+            ask_id=ask.id,
+            owner=ask.owner,
+        )
+        self._grants.add(grant)
+        self._log.publish(GrantUpdate(grant=grant))
+        self._desk.settle_granted(grant)
+
+
+def _refusal(settled: Ask) -> ToolRefusal | None:
+    if settled.status == "cancelled":
+        return NOT_BEGUN
+    if not settled.allowed:
+        return ToolRefusal(
+            f"{DENIED} The person's reason: {settled.answer}" if settled.answer else DENIED, summary="denied"
+        )
+    return None
+
+
+def _approval(call: ToolCall, access: Access, decision: Decision, again: str) -> Approval:
+    return Approval(
+        tool=call.name,
+        call_id=call.id,
+        text=access.text,
+        rule=again + decision.rule,
+        risk=decision.risk,
+        command=access.command,
+        working_dir=str(access.reads[0]) if access.command is not None and access.reads else None,
+        reads=tuple(str(path) for path in access.reads),
+        writes=tuple(str(path) for path in access.writes),
+        preview=access.preview,
+        remembered=describe(decision.grantable) if decision.grantable is not None else None,
+        grantable=decision.grantable,
+        basis=_fingerprint(call, access),
+    )
+
+
+def _fingerprint(call: ToolCall, access: Access) -> str:
+    """Of all that decides what the call does, also where the card shows only its beginning."""
+    whole = msgspec.json.encode((call.name, call.arguments, access.basis), order="deterministic")
+    return hashlib.blake2b(whole, digest_size=16).hexdigest()

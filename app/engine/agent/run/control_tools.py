@@ -1,0 +1,154 @@
+"""The tools every task has: `task_complete`, `ask_user`, `send_update`."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.agent.run.answer_schema import SUMMARY, with_answer_schema
+from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.ids import new_id
+from app.engine.core.messages import Text
+from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult
+from app.protocol.asks import Ask
+from app.protocol.base import JsonObject, JsonValue
+
+_TASK_COMPLETE: JsonObject = {"type": "object", "properties": {"summary": SUMMARY}, "required": ["summary"]}
+
+
+class TaskComplete:
+    """Ends the task: `completed` is the summary once it was called, `answer` what follows the schema, where one is."""
+
+    name = "task_complete"
+    label = "Task complete"
+    description = "Call this when the task is finished, and only then, with a short summary of what was accomplished."
+    execution_mode: ExecutionMode = "sequential"
+
+    def __init__(self, answer_schema: JsonObject | None = None) -> None:
+        self.parameters = _TASK_COMPLETE if answer_schema is None else with_answer_schema(answer_schema)
+        self.completed: str | None = None
+        self.answer: JsonValue = None
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return arguments
+
+    def access(self, arguments: JsonObject) -> Access:
+        return Access("free", "End the task.")
+
+    def allow(self, call_id: str, access: Access) -> None:
+        """It touches nothing that could differ."""
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        self.completed = str(arguments["summary"])
+        self.answer = arguments.get("answer")
+        return ToolResult((Text("The task is complete."),), summary="task complete", terminate=True)
+
+
+class _Question(msgspec.Struct, frozen=True):
+    question: str
+    choices: tuple[str, ...] = ()
+
+
+_ASK_USER: JsonObject = {
+    "type": "object",
+    "properties": {
+        "question": {"type": "string", "description": "One clear question."},
+        "choices": {"type": "array", "items": {"type": "string"}, "description": "Possible answers."},
+    },
+    "required": ["question"],
+}
+
+
+class AskUser:
+    """Puts a question to the person and gives the model the answer. `ask` waits; it returns None when cancelled."""
+
+    name = "ask_user"
+    label = "Question"
+    description = (
+        "Ask the person a question and wait for the answer. Use it for what only the person can know or decide. "
+        "Give `choices` if the answer is one of a few."
+    )
+    execution_mode: ExecutionMode = "sequential"
+    parameters = _ASK_USER
+
+    def __init__(self, ask: Callable[[str, tuple[str, ...], str, CancelSignal], Awaitable[str | None]]) -> None:
+        self._ask = ask
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return arguments
+
+    def access(self, arguments: JsonObject) -> Access:
+        return Access("free", "Ask you a question.")
+
+    def allow(self, call_id: str, access: Access) -> None:
+        """It touches nothing that could differ."""
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        question = msgspec.convert(arguments, _Question)
+        answer = await self._ask(question.question, question.choices, call_id, cancel)
+        if answer is None:
+            raise ToolError("Operation aborted")
+        return ToolResult((Text(answer),), summary="answered")
+
+
+_SEND_UPDATE: JsonObject = {
+    "type": "object",
+    "properties": {"message": {"type": "string", "description": "What was done and what comes next."}},
+    "required": ["message"],
+}
+
+
+class SendUpdate:
+    """A word on progress: the call itself is what people see, so there is nothing more to do."""
+
+    name = "send_update"
+    label = "Update"
+    description = "Tell the person about progress without stopping work."
+    execution_mode: ExecutionMode = "parallel"
+    parameters = _SEND_UPDATE
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return arguments
+
+    def access(self, arguments: JsonObject) -> Access:
+        return Access("free", "Tell you about progress.")
+
+    def allow(self, call_id: str, access: Access) -> None:
+        """It touches nothing that could differ."""
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        return ToolResult((Text("Shown to the person."),), summary="shown")
+
+
+CONTROL_TOOLS = (TaskComplete.name, AskUser.name, SendUpdate.name)
+
+
+class UserQuestions:
+    """What `ask_user` of one task works with."""
+
+    def __init__(self, live: TaskState, desk: PendingAsks) -> None:
+        self._live = live
+        self._desk = desk
+
+    async def ask(self, question: str, choices: tuple[str, ...], call_id: str, cancel: CancelSignal) -> str | None:
+        """The answer; None when the task was stopped first."""
+        ask = Ask(
+            id=new_id("ask"),
+            task_id=self._live.task.id,
+            conversation_id=self._live.task.conversation_id,
+            owner=self._live.task.owner,
+            kind="question",
+            text=question,
+            created_at=datetime.now(UTC),
+            choices=choices,
+            call_id=call_id,
+        )
+        return (await self._desk.raise_and_wait(ask, self._live, cancel)).answer

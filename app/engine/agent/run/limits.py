@@ -1,0 +1,181 @@
+"""Limits of a task (turns, time, money, tokens) and the daily budget of all tasks (decision 8)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time, timedelta
+from typing import Generic, TypeVar, assert_never
+
+from app.engine.core.settings import Settings
+from app.engine.event_log import EventLog
+from app.engine.storage.records.usage import UsageStore
+from app.protocol.tasks import DayLimitKind, LimitKind, TaskLimitKind, TaskStopReason
+from app.protocol.usage import Usage
+
+Kind = TypeVar("Kind", bound=LimitKind, covariant=True)
+
+_NEAR = 0.8
+_REASONS: dict[LimitKind, TaskStopReason] = {
+    "turns": "iteration_limit",
+    "minutes": "time_limit",
+    "money": "budget_limit",
+    "tokens": "token_limit",
+    "day_money": "day_limit",
+    "day_tokens": "day_limit",
+}
+
+_KINDS: tuple[DayLimitKind, ...] = ("day_money", "day_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLimits:
+    """What a task may use before it asks; None is no limit."""
+
+    turns: int
+    minutes: float | None = None
+    budget_usd: float | None = None
+    tokens: int | None = None
+
+    def of(self, kind: TaskLimitKind) -> float | None:
+        match kind:
+            case "turns":
+                return self.turns
+            case "minutes":
+                return self.minutes
+            case "money":
+                return self.budget_usd
+            case "tokens":
+                return self.tokens
+            case _:
+                assert_never(kind)
+
+    def raised(self, kind: TaskLimitKind, to: float) -> "TaskLimits":
+        match kind:
+            case "turns":
+                return replace(self, turns=int(to))
+            case "minutes":
+                return replace(self, minutes=to)
+            case "money":
+                return replace(self, budget_usd=to)
+            case "tokens":
+                return replace(self, tokens=int(to))
+            case _:
+                assert_never(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUse(Generic[Kind]):
+    """How much a task has used of one limit, in the unit of that."""
+
+    kind: Kind
+    used: float
+    limit: float
+
+    @property
+    def reason(self) -> TaskStopReason:
+        return _REASONS[self.kind]
+
+    @property
+    def text(self) -> str:
+        """That it is used up, in words for the person."""
+        kind: LimitKind = self.kind
+        match kind:
+            case "turns":
+                return "It has used its one turn." if self.limit == 1 else f"It has used its {self.limit:.0f} turns."
+            case "minutes":
+                return f"It has worked for {self.limit:.0f} minutes."
+            case "money":
+                return f"It has spent its ${self.limit:.2f}."
+            case "tokens":
+                return f"It has used its {self.limit:,.0f} tokens."
+            case "day_money":
+                return f"All tasks together have spent the ${self.limit:.2f} of today."
+            case "day_tokens":
+                return f"All tasks together have used the {self.limit:,.0f} tokens of today."
+            case _:
+                assert_never(kind)
+
+    @property
+    def share(self) -> str:
+        """How much of it."""
+        kind: LimitKind = self.kind
+        match kind:
+            case "turns" | "minutes":
+                return f"{self.used:.0f} of {self.limit:.0f} {kind}"
+            case "money":
+                return f"${self.used:.2f} of ${self.limit:.2f}"
+            case "tokens":
+                return f"{self.used:,.0f} of {self.limit:,.0f} tokens"
+            case "day_money":
+                return f"${self.used:.2f} of the ${self.limit:.2f} of today"
+            case "day_tokens":
+                return f"{self.used:,.0f} of the {self.limit:,.0f} tokens of today"
+            case _:
+                assert_never(kind)
+
+
+def near(uses: Iterable[LimitUse[LimitKind]]) -> tuple[LimitUse[LimitKind], ...]:
+    """Those of which four fifths are used up."""
+    return tuple(used for used in uses if used.used >= _NEAR * used.limit)
+
+
+def reached(uses: Iterable[LimitUse[Kind]]) -> LimitUse[Kind] | None:
+    """The first that leaves no room for a further turn."""
+    return next((used for used in uses if used.used >= used.limit), None)
+
+
+def limit_uses(limits: TaskLimits, turns: int, seconds: float, usage: Usage) -> Iterator[LimitUse[TaskLimitKind]]:
+    """How much a task has used of each of its limits."""
+    used: dict[TaskLimitKind, float] = {
+        "turns": turns,
+        "minutes": seconds / 60,
+        "money": usage.cost_usd or 0.0,
+        "tokens": usage.input_tokens + usage.output_tokens,
+    }
+    for kind, amount in used.items():
+        limit = limits.of(kind)
+        if limit is not None:
+            yield LimitUse(kind, amount, limit)
+
+
+class DailyBudget:
+    """One for all tasks. Without a limit in the settings nothing is read."""
+
+    def __init__(self, log: EventLog, usage: UsageStore, settings: Settings) -> None:
+        self._log = log
+        self._usage = usage
+        self._settings = settings
+        self._raised: dict[DayLimitKind, tuple[datetime, float]] = {}
+
+    def given(self, kind: DayLimitKind) -> float:
+        """The limit of the settings; 0 is none."""
+        values = self._settings.values
+        return values.day_budget_usd if kind == "day_money" else values.day_max_tokens
+
+    async def uses(self) -> tuple[LimitUse[DayLimitKind], ...]:
+        """How much of each limit was used today, with all that is on its way to the record."""
+        if not any(map(self.given, _KINDS)):
+            return ()
+        await self._log.flush()
+        day = _midnight()
+        tokens, cost = await self._usage.between(day, _midnight_after(day))
+        used: dict[DayLimitKind, float] = {"day_money": cost, "day_tokens": tokens}
+        return tuple(LimitUse(kind, used[kind], self._limit(kind, day)) for kind in _KINDS if self.given(kind))
+
+    def allow(self, kind: DayLimitKind, to: float) -> None:
+        day = _midnight()
+        self._raised[kind] = (day, max(to, self._limit(kind, day)))
+
+    def _limit(self, kind: DayLimitKind, day: datetime) -> float:
+        raised_on, to = self._raised.get(kind, (day, 0.0))
+        return max(self.given(kind), to) if raised_on == day else self.given(kind)
+
+
+def _midnight() -> datetime:
+    """The last one here; a day on which the clocks change has its own offset."""
+    now = datetime.now(UTC).astimezone()
+    return now.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None).astimezone()
+
+
+def _midnight_after(midnight: datetime) -> datetime:
+    """What a clock that was ahead has dated counts on the day that it showed."""
+    return datetime.combine(midnight.date() + timedelta(days=1), time.min).astimezone()

@@ -1,0 +1,78 @@
+"""Holds each step while the task is paused or the call interval has not passed."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+
+from app.engine.agent.run.rate_limit_wait import RateLimitWait
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.cancel import CancelSignal
+
+
+class PauseGate:
+    """Open until `close`; steps wait in `passage`.
+
+    `pace_s` is the least time between two model calls, `limit` the wait for a limit of the provider.
+    """
+
+    def __init__(self, live: TaskState, pace_s: float, limit: RateLimitWait) -> None:
+        self.limit = limit
+        self._live = live
+        self._pace_s = pace_s
+        self._last_call = 0.0
+        self._open = asyncio.Event()
+        self._open.set()
+        self._waiting = 0
+
+    @property
+    def has_waiting(self) -> bool:
+        """A step has come to the closed gate: none is in hand."""
+        return self._waiting > 0
+
+    @property
+    def is_closed(self) -> bool:
+        return not self._open.is_set()
+
+    def close(self, activity: str) -> None:
+        """Let the step at hand end; the next one waits."""
+        self._open.clear()
+        self._live.set_activity(activity)
+
+    def open(self) -> None:
+        self._open.set()
+        if self.limit.is_on:
+            self.limit.say()
+        elif self._live.task.status != "paused":
+            self._live.set_activity("")
+
+    async def wait_open(self, cancel: CancelSignal) -> None:
+        """Return once the gate is open or the task is cancelled."""
+        if self.is_closed and not cancel.is_set:
+            self._live.move("paused", "paused")
+            self._waiting += 1
+            try:
+                await _first(self._open.wait(), cancel)
+            finally:
+                self._waiting -= 1
+            self._live.settle()
+
+    async def before_model_call(self, cancel: CancelSignal) -> None:
+        """Return once the next model call is due and the gate is open, or the task is cancelled."""
+        await self.limit.wait(cancel)
+        wait = self._last_call + self._pace_s - time.monotonic()
+        if wait > 0 and self._last_call:
+            self._live.set_activity(f"next model call in {wait:.0f} s")
+            await _first(asyncio.sleep(wait), cancel)
+        await self.wait_open(cancel)
+        self._last_call = time.monotonic()
+
+
+async def _first(work: Coroutine[object, object, object], cancel: CancelSignal) -> None:
+    """Wait for `work` or the signal, whichever comes first; the other is given up."""
+    tasks = [asyncio.ensure_future(work), asyncio.ensure_future(cancel.wait())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

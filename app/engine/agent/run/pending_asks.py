@@ -1,0 +1,208 @@
+"""Asks that wait for a person: raised once, settled once, the first answer wins."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import Busy, InvalidParams, NotFound
+from app.engine.event_log import EventLog
+from app.engine.storage.records.asks import AskStore
+from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult, Grant
+from app.protocol.events import AskUpdate
+from app.protocol.tasks import Task
+
+_MOST = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """An ask, where its answer goes, and the workspace of its task."""
+
+    ask: Ask
+    answered: asyncio.Future[Ask]
+    workspace: str
+
+    def is_allowed_by(self, grant: Grant) -> bool:
+        approval, scope = self.ask.approval, (grant.scope, grant.scope_id)
+        is_there = scope in (("conversation", self.ask.conversation_id), ("workspace", self.workspace))
+        if not is_there or approval is None or approval.grantable is None:
+            return False
+        return (approval.tool, approval.grantable) == (grant.tool, grant.call)
+
+
+def can_be_asked(task: Task) -> bool:
+    """Whether somebody answers what no approval is: limits, and calls that are made again and again."""
+    return task.attended and task.approve != "never"
+
+
+class PendingAsks:
+    """All asks that wait: of the tasks under way, and of those that were interrupted."""
+
+    def __init__(self, log: EventLog, store: AskStore) -> None:
+        self._log = log
+        self._store = store
+        self._waiting: dict[str, _Waiting] = {}
+        self._earlier: dict[str, list[Ask]] = {}
+        self._closing = False
+
+    def restore(self, ask: Ask, workspace: str) -> None:
+        """Take an ask of an interrupted task, which waits on: it can be answered before the task is resumed."""
+        self._waiting[ask.id] = _Waiting(ask, asyncio.get_running_loop().create_future(), workspace)
+
+    def resume(self, task_id: str, asks: Iterable[Ask]) -> None:
+        """The task goes on in the turn that raised these: what it asks again is taken from them, answered or not."""
+        self._earlier[task_id] = [ask for ask in asks if ask.status != "cancelled"]
+
+    async def raise_and_wait(self, ask: Ask, live: TaskState, cancel: CancelSignal) -> Ask:
+        """Raise an ask and wait until it is answered, or cancelled by the signal."""
+        earlier = self._take_earlier(ask)
+        if earlier is not None and earlier.status == "answered":
+            self._waiting.pop(earlier.id, None)
+            return earlier
+        if earlier is None:
+            self.restore(ask, live.task.workspace)
+            self._log.publish(AskUpdate(ask=ask))
+        return await self._settled(earlier or ask, live, cancel)
+
+    def drop_task(self, task_id: str) -> None:
+        """The turn of its asks is over: cancel what still waits, for nobody asks it any more."""
+        self._earlier.pop(task_id, None)
+        for entry in tuple(self._waiting.values()):
+            if entry.ask.task_id == task_id:
+                self._cancel(entry.ask)
+                self._waiting.pop(entry.ask.id, None)
+
+    def forget(self, conversation_id: str) -> None:
+        """The conversation was deleted, and its asks with it."""
+        kept = {key: entry for key, entry in self._waiting.items() if entry.ask.conversation_id != conversation_id}
+        self._waiting = kept
+
+    def close(self) -> None:
+        """The engine ends: what waits from now on waits for the next one."""
+        self._closing = True
+
+    async def _settled(self, ask: Ask, live: TaskState, cancel: CancelSignal) -> Ask:
+        entry = self._waiting[ask.id]
+        live.ask_raised(ask.id)
+        unsubscribe = cancel.subscribe(lambda: self._cancel(ask))
+        try:
+            return await entry.answered
+        finally:
+            unsubscribe()
+            self._cancel(ask)  # where the waiting itself was given up
+            self._waiting.pop(ask.id, None)
+            live.ask_settled(ask.id)
+
+    def _take_earlier(self, ask: Ask) -> Ask | None:
+        """The ask as an earlier engine raised it, in its newest state."""
+        asks = self._earlier.get(ask.task_id, [])
+        found = next((other for other in asks if _is_same(other, ask)), None)
+        if found is None:
+            return None
+        asks.remove(found)
+        entry = self._waiting.get(found.id)
+        return entry.answered.result() if entry is not None and entry.answered.done() else found
+
+    async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
+        """Settle an ask; a later answer does not win and gets the first. `InvalidParams` if it does not fit."""
+        entry = self._waiting.get(params.ask_id)
+        if entry is None:
+            return await self._late(params)
+        if entry.answered.done():
+            return AskAnswerResult(won=False, ask=entry.answered.result())
+        _check(entry.ask, params)
+        settled = _settled(entry.ask, params, by)
+        self._settle(settled)
+        self._settle_of_day(params, settled)
+        await self._log.flush()
+        return AskAnswerResult(won=True, ask=settled)
+
+    def settle_granted(self, grant: Grant) -> None:
+        """Allow what waits for just what a new grant allows: it would not be asked for now."""
+        for entry in tuple(self._waiting.values()):
+            if not entry.answered.done() and entry.is_allowed_by(grant):
+                self._settle(_settled(entry.ask, AskAnswerParams(ask_id=entry.ask.id, allow=True), grant.created_by))
+
+    def _settle_of_day(self, params: AskAnswerParams, settled: Ask) -> None:
+        """A limit of the day is raised for all tasks at once."""
+        for entry in tuple(self._waiting.values()) if settled.allowed and _is_of_day(settled) else ():
+            if not entry.answered.done() and _is_of_day(entry.ask) and entry.ask.text == settled.text:
+                self._settle(_settled(entry.ask, params, settled.answered_by or ""))
+
+    def _cancel(self, ask: Ask) -> None:
+        cancelled = msgspec.structs.replace(ask, status="cancelled")
+        if not self._closing:
+            self._settle(cancelled)
+        elif (entry := self._waiting.get(ask.id)) is not None and not entry.answered.done():
+            entry.answered.set_result(cancelled)  # for its task alone, which ends here
+
+    def _settle(self, ask: Ask) -> None:
+        entry = self._waiting.get(ask.id)
+        if entry is None or entry.answered.done():
+            return
+        self._log.publish(AskUpdate(ask=ask))
+        entry.answered.set_result(ask)
+
+    async def _late(self, params: AskAnswerParams) -> AskAnswerResult:
+        await self._log.flush()  # what settled it may not be there to read yet
+        ask = await self._store.get(params.ask_id)
+        if ask is None:
+            raise NotFound(f"There is no ask {params.ask_id!r}.")
+        if ask.status == "waiting":
+            raise Busy("The engine is ending, and this waits for the next one. Answer it when that is there.")
+        return AskAnswerResult(won=False, ask=ask)
+
+
+def _settled(ask: Ask, params: AskAnswerParams, by: str) -> Ask:
+    return msgspec.structs.replace(
+        ask,
+        status="answered",
+        answer=params.text,
+        allowed=params.allow,
+        remember=params.remember,
+        amount=params.amount,
+        answered_by=by,
+        answered_at=datetime.now(UTC),
+    )
+
+
+def _is_same(ask: Ask, other: Ask) -> bool:
+    """True for what one turn of a task asks a second time, once it is resumed."""
+    return _what(ask) == _what(other)
+
+
+def _what(ask: Ask) -> tuple[object, ...]:
+    return (ask.kind, ask.call_id, ask.text, ask.choices, ask.approval, ask.unknown)
+
+
+def _check(ask: Ask, params: AskAnswerParams) -> None:
+    if ask.kind == "question":
+        if not params.text.strip():
+            raise InvalidParams("A question wants a text as its answer.")
+    elif ask.kind == "unknown":
+        if params.text not in ask.choices:
+            raise InvalidParams(f"Say as `text` one of: {', '.join(ask.choices)}.")
+    elif params.allow is None:
+        raise InvalidParams("Say `allow`: true or false.")
+    if params.amount is not None:
+        _check_amount(ask, params.amount)
+    if params.remember != "once" and (ask.approval is None or ask.approval.grantable is None):
+        raise InvalidParams("This cannot be remembered; answer it with `remember`: once.")
+
+
+def _is_of_day(ask: Ask) -> bool:
+    return ask.limit is not None and ask.limit.kind in ("day_money", "day_tokens")
+
+
+def _check_amount(ask: Ask, amount: float) -> None:
+    if ask.limit is None:
+        raise InvalidParams("`amount` is for a limit that was reached.")
+    if not ask.limit.used < amount < _MOST:
+        raise InvalidParams(f"The new limit must be more than what was used: {ask.limit.used:g} {ask.limit.kind}.")
+    if ask.limit.kind in ("turns", "tokens", "day_tokens") and amount != int(amount):
+        raise InvalidParams(f"The new limit must be a whole number of {ask.limit.kind}.")

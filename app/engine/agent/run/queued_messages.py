@@ -1,0 +1,133 @@
+"""What people said that the agent has not read yet: the durable record that feeds the agent's queues."""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import TypeAlias
+
+import msgspec
+
+from app.engine.agent.history.attachments import Attachments
+from app.engine.agent.history.conversion import user_message
+from app.engine.agent.loop.agent import Agent
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.errors import Busy, Conflict, InvalidParams
+from app.engine.core.messages import Message, UserMessage
+from app.protocol.blocks import Block
+from app.protocol.tasks import Queued, TaskQueueChangeParams
+
+QueuedEntries: TypeAlias = tuple[Queued, ...]
+
+# The whole queue goes with every change of its task to every client, and into the log of events.
+_MOST = 100
+_MOST_CHARACTERS = 1_500_000
+_NOT_WAITING = "This does not wait any more: the agent has read it, or it was taken back."
+
+
+class QueuedMessages:
+    """The queue of one task under way. `follow` the agent before anything is said."""
+
+    def __init__(self, live: TaskState, attachments: Attachments) -> None:
+        self._live = live
+        self._attachments = attachments
+        self._agent: Agent | None = None
+        self._messages: dict[str, UserMessage] = {}
+
+    def follow(self, agent: Agent) -> None:
+        """Set the agent that reads, and give it what waits since before the task was resumed."""
+        self._agent = agent
+        self._feed(self._live.task.queue)
+
+    def add(self, entry: Queued) -> None:
+        queue = self._live.task.queue
+        if len(queue) >= _MOST:
+            raise Busy(f"{_MOST} texts wait for the agent already. Take some back, or wait until it has read them.")
+        self.edit(lambda queue: (*queue, entry))
+
+    def edit(self, change: Callable[[QueuedEntries], QueuedEntries]) -> None:
+        """Change what waits; `Conflict` where that would change what the agent has in hand already."""
+        old = self._live.task.queue
+        new = change(old)
+        if _characters(new) > max(_MOST_CHARACTERS, _characters(old)):
+            raise Busy("Too much text waits for the agent already. Take some back, or wait until it has read it.")
+        waiting = self._waiting()
+        in_hand = [entry for entry in old if entry.id not in waiting]
+        if any(entry not in new for entry in in_hand):
+            raise Conflict(_NOT_WAITING)
+        self._live.set(msgspec.structs.replace(self._live.task, queue=new))
+        self._feed(tuple(entry for entry in new if entry not in in_hand))
+
+    def read(self, message: Message) -> Queued | None:
+        """Take the entry that this message was made of out of the record. None for any other message.
+
+        Nothing is stored or told: the caller does that together with the node.
+        """
+        task = self._live.task
+        entry = next((entry for entry in task.queue if self._messages.get(entry.id) is message), None)
+        if entry is None:
+            return None
+        del self._messages[entry.id]
+        self._live.task = msgspec.structs.replace(task, queue=without_entry(task.queue, entry.id))
+        return entry
+
+    def said(self, entry: Queued) -> tuple[Block, ...]:
+        """What an entry says, as the blocks of a message."""
+        return self._attachments.blocks(entry.text, entry.attachments)
+
+    def _feed(self, queue: QueuedEntries) -> None:
+        """Have the agent's queues hold just these, in this order."""
+        assert self._agent is not None
+        self._agent.clear_all()
+        for entry in queue:
+            message = self._messages[entry.id] = user_message(self.said(entry))
+            if entry.kind == "steer":
+                self._agent.steer(message)
+            else:
+                self._agent.follow_up(message)
+
+    def _waiting(self) -> set[str]:
+        """Ids of the entries that the agent has not taken."""
+        assert self._agent is not None
+        queued = (*self._agent.queued_steering, *self._agent.queued_follow_ups)
+        return {key for key, own in self._messages.items() if any(own is message for message in queued)}
+
+
+def _characters(queue: QueuedEntries) -> int:
+    return sum(len(entry.text) for entry in queue)
+
+
+def queued_node_id(task_id: str, queued_id: str) -> str:
+    """The id of the node that an entry becomes: who sends it again finds that it was read."""
+    return f"node_{blake2b(f'{task_id} {queued_id}'.encode(), digest_size=12).hexdigest()}"
+
+
+def with_changed_entry(queue: QueuedEntries, params: TaskQueueChangeParams) -> QueuedEntries:
+    """The queue with one entry as `params` want it. A new kind without a place puts it last of that kind."""
+    old = _find(queue, params.queued_id)
+    if params.text is not None and not params.text.strip() and not old.attachments:
+        raise InvalidParams("The text is empty. To take it back, remove it.")
+    new = msgspec.structs.replace(
+        old, text=old.text if params.text is None else params.text, kind=params.kind or old.kind
+    )
+    if params.place is None and new.kind == old.kind:
+        return tuple(new if entry is old else entry for entry in queue)
+    return _placed(without_entry(queue, old.id), new, params.place)
+
+
+def without_entry(queue: QueuedEntries, queued_id: str) -> QueuedEntries:
+    gone = _find(queue, queued_id)
+    return tuple(entry for entry in queue if entry is not gone)
+
+
+def _placed(queue: QueuedEntries, entry: Queued, place: int | None) -> QueuedEntries:
+    if place is not None and place < 0:
+        raise InvalidParams(f"place: {place}; it counts from 0.")
+    peers = [index for index, other in enumerate(queue) if other.kind == entry.kind]
+    at = len(queue) if place is None or place >= len(peers) else peers[place]
+    return (*queue[:at], entry, *queue[at:])
+
+
+def _find(queue: QueuedEntries, queued_id: str) -> Queued:
+    found = next((entry for entry in queue if entry.id == queued_id), None)
+    if found is None:
+        raise Conflict(_NOT_WAITING)
+    return found

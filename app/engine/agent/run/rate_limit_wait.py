@@ -1,0 +1,149 @@
+"""Waits for a provider's rate limit as a stored state of the task, so that it outlives the engine (decision 17)."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from app.engine.agent.run.task_state import TaskState, with_status
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import AssistantMessage
+from app.engine.models.base import ReplyEnd, Retry
+from app.protocol.tasks import Task
+
+_SAME = timedelta(seconds=1)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimitPolicy:
+    """How long limits are waited for in a row: so many times, and in all no longer than `longest`.
+
+    Where a provider did not say when to come again, the waits double from `first_s` to `longest_guess_s`. The clock
+    may be set meanwhile: it is looked at again every `look_again_s`.
+    """
+
+    most: int = 100
+    longest: timedelta = timedelta(days=1)
+    first_s: float = 60.0
+    longest_guess_s: float = 900.0
+    look_again_s: float = 60.0
+
+
+_WAITS = RateLimitPolicy()
+
+
+class RateLimitWait:
+    """Of one task. `over` is awaited before each model call; the other methods may be called meanwhile."""
+
+    def __init__(self, live: TaskState, waits: RateLimitPolicy = _WAITS, now: Callable[[], datetime] = _now) -> None:
+        self._live = live
+        self._waits = waits
+        self._now = now
+        self._count = 0
+        self._reason = "limit of the provider"
+        self._ends = asyncio.Event()
+
+    @property
+    def is_on(self) -> bool:
+        return self._live.task.retry_at is not None
+
+    def settle(self, end: ReplyEnd) -> ReplyEnd | Retry:
+        """The end of a reply as it is, or, where a limit stands in its way, that it is asked for again."""
+        if end.later is None:
+            self._pass()
+            return end
+        now, task = self._now(), self._live.task
+        since = min(task.limited_at or now, now)
+        at = end.later.at or now + timedelta(seconds=self._guess_s())
+        if why := self._why_not(since, at):
+            return ReplyEnd(replace(end.message, error=f"{end.message.error} {why}"))
+        self._count += 1
+        self._reason = end.later.reason
+        given_back = msgspec.structs.replace(task, step_count=task.step_count - 1, limited_at=since)
+        self._live.set(self._waiting(given_back, at))
+        self._ends.clear()
+        void = AssistantMessage(model=end.message.model)
+        return Retry(self._count, self._waits.most, (at - now) / timedelta(seconds=1), self._reason, void)
+
+    def _why_not(self, since: datetime, at: datetime) -> str:
+        if self._count >= self._waits.most:
+            return f"It has waited {self._count} times for this limit to pass."
+        if at > since + self._waits.longest:
+            return f"It holds until {_clock(at)}, longer than a task waits: start it again then."
+        return ""
+
+    async def wait(self, cancel: CancelSignal) -> None:
+        """Return once the limit has passed, as the task has it on record, or at `end`, or when it is cancelled."""
+        at = self._live.task.retry_at
+        if at is None:
+            return
+        left_s = self._first_left_s(at)
+        ends_at = time.monotonic() + left_s
+        unsubscribe = cancel.subscribe(self._ends.set)
+        try:
+            while left_s > 0 and not self._ends.is_set():
+                self._show(self._now() + timedelta(seconds=left_s))
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(left_s, self._waits.look_again_s)):
+                        await self._ends.wait()
+                # A clock that is put forward ends the wait, one that is put back does not make it longer.
+                left_s = min(ends_at - time.monotonic(), self._left_s(self._live.task.retry_at or at))
+        finally:
+            unsubscribe()
+        if not cancel.is_set:
+            self._live.task = msgspec.structs.replace(self._live.task, retry_at=None)
+            self._live.settle()
+
+    def end(self) -> None:
+        """Try now."""
+        self._ends.set()
+
+    def say(self) -> None:
+        """Show what is waited for, after something else was shown."""
+        task = self._live.task
+        if task.retry_at is not None:
+            self._live.set(self._waiting(task, task.retry_at))
+
+    def _pass(self) -> None:
+        """A reply came. That is published with the change that follows."""
+        self._count = 0
+        if self._live.task.limited_at is not None:
+            self._live.task = msgspec.structs.replace(self._live.task, limited_at=None)
+
+    def _show(self, at: datetime) -> None:
+        """Only what is new: the status of a task that was resumed, or an end that has moved with the clock."""
+        task = self._live.task
+        has_moved = task.retry_at is None or abs(at - task.retry_at) > _SAME
+        if has_moved or task.status != "paused":
+            self._live.set(self._waiting(task, at if has_moved else task.retry_at or at))
+
+    def _waiting(self, task: Task, at: datetime) -> Task:
+        activity = task.activity if task.stopping else f"{self._reason} until {_clock(at)}"
+        return msgspec.structs.replace(with_status(task, "paused"), retry_at=at, current_tool=None, activity=activity)
+
+    def _left_s(self, at: datetime) -> float:
+        return (at - self._now()) / timedelta(seconds=1)
+
+    def _first_left_s(self, at: datetime) -> float:
+        """Never longer than a task waits: on record is what another clock may have said."""
+        since = self._live.task.limited_at
+        if since is not None and since > self._now():
+            return 0.0
+        return min(self._left_s(at), self._waits.longest / timedelta(seconds=1))
+
+    def _guess_s(self) -> float:
+        return min(self._waits.first_s * 2**self._count, self._waits.longest_guess_s)
+
+
+def _clock(at: datetime) -> str:
+    """The time of day here; with the day where that is another one."""
+    local = at.astimezone()
+    return f"{local:%H:%M}" if local.date() == datetime.now(UTC).astimezone().date() else f"{local:%a %H:%M}"

@@ -1,0 +1,334 @@
+"""Records what an agent does: nodes, plans, turns and tool executions, intent before result."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Literal
+
+from app.engine.agent.compaction.token_estimate import request_sizes
+from app.engine.agent.history.branch import BranchWriter
+from app.engine.agent.history.conversion import blocks_of, plan_of
+from app.engine.agent.loop.events import (
+    AgentEvent,
+    MessageEnd,
+    MessageUpdate,
+    ToolExecutionEnd,
+    ToolExecutionUpdate,
+    TurnEnd,
+)
+from app.engine.agent.run.queued_messages import QueuedMessages, queued_node_id
+from app.engine.agent.run.streaming_reply import StreamingReply
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.ids import new_id
+from app.engine.core.messages import AssistantMessage, Message, StopReason, Text, ToolCall, ToolResultMessage
+from app.engine.event_log import EventLog
+from app.engine.models.base import BlockDelta, ModelNotice, ModelRequest, Retry
+from app.engine.models.reply.usage import usage_or_estimate, with_usage
+from app.engine.storage.records import executions, tasks, turns
+from app.engine.storage.sqlite.journal import Journal
+from app.engine.tools.base import Access
+from app.protocol.blocks import NoticeBlock, NoticeKind, SummaryBlock
+from app.protocol.events import TaskPlan, ToolOutput
+from app.protocol.usage import Usage
+
+UNKNOWN_PRICE = "The price of {} is not known, so the budget cannot be kept: only turns and minutes limit this task."
+
+CUT = (
+    "The reply was cut because it {}. What came before that is kept, and none of its tool calls was run. "
+    "If this happens again, choose another model or check its server."
+)
+
+_Outcome = Literal["complete", "failed", "cut"]
+_OUTCOME: dict[StopReason, _Outcome] = {"error": "failed", "aborted": "cut", "length": "cut"}
+
+
+class ToolExecutionLog:
+    """Writes the audit rows of one task. A call that never ran (unknown tool, wrong arguments, refused) has none."""
+
+    def __init__(self, task_id: str, journal: Journal) -> None:
+        self._task_id = task_id
+        self._journal = journal
+        self._open: dict[str, str] = {}
+        self._known: dict[str, str] = {}
+        self._ended: dict[str, tuple[str, str]] = {}
+
+    def started(self, call: ToolCall, access: Access, turn: int, node_id: str) -> None:
+        """Put the intent; the caller waits for it to be committed."""
+        self._open[call.id] = new_id("exec")
+        row = executions.ExecutionStart(
+            execution_id=self._open[call.id],
+            task_id=self._task_id,
+            turn=turn,
+            node_id=node_id,
+            call_id=call.id,
+            tool=call.name,
+            arguments=call.arguments,
+            at=datetime.now(UTC),
+            text=access.text,
+        )
+        self._journal.put(executions.started(row))
+
+    def known(self, call_id: str, execution_id: str) -> None:
+        """The call ran in an earlier engine: its result is on record already."""
+        self._known[call_id] = execution_id
+
+    def ended(self, event: ToolExecutionEnd) -> None:
+        """Put the result of a call that was started; any call's summary is kept for its node."""
+        execution_id = self._open.pop(event.call_id, "")
+        known = self._known.pop(event.call_id, "")
+        self._ended[event.call_id] = (execution_id or known, event.result.summary)
+        if not execution_id:
+            return
+        row = executions.ExecutionEnd(
+            execution_id=execution_id,
+            task_id=self._task_id,
+            text="".join(block.text for block in event.result.content if isinstance(block, Text)),
+            summary=event.result.summary,
+            details=event.result.details,
+            is_error=event.result.is_error,
+            at=datetime.now(UTC),
+        )
+        self._journal.put(executions.finished(row))
+
+    def finish(self, call_id: str) -> tuple[str, str]:
+        """Execution id and summary of an ended call, for its node; empty for one that never ran."""
+        return self._ended.pop(call_id, ("", ""))
+
+
+class TaskRecorder:
+    """Listens to one agent for one task. Prompts are in the tree before it starts: `skip` counts them."""
+
+    def __init__(
+        self,
+        live: TaskState,
+        branch: BranchWriter,
+        log: EventLog,
+        journal: Journal,
+        executions: ToolExecutionLog,
+        has_price: Callable[[str], bool],
+        queue: QueuedMessages,
+        skip: int,
+    ) -> None:
+        self._live = live
+        self._branch = branch
+        self._log = log
+        self._journal = journal
+        self._executions = executions
+        self._has_price = has_price
+        self._queue = queue
+        self._skip = skip
+        self._reply = StreamingReply(live, branch, log, journal)
+        self._call_started = time.monotonic()
+        self._in_call = False
+        self._request: ModelRequest | None = None
+        self._leaves = False
+        self._withholds = False
+        self._remarks: list[str] = []
+        self._remarked_before: set[str] = set()
+
+    async def listen(self, event: AgentEvent) -> None:
+        match event:
+            case MessageUpdate(event=BlockDelta() as delta):
+                self._delta(delta)
+            case MessageUpdate(event=Retry() as retry):
+                self._reply.restart()
+                if self._in_call:
+                    self._live.set_activity(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
+            case MessageUpdate(event=ModelNotice(text=text)):
+                self._remarked(text)
+            case MessageEnd(message=message):
+                self._message(message)
+            case ToolExecutionUpdate():
+                self._output(event)
+            case ToolExecutionEnd():
+                self._executions.ended(event)
+                self._live.tool_ended(event.call_id)
+            case TurnEnd():
+                self._branch.announce_head()
+            case _:
+                pass
+
+    def turn_started(self, request: ModelRequest) -> None:
+        """Put the intent of a model call and how much it sends; the caller waits for it to be committed."""
+        self._live.turn_started()
+        self._call_started = time.monotonic()
+        self._in_call = True
+        self._request = request
+        task = self._live.task
+        self._journal.put(
+            turns.started(
+                task.conversation_id, task.id, task.step_count, request.model, datetime.now(UTC), request_sizes(request)
+            )
+        )
+
+    def turn_postponed(self) -> None:
+        """No reply came, and the call is made again later, as the same turn."""
+        self._in_call = False
+
+    def refused(self, message: AssistantMessage) -> None:
+        """The provider did not take the request, and a shorter one is made: a turn of its own, without a node."""
+        self._counted(message, "failed")
+
+    def summarised(self, message: AssistantMessage, block: SummaryBlock | None) -> None:
+        """The end of a call for a summary, with the node that keeps it if there is one."""
+        usage = self._counted(message, "failed" if block is None else "complete")
+        if block is None:
+            return
+        self._live.summarised()
+        task = self._live.task
+        model = message.model or task.model
+        node = self._branch.draft(
+            "system", "engine", (block,), task_id=task.id, turn=task.step_count, model=model, usage=usage
+        )
+        self._branch.append(node, tasks.save(task))
+        self._live.publish_again()
+
+    def notice(self, kind: NoticeKind, text: str) -> None:
+        """Append a system node: a remark of the engine itself."""
+        block = NoticeBlock(kind=kind, text=text)
+        task_id = self._live.task.id
+        self._branch.append(self._branch.draft("system", "engine", (block,), task_id=task_id))
+
+    def remark(self, *texts: str) -> None:
+        """Said after the next reply."""
+        self._remarks += texts
+
+    def detach(self) -> None:
+        """The engine ends: calls that did not run stay open, for the engine that resumes the task."""
+        self._leaves = True
+
+    def close(self) -> None:
+        """Cut the reply of a model call that was given up without an end, or is not made again any more."""
+        if self._in_call or self._reply.is_shown:
+            message = AssistantMessage(self._reply.content, "aborted", model=self._live.task.model)
+            if self._request is not None and message.content:
+                message = with_usage(message, usage_or_estimate(self._request, message))
+            self._assistant(message)
+
+    def _remarked(self, text: str) -> None:
+        """Once for the task, though each turn may be made the same way; what was said of waits before it is over."""
+        if text not in self._remarked_before:
+            self._remarked_before.add(text)
+            self._remarks.append(text)
+        if self._in_call and self._live.task.activity:
+            self._live.set_activity("")
+
+    def _say_remarks(self) -> None:
+        """After the reply they are about: before it they would stand between it and its siblings."""
+        for text in self._remarks:
+            self.notice("model", text)
+        self._remarks.clear()
+
+    def _delta(self, delta: BlockDelta) -> None:
+        if self._live.task.activity:
+            self._live.set_activity("")
+        self._reply.delta(delta)
+
+    def _message(self, message: Message) -> None:
+        if self._skip > 0:
+            self._skip -= 1
+        elif isinstance(message, AssistantMessage):
+            self._assistant(message)
+            if message.cut:
+                self.notice("warning", CUT.format(message.cut))
+            self._say_remarks()
+        elif isinstance(message, ToolResultMessage):
+            self._result(message)
+        else:
+            self._words(message)
+
+    def _words(self, message: Message) -> None:
+        """What somebody said: out of the queue and into the tree in one commit, so that it is never read twice.
+
+        What was not in the queue are words of the engine's own.
+        """
+        entry = self._queue.read(message)
+        task = self._live.task
+        if entry is None:
+            node = self._branch.draft("user", "engine", blocks_of(message), task_id=task.id, turn=task.step_count)
+            self._branch.append(node)
+            return
+        node = self._branch.draft(
+            "user",
+            "user",
+            self._queue.said(entry),
+            task_id=task.id,
+            turn=task.step_count,
+            node_id=queued_node_id(task.id, entry.id),
+        )
+        self._branch.append(node, tasks.save(task))
+        self._live.publish_again()
+
+    def _assistant(self, message: AssistantMessage) -> None:
+        shown = self._reply.finish()
+        task = self._live.task
+        status: _Outcome = _OUTCOME.get(message.stop_reason, "complete")
+        usage = self._counted(message, status)
+        if message.stop_reason == "aborted" and not message.content and shown is None:
+            return
+        node = self._branch.draft(
+            "assistant",
+            task.agent_id,
+            blocks_of(message),
+            task_id=task.id,
+            turn=task.step_count,
+            status=status,
+            model=message.model or task.model,
+            usage=usage,
+            error=message.error,
+            node_id=shown,
+        )
+        self._branch.append(node)
+        plan = plan_of(task.id, task.step_count, message)
+        self._log.publish(TaskPlan(conversation_id=task.conversation_id, plan=plan))
+
+    def _result(self, message: ToolResultMessage) -> None:
+        execution_id, summary = self._executions.finish(message.tool_call_id)
+        if self._leaves and not execution_id:
+            self._withholds = True
+        if self._withholds:
+            return  # results stand in the order of their calls
+        task = self._live.task
+        blocks = blocks_of(message, execution_id, summary)
+        self._branch.append(
+            self._branch.draft("tool_result", message.tool_name, blocks, task_id=task.id, turn=task.step_count)
+        )
+
+    def _counted(self, message: AssistantMessage, status: _Outcome) -> Usage:
+        """What the call took, on record with the turn if this is its end."""
+        usage = self._usage(message)
+        if self._in_call:
+            self._in_call = False
+            self._live.count(usage)
+            task = self._live.task
+            self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
+            if message.model not in ("", task.model):
+                self._journal.put(turns.answered_by(task.id, task.step_count, message.model))
+                if task.budget_usd is not None and usage.cost_usd is None:
+                    self._remarked(UNKNOWN_PRICE.format(message.model))
+        return usage
+
+    def _usage(self, message: AssistantMessage) -> Usage:
+        used = message.usage
+        return Usage(
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cache_read_tokens=used.cache_read_tokens,
+            cache_write_tokens=used.cache_write_tokens,
+            cost_usd=used.cost_usd if self._has_price(message.model or self._live.task.model) else None,
+            seconds=time.monotonic() - self._call_started,
+            estimated=used.estimated,
+        )
+
+    def _output(self, event: ToolExecutionUpdate) -> None:
+        task = self._live.task
+        text = "".join(block.text for block in event.result.content if isinstance(block, Text))
+        self._log.stream(
+            ToolOutput(
+                conversation_id=task.conversation_id,
+                task_id=task.id,
+                call_id=event.call_id,
+                tool=event.tool,
+                text=text,
+            )
+        )

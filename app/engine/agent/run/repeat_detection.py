@@ -1,0 +1,178 @@
+"""Detects the same call made again and again: tells the model, then asks the person, then ends the task."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+import msgspec
+
+from app.engine.agent.loop.events import AgentEvent, MessageEnd, ToolExecutionStart, TurnStart
+from app.engine.agent.loop.hooks import (
+    NOT_BEGUN,
+    FinishedCall,
+    FinishedTurn,
+    PendingCall,
+    ResultChange,
+    ToolRefusal,
+    TurnDecision,
+)
+from app.engine.agent.prompt.texts import prompt_text
+from app.engine.agent.run.control_tools import AskUser
+from app.engine.agent.run.pending_asks import PendingAsks, can_be_asked
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.ids import new_id
+from app.engine.core.messages import AssistantMessage, Message, Text, UserMessage
+from app.engine.tools.base import ToolResult
+from app.protocol.asks import Ask
+from app.protocol.base import JsonObject
+
+_TOLD_AT = 3
+_ASKED_EVERY = 5
+_ENDED_AT = 2 * _ASKED_EVERY
+_LONGEST_CALL = 160
+_CUT = "(cut at the limit of the reply)"
+_ABOUT_TO = "It is about to make the same call for the"
+_TRIED = "It has tried to make the same call, which cannot be made, for the"
+
+BeforeToolCall: TypeAlias = Callable[[PendingCall, CancelSignal], Awaitable[ToolRefusal | ToolResult | None]]
+FinishTurn: TypeAlias = Callable[[FinishedTurn, CancelSignal], Awaitable[TurnDecision | None]]
+
+
+class RepeatDetector:
+    """`history` are the messages before the task goes on; `tell` puts a remark into the conversation.
+
+    `end` is told why the task ends with this turn, where nobody can be asked.
+    """
+
+    def __init__(
+        self,
+        live: TaskState,
+        desk: PendingAsks,
+        history: Iterable[Message],
+        tell: Callable[[str], None],
+        end: Callable[[str], None],
+    ) -> None:
+        self._live = live
+        self._desk = desk
+        self._tell = tell
+        self._end = end
+        self._is_cut = False
+        self._call = ""
+        self._count = 0
+        self._counts: dict[str, int] = {}
+        self._remark = ""
+        self._is_due = False
+        for message in history:
+            self._read(message)
+
+    async def listen(self, event: AgentEvent) -> None:
+        match event:
+            case MessageEnd(message=UserMessage()):
+                self._forget()
+            case MessageEnd(message=AssistantMessage(stop_reason=reason)):
+                self._is_cut = reason == "length"
+            case ToolExecutionStart(call_id=call_id, tool=tool, arguments=arguments):
+                self._begin(call_id, tool, arguments)
+            case TurnStart():
+                self._counts.clear()
+                self._say()
+            case _:
+                pass
+
+    def before(self, then: BeforeToolCall) -> BeforeToolCall:
+        """The hook `then`, for calls that may be made once more."""
+
+        async def before_tool_call(pending: PendingCall, cancel: CancelSignal) -> ToolRefusal | ToolResult | None:
+            await self._ask_if_due(pending.call.id, cancel)
+            return NOT_BEGUN if cancel.is_set else await then(pending, cancel)
+
+        return before_tool_call
+
+    def finish_turn(self, then: FinishTurn) -> FinishTurn:
+        """The hook `then`, once the person was asked about calls that could not be made at all."""
+
+        async def finish_turn(turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
+            await self._ask_if_due(None, cancel)
+            return await then(turn, cancel)
+
+        return finish_turn
+
+    async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ResultChange | None:
+        """The word to the model stands below the result."""
+        word, content = Text(f"\n\n{prompt_text('repeated')}"), finished.result.content
+        if self._counts.get(finished.pending.call.id) != _TOLD_AT or _is_told(content, word):
+            return None
+        return ResultChange(content=(*content, word))
+
+    def _read(self, message: Message) -> None:
+        if isinstance(message, UserMessage):
+            self._forget()
+        elif isinstance(message, AssistantMessage):
+            self._is_cut = message.stop_reason == "length"
+            for call in message.tool_calls:
+                self._add(call.name, call.arguments)
+
+    def _begin(self, call_id: str, tool: str, arguments: JsonObject) -> None:
+        self._add(tool, arguments)
+        self._counts[call_id] = self._count
+        self._is_due = self._count > 0 and self._count % _ASKED_EVERY == 0
+        if self._count == _TOLD_AT:
+            self._remark = f"The same call was made three times in a row: {_shown(self._call)}"
+
+    def _add(self, tool: str, arguments: JsonObject) -> None:
+        if tool == AskUser.name:  # a person answers it: that is a word of theirs
+            self._forget()
+            return
+        # Of a call that was cut the arguments are as long as the limit let them be: they say nothing.
+        shown = _CUT if self._is_cut else msgspec.json.encode(arguments, order="deterministic").decode()
+        call = f"{tool} {shown}"
+        self._count = self._count + 1 if call == self._call else 1
+        self._call = call
+
+    def _forget(self) -> None:
+        self._call, self._count = "", 0
+
+    def _say(self) -> None:
+        """At the start of a turn: a remark in the middle of one would stand between a reply and its results."""
+        if self._remark:
+            self._tell(self._remark)
+            self._remark = ""
+
+    async def _ask_if_due(self, call_id: str | None, cancel: CancelSignal) -> None:
+        """Where nobody can be asked, the limits of the task end it, and the tenth call that cannot be made.
+
+        A call that is made again and again may wait for something.
+        """
+        if not self._is_due or cancel.is_set:
+            return
+        self._is_due = False
+        if can_be_asked(self._live.task):
+            await self._ask(call_id, cancel)
+        elif call_id is None and self._count >= _ENDED_AT:
+            self._end(f"It tried {self._count} times in a row to make a call that cannot be made: {_shown(self._call)}")
+
+    async def _ask(self, call_id: str | None, cancel: CancelSignal) -> None:
+        ask = Ask(
+            id=new_id("ask"),
+            task_id=self._live.task.id,
+            conversation_id=self._live.task.conversation_id,
+            owner=self._live.task.owner,
+            kind="limit",
+            text=f"{_ABOUT_TO if call_id is not None else _TRIED} {self._count}th time in a row: {_shown(self._call)}",
+            created_at=datetime.now(UTC),
+            choices=("Go on", "Stop here"),
+            call_id=call_id,
+        )
+        settled = await self._desk.raise_and_wait(ask, self._live, cancel)
+        if settled.status == "answered" and not settled.allowed:
+            cancel.set(f"Stopped by {settled.answered_by}")
+
+
+def _is_told(content: Iterable[object], word: Text) -> bool:
+    """True for a result that was played back from the record."""
+    return any(isinstance(block, Text) and block.text.endswith(word.text) for block in content)
+
+
+def _shown(call: str) -> str:
+    return call if len(call) <= _LONGEST_CALL else f"{call[: _LONGEST_CALL - 1]}…"

@@ -1,0 +1,197 @@
+"""Whether another turn follows, when a limit ends the task, and whether a task in mode `auto` is a chat."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from app.engine.agent.loop.events import AgentEvent, MessageEnd
+from app.engine.agent.loop.hooks import FinishedTurn, NextTurn, TurnDecision
+from app.engine.agent.prompt.texts import prompt_text
+from app.engine.agent.run.control_tools import AskUser, TaskComplete
+from app.engine.agent.run.limits import DailyBudget, LimitUse, TaskLimits, limit_uses, near, reached
+from app.engine.agent.run.pending_asks import PendingAsks, can_be_asked
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.ids import new_id
+from app.engine.core.messages import AssistantMessage, Message, user_text
+from app.protocol.asks import Ask, ReachedLimit
+from app.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
+
+# Replies without a call that a task in `task` mode may give in a row before it counts as done.
+_MOST_NUDGES = 3
+
+
+class StopPolicy:
+    """Decides at the end of each turn. `over` is set when a limit was reached and ended the task, `stuck` when it
+    made the same call again and again and nobody could be asked.
+
+    `tell` puts a warning into the conversation.
+    """
+
+    def __init__(
+        self,
+        live: TaskState,
+        desk: PendingAsks,
+        completion: TaskComplete,
+        limits: TaskLimits,
+        day: DailyBudget,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._live = live
+        self._desk = desk
+        self._completion = completion
+        self._given = limits
+        self._day = day
+        self._tell = tell
+        allowed = live.task.allowance  # by a person, before the task was resumed
+        self._limits = limits if allowed is None else _limits_of(allowed, limits)
+        self._nudges = 0
+        self._nudge = False
+        self._is_cut = False
+        self._word = ""
+        self.limit_end: LimitUse[LimitKind] | None = None
+        self.stuck: str | None = None
+
+    @property
+    def has_ended_it(self) -> bool:
+        return self.limit_end is not None or self.stuck is not None
+
+    def end_as_stuck(self, text: str) -> None:
+        self.stuck = text
+
+    async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
+        """`end` once the task is complete and all that was said is read, or out of limits; `continue` for a nudge."""
+        if cancel.is_set or turn.message.error is not None:
+            return None
+        if self.stuck is not None:
+            return "end"
+        if self._completion.completed is not None and not self._live.task.queue:
+            return "end"
+        self._completion.completed = None
+        self._nudge = self._is_nudge_due(turn)
+        self._is_cut = bool(turn.message.cut)
+        goes_on = self._nudge or bool(turn.message.tool_calls)
+        if goes_on and not await self._is_within_limits(cancel):
+            return "end"
+        if goes_on:
+            await self._warn()
+        return "continue" if self._nudge else None
+
+    async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
+        nudge = "cut" if self._is_cut else "nudge"
+        word, self._word = nudge if self._nudge else self._word, ""
+        self._nudge = False
+        return NextTurn(add=(user_text(prompt_text(word)),)) if word else None
+
+    def take_for(self, mode: DecidedMode) -> None:
+        """What a person takes the task for holds from the end of this turn on; of a chat the agent is told."""
+        self._live.set_mode(mode, mode)
+        self._word = "as_chat" if mode == "chat" else ""
+
+    def _is_nudge_due(self, turn: FinishedTurn) -> bool:
+        if self._live.task.mode != "task" or turn.message.tool_calls:
+            self._nudges = 0
+            return False
+        self._nudges += 1
+        return self._nudges < _MOST_NUDGES
+
+    async def before_model_call(self, messages: tuple[Message, ...], cancel: CancelSignal) -> tuple[Message, ...]:
+        """The limits of the day hold for a first call too, and while other tasks use them up."""
+        while not cancel.is_set and (over := reached(await self._day.uses())) is not None:
+            to = await self._raised(over, self._day.given(over.kind), cancel)
+            if to is not None:
+                self._day.allow(over.kind, to)
+            elif not cancel.is_set:
+                self.limit_end = over
+                cancel.set(over.text)
+        return messages
+
+    async def _warn(self) -> None:
+        """Of each limit once, and once more when it was raised and the new one is near."""
+        task = self._live.task
+        found = near((*self._uses(), *await self._day.uses()))
+        new = [used.share for used in found if used.kind not in task.near]
+        if new:
+            end = "it will ask you" if can_be_asked(task) else "it will stop"
+            self._tell(f"Used: {' and '.join(new)}; at the limit {end}.")
+        kinds: tuple[LimitKind, ...] = tuple(used.kind for used in found)
+        if kinds != task.near:
+            self._live.set_near_limits(kinds)
+
+    def _uses(self) -> tuple[LimitUse[TaskLimitKind], ...]:
+        task = self._live.task
+        return tuple(limit_uses(self._limits, task.step_count, self._live.worked_s(), task.usage))
+
+    async def _is_within_limits(self, cancel: CancelSignal) -> bool:
+        while (over := reached(self._uses())) is not None:
+            adds = self._given.of(over.kind)
+            assert adds is not None, "there is no limit but where one was given"
+            to = await self._raised(over, adds, cancel)
+            if to is None:
+                self.limit_end = None if cancel.is_set else over
+                return False
+            self._limits = self._limits.raised(over.kind, to)
+            self._live.allow(self._limits)
+        return True
+
+    async def _raised(self, over: LimitUse[LimitKind], adds: float, cancel: CancelSignal) -> float | None:
+        """The limit after a yes: as much again, or what the person named. None where nobody can be asked."""
+        if not can_be_asked(self._live.task):
+            return None
+        ask = Ask(
+            id=new_id("ask"),
+            task_id=self._live.task.id,
+            conversation_id=self._live.task.conversation_id,
+            owner=self._live.task.owner,
+            kind="limit",
+            text=f"{over.text} Go on?",
+            created_at=datetime.now(UTC),
+            choices=("Go on with as much again", "Stop here"),
+            limit=ReachedLimit(kind=over.kind, used=over.used, limit=over.limit, adds=adds),
+        )
+        settled = await self._desk.raise_and_wait(ask, self._live, cancel)
+        if settled.allowed is not True:
+            return None
+        return over.used + adds if settled.amount is None else settled.amount
+
+
+def _limits_of(allowed: Allowance, given: TaskLimits) -> TaskLimits:
+    """What was allowed, but for limits that the settings have taken away or brought in since."""
+    return TaskLimits(
+        allowed.turns,
+        given.minutes and (allowed.minutes or given.minutes),
+        given.budget_usd and (allowed.budget_usd or given.budget_usd),
+        given.tokens and (allowed.tokens or given.tokens),
+    )
+
+
+class ModeDetector:
+    """A listener of one task in `auto` mode: its first reply says what it is."""
+
+    def __init__(self, live: TaskState) -> None:
+        self._live = live
+
+    async def listen(self, event: AgentEvent) -> None:
+        task = self._live.task
+        if task.mode != "auto" or task.decided is not None:
+            return
+        match event:
+            case MessageEnd(message=AssistantMessage() as reply):
+                decided = detect_mode(reply)
+                if decided is not None:
+                    self._live.set_mode("auto", decided)
+            case _:
+                pass
+
+
+def detect_mode(reply: AssistantMessage) -> DecidedMode | None:
+    """A reply that begins work makes a task, an answer a chat; a question to the person leaves it open.
+
+    An answer may be marked as the last word, as a model with tools as text does with its final answer. A reply that was
+    broken off says nothing, nor does what is only announced: words are not guessed at.
+    """
+    if reply.stop_reason in ("error", "aborted"):
+        return None
+    called = {call.name for call in reply.tool_calls}
+    if not called or (called == {TaskComplete.name} and reply.text):
+        return "chat"
+    return None if called == {AskUser.name} else "task"

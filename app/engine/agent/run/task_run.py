@@ -1,0 +1,352 @@
+"""One running task: prompt, stop, end. Which tasks run is tasks/running_tasks.py."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from app.engine.agent.compaction.context_window import ContextWindow
+from app.engine.agent.history.branch import BranchWriter
+from app.engine.agent.history.visible_history import shorten
+from app.engine.agent.loop.agent import Agent
+from app.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_parts
+from app.engine.agent.run.control_tools import TaskComplete
+from app.engine.agent.run.pause_gate import PauseGate
+from app.engine.agent.run.queued_messages import QueuedEntries, QueuedMessages
+from app.engine.agent.run.recorder import TaskRecorder
+from app.engine.agent.run.resume import InterruptedTurn
+from app.engine.agent.run.stop_policy import StopPolicy
+from app.engine.agent.run.task_state import TaskState, ended_task, is_working, status_text, with_status
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import CannotSave, IllegalMove, StorageError
+from app.engine.core.messages import AssistantMessage, UserMessage
+from app.engine.event_log import EventLog
+from app.engine.tools.processes.termination import end_task, names
+from app.protocol.blocks import NoticeKind
+from app.protocol.tasks import Completion, DecidedMode, Queued, Task, TaskStatus, TaskStopReason
+
+_logger = logging.getLogger(__name__)
+
+NO_ANSWER = "The model ended its work without an answer that follows the schema. Try again, or choose another model."
+
+# A reply is longer only where a model does not stop; it stands whole in its node.
+_LONGEST_SUMMARY = 100_000
+_SUMMARISED = "What was said before is summarised for the model."
+
+# Tools end themselves on the signal; one that does not is given up after this.
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a task ends: its status and reason, and what the conversation is told."""
+
+    status: TaskStatus
+    reason: TaskStopReason | None
+    notice: tuple[NoticeKind, str] | None = None
+    error: str | None = None
+
+
+class TaskRun:
+    """Runs one task from its prompt to its end. `run` is awaited once; the other methods may be called meanwhile."""
+
+    def __init__(
+        self,
+        live: TaskState,
+        branch: BranchWriter,
+        log: EventLog,
+        gate: PauseGate,
+        recorder: TaskRecorder,
+        course: StopPolicy,
+        completion: TaskComplete,
+        agent: Agent,
+        queue: QueuedMessages,
+        cancel: CancelSignal,
+        briefing: TaskSystemPrompt,
+        room: ContextWindow,
+    ) -> None:
+        self.branch = branch
+        self._live = live
+        self._log = log
+        self._gate = gate
+        self._recorder = recorder
+        self._course = course
+        self._completion = completion
+        self._agent = agent
+        self._queue = queue
+        self._cancel = cancel
+        self._briefing = briefing
+        self._room = room
+        self._unmade: str | None = None
+        self._has_replied = True
+        self._engine_ends = asyncio.Event()
+        self._takes_words = True
+        self._resumes = False
+        self._processes: dict[str, str] = {}
+        agent.subscribe(recorder.listen)
+
+    @property
+    def task(self) -> Task:
+        return self._live.task
+
+    @property
+    def shown(self) -> Task:
+        return self._live.shown
+
+    def hold(self, why: str) -> None:
+        self._live.hold(why)
+
+    async def run(self, opening: UserMessage | InterruptedTurn | None) -> None:
+        """Work until the task is at its end: from a message, in an open turn, or from what there is. Never raises."""
+        try:
+            await self._work(opening)
+            end = self._end()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # the end of a task: whatever happened is on record, the engine goes on
+            _logger.exception("task %s failed", self.task.id)
+            end = _End("error", "error", ("error", f"The task failed: {error}"), str(error) or type(error).__name__)
+        try:
+            self._remember(await end_task(self.task.id, self._show_left))
+        except Exception:  # the end of a task: what could not be looked for must not keep the end off the record
+            _logger.exception("the processes of task %s were not ended", self.task.id)
+        try:
+            await self._conclude(end)
+        except Exception:  # the end of a task: the other tasks go on; the next start shows this one as interrupted
+            _logger.exception("the end of task %s is not on record", self.task.id)
+
+    async def stop(self, by: str) -> None:
+        """Begin to stop; a second call changes nothing. What runs is named first: tools end it at once then."""
+        if not is_working(self.task):
+            raise IllegalMove(f"The task is {status_text(self.task.status)} already.")
+        if self.task.stopping or self._cancel.is_set:
+            return
+        self._live.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
+        try:
+            self._remember(await names(self.task.id))
+        finally:
+            self._cancel.set(f"Stopped by {by}")
+
+    @property
+    def is_between_steps(self) -> bool:
+        """No step is in hand: nothing is lost by an end now."""
+        return self._gate.has_waiting or self.task.status == "waiting_user" or self.shown.status == "paused"
+
+    def finish_step(self) -> None:
+        """Let the step in hand end, and begin no other: the engine ends."""
+        if not self._gate.is_closed:
+            self._gate.close("ending this step: the engine ends")
+
+    def interrupt(self, *, resumes: bool = False) -> None:
+        """Stop because the engine ends; the task can be resumed, by the next engine itself if it `resumes`."""
+        self._resumes = resumes
+        self._recorder.detach()
+        self._engine_ends.set()
+        self._cancel.set("The engine ended")
+
+    def pause(self) -> None:
+        self._check_open()
+        if self._gate.is_closed:
+            raise IllegalMove("The task is paused already.")
+        self._gate.close("paused" if self._gate.limit.is_on else "pausing after this step")
+
+    def resume(self) -> None:
+        self._check_open()
+        if self._gate.is_closed:
+            self._gate.open()
+        elif self._gate.limit.is_on:
+            self._gate.limit.end()
+        else:
+            raise IllegalMove("The task is not paused.")
+
+    def try_now(self) -> None:
+        """Ask the model though a limit of the provider is waited for."""
+        self._check_open()
+        if not self._gate.limit.is_on:
+            raise IllegalMove("The task does not wait for a limit.")
+        self._gate.limit.end()
+
+    def set_mode(self, mode: DecidedMode) -> None:
+        """Take the task for something else, from the end of this turn on."""
+        self._check_open()
+        if mode == "task" and not any(tool.name == TaskComplete.name for tool in self._agent.state.tools):
+            raise IllegalMove("It was started as a chat. When it has answered, it can go on as a task.")
+        if mode != self.task.mode:
+            self._course.take_for(mode)
+
+    def queue_message(self, entry: Queued) -> None:
+        """Have the agent read this when its turn comes."""
+        self._check_open()
+        self._queue.add(entry)
+
+    def edit_queue(self, change: Callable[[QueuedEntries], QueuedEntries]) -> None:
+        """Change what waits to be read; `Conflict` once it was."""
+        self._check_open()
+        self._queue.edit(change)
+
+    def _check_open(self) -> None:
+        if self._cancel.is_set or not self._takes_words:
+            raise IllegalMove("The task is ending. Start a new one in this conversation.")
+
+    async def _work(self, opening: UserMessage | InterruptedTurn | None) -> None:
+        work = asyncio.create_task(self._prompt(opening), name=f"agent {self.task.id}")
+        stop = asyncio.create_task(self._watch_stop(work), name=f"stop {self.task.id}")
+        try:
+            await work
+        except asyncio.CancelledError:
+            if not self._cancel.is_set:
+                raise
+        finally:
+            if not self._cancel.is_set:
+                stop.cancel()
+            await asyncio.wait([stop])
+            if not stop.cancelled() and (error := stop.exception()) is not None:
+                _logger.error("task %s was stopped without its processes", self.task.id, exc_info=error)
+
+    async def _prompt(self, opening: UserMessage | InterruptedTurn | None) -> None:
+        try:
+            await self._brief()
+            if self.task.summarises:
+                self._unmade = await self._room.summarise(self.task.model, self._cancel)
+                self._has_replied = False
+            elif isinstance(opening, UserMessage):
+                await self._agent.prompt(opening, self._cancel)
+            else:
+                await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
+            while self._is_read_on():
+                self._has_replied = True
+                self._completion.completed = None
+                await self._agent.continue_(self._cancel)
+        finally:
+            self._takes_words = False
+
+    async def _brief(self) -> None:
+        """People are told what was left out of it once in a conversation."""
+        parts = await self._briefing.parts()
+        self._agent.set_system_prompt(join_parts(parts))
+        if not self._agent.state.messages:
+            self._recorder.remark(*(remark for part in parts for remark in part.remarks))
+
+    def _is_read_on(self) -> bool:
+        """True for words that came while the last turn ended: they are read though it ended the task."""
+        ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._course.has_ended_it
+        return ended_well and self._unmade is None and bool(self.task.queue)
+
+    async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
+        """When the signal is set: end the processes, showing how many are left, then wait for the work to end."""
+        await self._cancel.wait()
+        try:
+            self._remember(await end_task(self.task.id, self._show_left))
+        finally:
+            await asyncio.wait([work], timeout=_PATIENCE_S)
+            work.cancel()
+
+    def _remember(self, ended: tuple[str, ...]) -> None:
+        """For the notice at the end; each once, though stop and tools see the same processes."""
+        for name in ended:
+            self._processes.setdefault(name.rpartition("(pid ")[2], name)
+
+    def _show_left(self, count: int) -> None:
+        if count:
+            self._live.set_activity(f"stopping, {count} {'process' if count == 1 else 'processes'} left")
+
+    def _end(self) -> _End:
+        if self._engine_ends.is_set():
+            goes_on = self._gate.limit.is_on and not self.task.own_key
+            what = "the task goes on by itself when its limit has passed" if goes_on else "the task can be resumed"
+            return _End("interrupted", None, ("interrupted", f"The engine ended; {what}."))
+        if (over := self._course.limit_end) is not None:
+            return _End("cancelled", over.reason, ("limit", over.text))
+        if self._course.stuck is not None:
+            return _End("cancelled", "iteration_limit", ("limit", self._course.stuck))
+        if self._cancel.is_set:
+            return _End("cancelled", "manual_stop", ("stopped", f"{self._cancel.reason}."))
+        if self._agent.state.error is not None:
+            error = self._agent.state.error
+            return _End("error", "error", ("error", error), error)
+        if self._unmade is not None:
+            return _End("error", "error", ("error", self._unmade), self._unmade)
+        if self.task.answer_schema is not None and self._completion.completed is None:
+            return _End("error", "error", ("error", NO_ANSWER), NO_ANSWER)
+        return _End("completed", "completed")
+
+    async def _conclude(self, end: _End) -> None:
+        """The record, then the news of the end; the processes are gone, nothing of a task outlives it."""
+        self._recorder.close()
+        self._tell(end.notice, self._remarks(end))
+        lost = await self._saved(self.branch.save)
+        if lost:
+            self.branch.take_back()
+            notice: tuple[NoticeKind, str] = ("error", f"The end of the task could not be saved. {lost}")
+            self._tell(notice, [])
+            await self._saved(self.branch.save)
+            end = _End("error", "error", notice, lost)
+        if end.reason is None:
+            task = msgspec.structs.replace(
+                with_status(self.task, end.status),
+                stopping=False,
+                current_tool=None,
+                activity="",
+                resumes=self._resumes,
+            )
+        else:
+            task = ended_task(self.task, end.status, end.reason, end.error)
+        answer = self._completion.answer if end.status == "completed" else None
+        completion = self._came_to() if end.status == "completed" else None
+        self._live.set(msgspec.structs.replace(task, summary=self._summary(), answer=answer, completion=completion))
+        await self._saved(self._log.flush)
+
+    def _tell(self, notice: tuple[NoticeKind, str] | None, remarks: list[str]) -> None:
+        """Say in the conversation how the task ended, if there is anything to say."""
+        if notice is not None or remarks:
+            kind, text = notice or ("info", "The task is over.")
+            self._recorder.notice(kind, " ".join((text, *remarks)))
+        self.branch.announce_head()
+
+    async def _saved(self, save: Callable[[], Awaitable[None]]) -> str:
+        """Empty, or why the database does not take what was put; where it takes nothing, the engine ends just now."""
+        try:
+            await save()
+        except StorageError as error:
+            _logger.error("the end of task %s is not saved: %s", self.task.id, error)
+            return "" if isinstance(error, CannotSave) else str(error)
+        return ""
+
+    def _came_to(self) -> Completion:
+        """What the end rests on (docs/decisions/0003)."""
+        if self.task.refused_calls and not self.task.acting_calls:
+            return "refused"
+        if self._completion.completed is not None:
+            return "declared"
+        if not self._has_replied:
+            return "replied"
+        replies = (m for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage))
+        last = next(replies, None)
+        if last is not None and last.stop_reason == "length":
+            return "cut"
+        return "undeclared" if self.task.mode == "task" else "replied"
+
+    def _remarks(self, end: _End) -> list[str]:
+        """What the conversation is told at the end besides the end itself."""
+        remarks: list[str] = []
+        if self._processes:
+            remarks.append(f"Ended: {', '.join(self._processes.values())}.")
+        if self.task.queue and end.status != "interrupted":  # a resumed task reads on
+            remarks.append(f"Not read any more: {', '.join(map(_quoted, self.task.queue))}.")
+        return remarks
+
+    def _summary(self) -> str:
+        if self._completion.completed is not None:
+            return self._completion.completed
+        if not self._has_replied:
+            return _SUMMARISED if self._unmade is None and not self._cancel.is_set else ""
+        replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
+        return shorten(next(replies, ""), _LONGEST_SUMMARY)
+
+
+def _quoted(entry: Queued) -> str:
+    """Its words, or what was attached where there are none."""
+    return f"“{entry.text.strip() or ', '.join(Path(path).name for path in entry.attachments)}”"

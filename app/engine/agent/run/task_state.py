@@ -1,0 +1,194 @@
+"""The record of a running task and its status transitions; the only place that changes and publishes it."""
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.agent.run.limits import TaskLimits
+from app.engine.core.errors import IllegalMove
+from app.engine.event_log import EventLog
+from app.protocol.events import TaskUpdate
+from app.protocol.tasks import Allowance, DecidedMode, LimitKind, Task, TaskMode, TaskStatus, TaskStopReason
+from app.protocol.usage import Usage, add_usage
+
+END_STATUSES: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error"})
+
+_WORK: frozenset[TaskStatus] = frozenset({"running", "thinking", "tool_executing", "waiting_user", "paused"})
+
+_OUT: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error", "interrupted"})
+
+
+def _out_or(*statuses: TaskStatus) -> frozenset[TaskStatus]:
+    return _OUT | frozenset(statuses)
+
+
+TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
+    "running": _out_or("thinking", "waiting_user", "paused"),
+    "thinking": _out_or("running", "tool_executing", "waiting_user", "paused"),
+    "tool_executing": _out_or("running", "thinking", "waiting_user", "paused"),
+    "waiting_user": _out_or("running", "thinking", "tool_executing"),
+    "paused": _out_or("running", "thinking", "tool_executing") - {"completed"},
+    "interrupted": frozenset({"running", "cancelled", "error"}),
+    "completed": frozenset(),
+    "cancelled": frozenset(),
+    "error": frozenset(),
+}
+
+
+def is_working(task: Task) -> bool:
+    """Under way in this engine; an interrupted task is neither working nor ended."""
+    return task.status in _WORK
+
+
+def with_status(task: Task, status: TaskStatus) -> Task:
+    """The task in its new status; staying is allowed for a working one. Raises `IllegalMove`."""
+    if status == task.status and status not in END_STATUSES:
+        return task
+    if status not in TRANSITIONS[task.status]:
+        raise IllegalMove(f"A task that is {status_text(task.status)} cannot become {status_text(status)}.")
+    return msgspec.structs.replace(task, status=status)
+
+
+def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: str | None = None) -> Task:
+    """The task at its end, with everything cleared that only a working task has."""
+    return msgspec.structs.replace(
+        with_status(task, status),
+        stop_reason=reason,
+        error=error,
+        ended_at=datetime.now(UTC),
+        stopping=False,
+        current_tool=None,
+        ask_id=None,
+        activity="",
+        retry_at=None,
+        limited_at=None,
+    )
+
+
+def status_text(status: TaskStatus) -> str:
+    """The status as people read it."""
+    return status.replace("_", " ")
+
+
+class TaskState:
+    """Holds the newest record of one task; every change goes to the log, and so to storage and all clients."""
+
+    def __init__(self, task: Task, log: EventLog) -> None:
+        self.task = task
+        self._published: Task | None = None
+        self._log = log
+        self._tools: dict[str, str] = {}
+        self._asks: list[str] = []
+        self._idle_since: float | None = None
+        self._worked_before = task.worked_s
+        self._started = time.monotonic()
+        self._idled = 0.0
+        self._held = ""
+
+    @property
+    def shown(self) -> Task:
+        """The task as people see it: paused while nothing can be saved, which cannot be on record."""
+        return msgspec.structs.replace(self.task, status="paused", activity=self._held) if self._held else self.task
+
+    def hold(self, why: str) -> None:
+        """Nothing can be saved, so its next step waits; that time is not its own. Empty when it goes on."""
+        self._held = why
+        self._watch_idle(self._is_idle())
+
+    def set(self, task: Task) -> None:
+        self.task = task
+        self._watch_idle(self._is_idle())
+        if task != self._published:
+            self.publish_again()
+
+    def publish_again(self) -> None:
+        self._published = self.task = msgspec.structs.replace(self.task, worked_s=round(self.worked_s(), 3))
+        self._log.publish(TaskUpdate(task=self.task))
+
+    def move(self, status: TaskStatus, activity: str = "") -> None:
+        self.set(msgspec.structs.replace(with_status(self.task, status), activity=activity))
+
+    def set_activity(self, activity: str) -> None:
+        self.set(msgspec.structs.replace(self.task, activity=activity))
+
+    def turn_started(self) -> None:
+        turn = self.task.step_count + 1
+        self.set(
+            msgspec.structs.replace(with_status(self.task, "thinking"), step_count=turn, current_tool=None, activity="")
+        )
+
+    def count(self, usage: Usage) -> None:
+        """Add a turn's usage. It is published with the change that follows: one event less a step."""
+        self.task = msgspec.structs.replace(self.task, usage=add_usage(self.task.usage, usage))
+
+    def summarised(self) -> None:
+        """The summary it was to make is there. Saved with the node of that, so that it is not made twice."""
+        self.task = msgspec.structs.replace(self.task, summarises=False)
+
+    def allow(self, limits: TaskLimits) -> None:
+        """Keep what a person allowed, for an engine that resumes the task."""
+        allowance = Allowance(
+            turns=limits.turns, minutes=limits.minutes, budget_usd=limits.budget_usd, tokens=limits.tokens
+        )
+        self.set(msgspec.structs.replace(self.task, allowance=allowance))
+
+    def set_mode(self, mode: TaskMode, decided: DecidedMode) -> None:
+        """Show what the task is taken for; `mode` is `auto` where it has decided itself."""
+        self.set(msgspec.structs.replace(self.task, mode=mode, decided=decided))
+
+    def set_near_limits(self, limits: Iterable[LimitKind]) -> None:
+        """Show which limits are near."""
+        self.set(msgspec.structs.replace(self.task, near=tuple(limits)))
+
+    def tool_started(self, call_id: str, tool: str, *, acts: bool) -> None:
+        """`acts`: it does more than read."""
+        self._tools[call_id] = tool
+        self.task = msgspec.structs.replace(self.task, acting_calls=self.task.acting_calls + acts)
+        self.settle()
+
+    def tool_refused(self) -> None:
+        self.set(msgspec.structs.replace(self.task, refused_calls=self.task.refused_calls + 1))
+
+    def tool_ended(self, call_id: str) -> None:
+        """With the last one the status stays until the next turn starts: one event less a step."""
+        self._tools.pop(call_id, None)
+        if self._tools:
+            self.settle()
+
+    def ask_raised(self, ask_id: str) -> None:
+        self._asks.append(ask_id)
+        self.settle()
+
+    def ask_settled(self, ask_id: str) -> None:
+        self._asks.remove(ask_id)
+        self.settle()
+
+    def settle(self) -> None:
+        """Derive status, tool and ask from what is open: an ask shows before a running tool."""
+        status: TaskStatus = "waiting_user" if self._asks else "tool_executing" if self._tools else "thinking"
+        self.set(
+            msgspec.structs.replace(
+                with_status(self.task, status),
+                ask_id=self._asks[-1] if self._asks else None,
+                current_tool=next(reversed(self._tools.values()), None),
+                activity="stopping" if self.task.stopping else "",
+            )
+        )
+
+    def worked_s(self) -> float:
+        """Seconds it worked, in earlier engines too, without those it waited for a person."""
+        now = time.monotonic()
+        idle = self._idled + (now - self._idle_since if self._idle_since is not None else 0.0)
+        return self._worked_before + now - self._started - idle
+
+    def _is_idle(self) -> bool:
+        return bool(self._held) or self.task.status in ("waiting_user", "paused")
+
+    def _watch_idle(self, idle: bool) -> None:
+        if idle and self._idle_since is None:
+            self._idle_since = time.monotonic()
+        elif not idle and self._idle_since is not None:
+            self._idled += time.monotonic() - self._idle_since
+            self._idle_since = None

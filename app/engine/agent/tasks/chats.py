@@ -1,0 +1,95 @@
+"""One word with an agent. Who comes while it works, or saw an older head, is answered beside it: nothing is lost."""
+
+from collections.abc import Awaitable
+from typing import Protocol
+
+from app.engine.agent.tasks.conversation_agents import ConversationAgents
+from app.engine.agent.tasks.locks import KeyedLock
+from app.engine.core.errors import AgentBusy, Conflict, EngineError
+from app.engine.core.ids import new_id
+from app.engine.storage.database import Database
+from app.protocol.agents import Agent
+from app.protocol.conversations import AgentChatParams, AgentChatResult, Position
+from app.protocol.tasks import Task, TaskStartParams
+
+_BESIDE = (
+    "{name} was at work or had moved on when this was asked: {other} answers here, on a branch of its own. "
+    "Both replies are kept."
+)
+_PAGE = 50
+
+
+class ChatStarter(Protocol):
+    """Starts tasks: `Conflict` for a version that is not the agent's, `AgentBusy` where it is at work."""
+
+    def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Awaitable[Task]: ...
+
+
+class Chats:
+    def __init__(self, database: Database, roster: ConversationAgents, runner: ChatStarter) -> None:
+        self._database = database
+        self._roster = roster
+        self._runner = runner
+        self._one_of_a_task = KeyedLock()
+
+    async def chat(self, params: AgentChatParams) -> AgentChatResult:
+        """Start the one reply, and return once the message is on record."""
+        async with self._one_of_a_task.lock(params.task_id or new_id("task")):
+            task = await self._database.tasks.get(params.task_id) if params.task_id is not None else None
+            if task is None:
+                task = await self._start(params)
+            place = await self._place_of(task)
+        agent = await self._roster.get(task.agent_id)
+        return AgentChatResult(agent=agent, task=task, position=place[0], branched=task.agent_id != params.agent_id)
+
+    async def _start(self, params: AgentChatParams) -> Task:
+        agent = await self._roster.get(params.agent_id)
+        try:
+            return await self._runner.start(_as_start(params, agent), params.version)
+        except (AgentBusy, Conflict):
+            return await self._start_beside(agent, params)
+
+    async def _start_beside(self, agent: Agent, params: AgentChatParams) -> Task:
+        seen = params.node_id or await self._before_last_task(agent)
+        another = await self._roster.beside(agent, seen)
+        remark = _BESIDE.format(name=agent.name, other=another.name)
+        try:
+            return await self._runner.start(_as_start(params, another), remark=remark)
+        except EngineError:
+            await self._roster.delete(another.id)
+            raise
+
+    async def _before_last_task(self, agent: Agent) -> str | None:
+        """Where an agent stood when its newest task began: what whoever asked meanwhile has most likely seen."""
+        task = await self._database.tasks.last_of(agent)
+        return (await self._place_of(task))[1] if task is not None else agent.head_id
+
+    async def _place_of(self, task: Task) -> tuple[Position, str | None]:
+        """The first message of a task, and what that follows: near the agent's head, or else somewhere in the tree."""
+        agent = await self._database.agents.get(task.agent_id)
+        position = Position(conversation_id=task.conversation_id, node_id=None)
+        before, more = None, agent is not None and agent.head_id is not None
+        while more and agent is not None and agent.head_id is not None:
+            page, more = await self._database.nodes.branch(agent.head_id, _PAGE, before)
+            for node in page:
+                if node.task_id == task.id and node.role == "user":
+                    return position.advance(node.id), node.parent_id
+            before = page[0].id if page else None
+        outline = await self._database.trees.outline(task.conversation_id)
+        found = next((node for node in outline.nodes if node.task_id == task.id and node.role == "user"), None)
+        return (position.advance(found.id), found.parent_id) if found is not None else (position, None)
+
+
+def _as_start(params: AgentChatParams, agent: Agent) -> TaskStartParams:
+    return TaskStartParams(
+        prompt=params.prompt,
+        task_id=params.task_id,
+        conversation_id=agent.conversation_id,
+        agent_id=agent.id,
+        model=params.model,
+        api_base=params.api_base,
+        api_key=params.api_key,
+        mode="chat",
+        approve=params.approve,
+        attachments=params.attachments,
+    )

@@ -1,0 +1,165 @@
+"""One message to several models, each on a branch of its own, and the difference of two branches."""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from app.engine.agent.tasks.conversation_agents import ConversationAgents
+from app.engine.agent.tasks.locks import KeyedLock
+from app.engine.core.errors import EngineError, InvalidParams, NotFound
+from app.engine.core.ids import new_id
+from app.engine.core.settings import Settings
+from app.engine.models.catalog.configured import default_api_base
+from app.engine.models.router import ModelRouter
+from app.engine.storage.database import Database
+from app.protocol.conversations import (
+    BranchSide,
+    ConversationCompareParams,
+    ConversationCompareResult,
+    Node,
+    TaskCompareModelsParams,
+    TaskCompareModelsResult,
+)
+from app.protocol.tasks import Task, TaskStartParams
+from app.protocol.usage import Usage, add_usage
+
+_FEWEST, _MOST = 2, 8
+
+_PIECE = 100
+
+
+class ComparisonStarter(Protocol):
+    """`start` with a message, `reply` where the agent stands; the same `task_id` again gives the task that is there."""
+
+    def start(self, params: TaskStartParams) -> Awaitable[Task]: ...
+    def reply(self, params: TaskStartParams) -> Awaitable[Task]: ...
+
+
+class ModelComparison:
+    def __init__(
+        self,
+        database: Database,
+        roster: ConversationAgents,
+        runner: ComparisonStarter,
+        models: ModelRouter,
+        settings: Settings,
+    ) -> None:
+        self._database = database
+        self._roster = roster
+        self._runner = runner
+        self._models = models
+        self._settings = settings
+        self._one_of_a_task = KeyedLock()
+
+    async def ask(self, params: TaskCompareModelsParams) -> TaskCompareModelsResult:
+        """Return once all are asked. Nothing is begun where one of the models cannot be."""
+        if not _FEWEST <= len(params.models) <= _MOST:
+            raise InvalidParams(f"models: {_FEWEST} to {_MOST} of them, and there are {len(params.models)}.")
+        name = params.start.task_id or new_id("task")
+        starts = [self._start_of(params, model, name, number) for number, model in enumerate(params.models, start=1)]
+        for start in starts:
+            model = start.model or ""
+            address = start.api_base or default_api_base(model, self._settings.values)
+            self._models.open(model, address, start.api_key)
+        async with self._one_of_a_task.lock(name):
+            first = await self._runner.start(starts[0])
+            message = await self._message_of(first)
+            others = [await self._beside(first, start, message) for start in starts[1:]]
+        return TaskCompareModelsResult(tasks=(first, *others), node_id=message)
+
+    def _start_of(self, params: TaskCompareModelsParams, model: str, name: str, number: int) -> TaskStartParams:
+        start, is_first = params.start, number == 1
+        has_key = model.partition("/")[0] == params.models[0].partition("/")[0]
+        # Of a budget that cannot be kept the first one is told; for the others the remark would stand above the reply.
+        has_budget = is_first or self._models.has_price(model)
+        return msgspec.structs.replace(
+            start,
+            task_id=name if is_first else f"{name}_{number}",
+            model=model,
+            api_base=start.api_base if model.startswith("openai_compatible/") else None,
+            api_key=start.api_key if has_key else None,
+            budget_usd=start.budget_usd if has_budget else None,
+        )
+
+    async def _beside(self, first: Task, start: TaskStartParams, message: str) -> Task:
+        """An agent beside the first one answers; it goes again if it could not begin."""
+        assert start.task_id is not None
+        known = await self._database.tasks.get(start.task_id)
+        if known is not None:
+            return known
+        another = await self._roster.beside(await self._roster.get(first.agent_id), message, start.model)
+        try:
+            return await self._runner.reply(
+                msgspec.structs.replace(
+                    start, conversation_id=first.conversation_id, agent_id=another.id, workspace=None, sibling_of=None
+                )
+            )
+        except EngineError:
+            await self._roster.delete(another.id)
+            raise
+
+    async def _message_of(self, task: Task) -> str:
+        outline = await self._database.trees.outline(task.conversation_id)
+        for node in outline.nodes:
+            if node.task_id == task.id and node.role == "user":
+                return node.id
+        raise NotFound("The message is not there any more: its conversation was deleted.")
+
+
+async def compare_branches(params: ConversationCompareParams, database: Database) -> ConversationCompareResult:
+    """`NotFound` for a node that there is not, `InvalidParams` for two of different conversations."""
+    a, b = await _node(params.a_node_id, database), await _node(params.b_node_id, database)
+    conversation_id = a.conversation_id
+    if b.conversation_id != conversation_id:
+        raise InvalidParams("The two nodes are of different conversations. Only branches of one can be compared.")
+    parents = dict(await database.nodes.links(conversation_id))
+    path_a, path_b = _path(parents, a.id), _path(parents, b.id)
+    shared = _shared(path_a, path_b)
+    tasks = await database.tasks.of_conversation(conversation_id)
+    return ConversationCompareResult(
+        conversation_id=conversation_id,
+        ancestor_id=path_a[shared - 1] if shared else None,
+        a=await _side(path_a[shared:], tasks, params.limit, database),
+        b=await _side(path_b[shared:], tasks, params.limit, database),
+    )
+
+
+async def _node(node_id: str, database: Database) -> Node:
+    node = await database.nodes.get(node_id)
+    if node is None:
+        raise NotFound(f"There is no node {node_id!r}.")
+    return node
+
+
+def _path(parents: Mapping[str, str | None], node_id: str | None) -> list[str]:
+    path: list[str] = []
+    while node_id is not None:
+        path.append(node_id)
+        node_id = parents[node_id]
+    return path[::-1]
+
+
+def _shared(a: Sequence[str], b: Sequence[str]) -> int:
+    """How many nodes both begin with."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(a), len(b)))
+
+
+async def _side(ids: Sequence[str], tasks: Sequence[Task], limit: int, database: Database) -> BranchSide:
+    """Read in pieces: a branch may be longer than what should be in memory at once."""
+    wrote: set[str | None] = set()
+    shown: list[Node] = []
+    usage = Usage()
+    for first in range(0, len(ids), _PIECE):
+        for node in await database.nodes.several(ids[first : first + _PIECE]):
+            wrote.add(node.task_id)
+            usage = add_usage(usage, node.usage) if node.usage is not None else usage
+            if len(shown) < limit:
+                shown.append(node)
+    return BranchSide(
+        nodes=tuple(shown),
+        count=len(ids),
+        tasks=tuple(task for task in reversed(tasks) if task.id in wrote),
+        usage=usage,
+    )

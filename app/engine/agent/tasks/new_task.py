@@ -1,0 +1,111 @@
+"""The record of a new task: checks the params, settles model and limits, publishes the first events."""
+
+import re
+from datetime import UTC, datetime
+
+from app.engine.agent.history.branch import BranchWriter
+from app.engine.agent.run.answer_schema import check_answer_schema
+from app.engine.agent.run.recorder import UNKNOWN_PRICE
+from app.engine.agent.tasks.task_target import TaskTarget, publish_target
+from app.engine.core.addresses import check_address
+from app.engine.core.errors import ConfigurationError, InvalidParams
+from app.engine.core.ids import new_id
+from app.engine.core.settings import SettingValues
+from app.engine.event_log import EventLog
+from app.engine.models.catalog.configured import default_api_base
+from app.engine.models.router import ModelRouter
+from app.protocol.agents import Personality, ThinkingLevel
+from app.protocol.blocks import Block, NoticeBlock
+from app.protocol.events import TaskUpdate
+from app.protocol.tasks import Task, TaskStartParams
+
+NOTHING_CONFIGURED = (
+    "No model is configured. Set a key such as OPENAI_API_KEY or ANTHROPIC_API_KEY, start a local model server "
+    "(Ollama, LM Studio, llama.cpp, vLLM), or name a model with --model. `errand models` lists what was found; "
+    "`errand tour` works without any."
+)
+
+
+_MOST_TURNS = 1_000_000
+_MOST_USD = 1_000_000
+_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def check_start_params(params: TaskStartParams) -> None:
+    """What the types do not say; raises `InvalidParams`."""
+    if not params.prompt.strip() and not params.attachments:
+        raise InvalidParams("The prompt is empty. Say what is to be done.")
+    if params.task_id is not None and not _TASK_ID.fullmatch(params.task_id):
+        raise InvalidParams("taskId: 1 to 100 letters, digits, `-` and `_`.")  # it names a folder
+    if params.max_turns is not None and not 1 <= params.max_turns <= _MOST_TURNS:
+        raise InvalidParams(f"maxTurns must be from 1 to {_MOST_TURNS:,}.")
+    if params.budget_usd is not None and not 0 < params.budget_usd <= _MOST_USD:
+        raise InvalidParams(f"budgetUsd must be more than 0, and {_MOST_USD:,} at most.")
+    if params.agent_id is not None and params.conversation_id is None:
+        raise InvalidParams("agentId goes with the conversationId of its conversation.")
+    if params.sibling_of is not None and params.conversation_id is None:
+        raise InvalidParams("siblingOf goes with the conversationId of its conversation.")
+    if params.api_base is not None:
+        check_address(params.api_base)
+    if params.answer_schema is not None:
+        if params.mode == "chat":
+            raise InvalidParams("answerSchema goes with the mode task: in chat there is nothing to complete.")
+        check_answer_schema(params.answer_schema)
+
+
+async def new_task(params: TaskStartParams, place: TaskTarget, settings: SettingValues, models: ModelRouter) -> Task:
+    """The record of a task that is about to start; nothing is stored yet. `ConfigurationError` without a model."""
+    own_model = place.agent.model or place.personality.model
+    asked_for = params.model or (params.model_if_none if not own_model else None)
+    model = asked_for or own_model or settings.default_model or await models.offer.default_model()
+    if not model:
+        raise ConfigurationError(NOTHING_CONFIGURED)
+    api_base = params.api_base if asked_for or params.model_if_none is None else None
+    return Task(
+        id=params.task_id or new_id("task"),
+        conversation_id=place.conversation.id,
+        owner=place.conversation.owner,
+        agent_id=place.agent.id,
+        prompt=params.prompt,
+        status="running",
+        model=model,
+        workspace=place.conversation.workspace,
+        started_at=datetime.now(UTC),
+        api_base=api_base or default_api_base(model, settings),
+        mode="task" if params.answer_schema is not None else params.mode,
+        answer_schema=params.answer_schema,
+        approve=params.approve,
+        attended=params.attended,
+        thinking_level=params.thinking_level or _thinking_level(place.personality, settings),
+        max_turns=params.max_turns or settings.max_turns,
+        budget_usd=params.budget_usd or settings.budget_usd or None,
+        own_key=params.api_key is not None,
+    )
+
+
+def publish_task(task: Task, place: TaskTarget, log: EventLog) -> BranchWriter:
+    """Put conversation, agent and task, in the order that storage needs; the branch it works on is the agent's."""
+    publish_target(place, log)
+    log.publish(TaskUpdate(task=task))
+    return BranchWriter(place.agent, log)
+
+
+def publish_message(
+    task: Task, blocks: tuple[Block, ...], branch: BranchWriter, place: TaskTarget, *, has_price: bool
+) -> None:
+    """Put the task's message at the end of the branch, and after it a remark about the task.
+
+    With a budget that cannot be kept (`has_price` is about the model) the person is told.
+    """
+    branch.append(branch.draft("user", place.author, blocks, task_id=task.id))
+    notices = [NoticeBlock(kind="info", text=place.remark)] if place.remark else []
+    if task.budget_usd is not None and not has_price:
+        notices.append(NoticeBlock(kind="model", text=UNKNOWN_PRICE.format(task.model)))
+    for notice in notices:
+        branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
+    branch.announce_head()
+
+
+def _thinking_level(personality: Personality, settings: SettingValues) -> ThinkingLevel:
+    """The personality's own level, or where it has none the one of the settings."""
+    return settings.thinking_level if personality.thinking_level == "off" else personality.thinking_level

@@ -1,0 +1,168 @@
+"""After a restart: interrupted tasks are marked, their asks restored, handed-over tasks resumed."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Set
+from functools import partial, reduce
+from pathlib import Path
+
+import msgspec
+
+from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.run.resume import has_effects, last_reply, unknown_outcome_ask
+from app.engine.agent.run.task_state import ended_task, is_working, with_status
+from app.engine.agent.tasks.locks import AgentLocks
+from app.engine.background import Background
+from app.engine.core.errors import EngineError, FolderNotAnswering, StorageError
+from app.engine.core.workspace_threads import in_workspace
+from app.engine.event_log import EventLog
+from app.engine.storage.database import Database
+from app.engine.tools.argument_check import check_arguments
+from app.engine.tools.base import Access, Tool, ToolContext, ToolError
+from app.engine.tools.processes.termination import end_abandoned
+from app.engine.tools.registry import bind
+from app.paths import Paths
+from app.protocol.blocks import ToolCallBlock
+from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate
+from app.protocol.tasks import Task
+from app.protocol.usage import Usage, add_usage
+
+# The results of an open turn's calls, and its reply above them, stand among so many nodes.
+_NEWEST = 1_000
+# An engine that starts does not wait long for a folder that does not answer.
+_LOOK_S = 2.0
+
+_logger = logging.getLogger(__name__)
+
+_KEY_IS_GONE = "it ran with a key that was given for it alone: resume it to go on with the stored one"
+
+
+async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> None:
+    """Publish that tasks are interrupted and half replies cut; calls that were under way are asked about.
+
+    Processes that an engine that was killed left behind are ended first. A task that was being stopped is stopped: that
+    was said already.
+    """
+    active = await database.tasks.active()
+    tasks = [task for task in active if is_working(task)]
+    await end_abandoned(frozenset(task.id for task in tasks))
+    cut = {(node.task_id, node.turn): node for node in await database.nodes.streaming()}
+    for task in tasks:
+        interrupted = await _interrupted(task, cut.keys(), database)
+        if task.stopping:
+            log.publish(TaskUpdate(task=ended_task(interrupted, "cancelled", "manual_stop")))
+            continue
+        log.publish(TaskUpdate(task=interrupted))
+        await _ask_about_calls(interrupted, database, log, paths)
+    for node in cut.values():
+        log.publish(TaskMessage(node=msgspec.structs.replace(node, status="cut")))
+
+
+async def keep_asks(database: Database, log: EventLog, desk: PendingAsks) -> None:
+    """Once all that is on record: what waits for tasks that can go on waits on. For others nobody asks any more."""
+    await log.flush()
+    active = {task.id: task for task in await database.tasks.active()}
+    for ask in await database.asks.waiting():
+        if ask.task_id in active:
+            desk.restore(ask, active[ask.task_id].workspace)
+        else:
+            log.publish(AskUpdate(ask=msgspec.structs.replace(ask, status="cancelled")))
+
+
+async def _interrupted(task: Task, cut: Set[tuple[str | None, int]], database: Database) -> Task:
+    """With what it took up to its last finished model call. One of which nothing came is made again, as that turn."""
+    usages = await database.turns.usages(task.id)
+    open_turns = [turn.turn for turn in await database.turns.started(task.id)]
+    is_lost = task.step_count in open_turns and (task.id, task.step_count) not in cut
+    return msgspec.structs.replace(
+        with_status(task, "interrupted"),
+        stopping=False,
+        current_tool=None,
+        ask_id=None,
+        activity="",
+        usage=reduce(add_usage, usages, Usage()),
+        step_count=task.step_count - 1 if is_lost else task.step_count,
+    )
+
+
+async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths: Paths) -> None:
+    """Of the turn it was in. What an earlier engine has asked about is settled, or waits.
+
+    A person is shown the calls of the stored reply, which are what would run again.
+    """
+    unfinished = [one.started for one in await database.executions.unfinished(task.id)]
+    begun = {one.call_id: one for one in unfinished if one.turn == task.step_count}
+    agent = await database.agents.get(task.agent_id) if begun else None
+    if agent is None or agent.head_id is None:
+        return
+    asks = await database.asks.page(task_ids=(task.id,))
+    asked = {ask.unknown.execution_id for ask in asks if ask.unknown is not None}
+    newest, _ = await database.nodes.branch(agent.head_id, _NEWEST)
+    at = last_reply(newest, task.id)
+    workplace = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, environment={})
+    tools = {tool.name: tool for tool in bind(workplace)}
+    for block in newest[at].blocks if at is not None else ():
+        started = begun.get(block.call_id) if isinstance(block, ToolCallBlock) else None
+        if not isinstance(block, ToolCallBlock) or started is None or started.execution_id in asked:
+            continue
+        try:
+            access = await in_workspace(workplace.workspace, partial(_access, tools.get(block.tool), block), _LOOK_S)
+        except FolderNotAnswering:
+            return  # who resumes the task is asked then
+        if access is not None and has_effects(access):
+            log.publish(AskUpdate(ask=unknown_outcome_ask(started, access, task)))
+
+
+def _access(tool: Tool | None, call: ToolCallBlock) -> Access | None:
+    """None for a call that would be refused before it runs."""
+    if tool is None or call.invalid is not None:
+        return None
+    try:
+        arguments = check_arguments(tool.name, tool.parameters, tool.prepare_arguments(call.arguments))
+        return tool.access(arguments)
+    except ToolError:
+        return None
+
+
+class RestartResume:
+    def __init__(
+        self,
+        log: EventLog,
+        database: Database,
+        claims: AgentLocks,
+        resume: Callable[[str], Awaitable[Task]],
+        background: Background,
+    ) -> None:
+        self._log = log
+        self._database = database
+        self._claims = claims
+        self._resume = resume
+        self._background = background
+
+    async def take(self) -> None:
+        """Resume them one after the other, whatever becomes of each.
+
+        Nothing is resumed where what the earlier engine left cannot be saved.
+        """
+        try:
+            await self._log.flush()
+        except StorageError:
+            return
+        for task in await self._database.tasks.active():
+            if task.status == "interrupted" and (task.resumes or task.retry_at):
+                await asyncio.wait([self._background.start(self._go_on(task), f"resume {task.id}")])
+
+    async def _go_on(self, task: Task) -> None:
+        if task.own_key:
+            self._leave_to_person(task, _KEY_IS_GONE)
+            return
+        try:
+            await self._resume(task.id)
+        except EngineError as error:
+            _logger.warning("task %s is not resumed: %s", task.id, error)
+            if not self._claims.is_closed:
+                self._leave_to_person(task, str(error))
+
+    def _leave_to_person(self, task: Task, why: str) -> None:
+        task = msgspec.structs.replace(task, resumes=False, retry_at=None, activity=why)
+        self._log.publish(TaskUpdate(task=task))

@@ -1,0 +1,199 @@
+"""Rounds of several agents: after a reply the next agent speaks."""
+
+import logging
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from app.engine.agent.history.branch import BranchWriter
+from app.engine.agent.history.participants import SpeakingRound, next_speaker
+from app.engine.agent.tasks.locks import AgentLocks
+from app.engine.agent.tasks.task_target import TaskTarget, personality_of
+from app.engine.core.errors import NotFound, StorageError
+from app.engine.event_log import EventLog
+from app.engine.storage.database import Database
+from app.protocol.agents import Agent
+from app.protocol.blocks import NoticeBlock, TextBlock
+from app.protocol.conversations import Node, TurnTaking
+from app.protocol.events import AgentUpdate
+from app.protocol.tasks import Task, TaskStartParams
+
+_logger = logging.getLogger(__name__)
+
+_PIECE = 200
+
+_LIMIT = "The limit of {replies} in a row is reached. Write something and they go on."
+_FAILED = "The round ends here: {speaker} failed, and {next} has not spoken. Name {next} with @ to go on."
+_NO_MONEY = "The round ends here: its budget is used up, and {next} has not spoken. Write something and they go on."
+_NOT_STARTED = "The round ends here: {next} could not begin. {why}"
+
+
+class Rounds:
+    """Only agents that stand on the same node take turns: who was moved elsewhere is on a way of its own."""
+
+    def __init__(self, log: EventLog, database: Database, claims: AgentLocks) -> None:
+        self._log = log
+        self._database = database
+        self._claims = claims
+
+    async def begin(self, before: Agent, now: Agent) -> None:
+        """An agent has begun to work: who stood with it before goes along to where it is now."""
+        try:
+            await self._take_along(now, {before.head_id})
+        except StorageError as error:
+            _logger.warning("the other agents stay where they were: %s", error)
+
+    async def after(self, task: Task) -> Agent | None:
+        """A task is over: the others come to where it ended. Who speaks next; None where it is the person's turn."""
+        try:
+            return await self._after(task)
+        except StorageError as error:
+            _logger.warning("the round ends with task %s: %s", task.id, error)
+            return None
+
+    async def not_started(self, task: Task, agent: Agent, why: str) -> None:
+        """Say in the conversation that the next one could not begin."""
+        try:
+            await self._remark(task, _NOT_STARTED.format(next=agent.name, why=why))
+        except StorageError as error:
+            _logger.warning("%s could not begin, and that is not on record: %s", agent.name, error)
+
+    async def _after(self, task: Task) -> Agent | None:
+        speaker = await self._database.agents.get(task.agent_id)
+        if speaker is None or speaker.head_id is None or speaker.beside is not None:
+            return None
+        if not await self._has_company(speaker):
+            return None
+        path = await self._since_person(speaker.head_id, task)
+        together = await self._take_along(speaker, _walked(path, task))
+        conversation = await self._database.conversations.get(task.conversation_id)
+        if conversation is None or task.status not in ("completed", "error") or not _has_spoken(path, task):
+            return None
+        so_far = _round(path, task)
+        agent = next_speaker(conversation.turn_taking, together, so_far)
+        if agent is None or self._claims.is_at_work(task.conversation_id):
+            return None
+        remark = _end(task, speaker, agent, so_far, conversation.turn_taking)
+        if remark:
+            await self._remark(task, remark)
+        return None if remark else agent
+
+    async def _has_company(self, agent: Agent) -> bool:
+        every = await self._database.agents.list(agent.conversation_id)
+        return any(other.id != agent.id and other.beside is None for other in every)
+
+    async def _since_person(self, leaf_id: str, task: Task) -> tuple[Node, ...]:
+        """The end of a branch, with the last message that a person began a task with and all of `task`."""
+        path, more = await self._database.nodes.branch(leaf_id, _PIECE)
+        while more and (_last_prompt(path) < 1 or path[0].task_id == task.id):
+            older, more = await self._database.nodes.branch(leaf_id, _PIECE, path[0].id)
+            path = (*older, *path)
+        return path
+
+    async def _take_along(self, agent: Agent, stood: Collection[str | None]) -> tuple[Agent, ...]:
+        """All that stand with an agent, in the order in which they joined, once those on `stood` have followed it."""
+        if agent.beside is not None:
+            return ()
+        together: list[Agent] = []
+        for other in await self._database.agents.list(agent.conversation_id):
+            if other.id == agent.id:
+                together.append(agent)
+            elif other.beside is None:
+                async with self._claims.while_idle(other) as free:
+                    if free is not None and free.head_id in (*stood, agent.head_id):
+                        together.append(await self._brought(free, agent.head_id))
+        return tuple(together)
+
+    async def _brought(self, agent: Agent, head_id: str | None) -> Agent:
+        if agent.head_id == head_id:
+            return agent
+        moved = msgspec.structs.replace(agent, head_id=head_id, version=agent.version + 1)
+        self._log.publish(AgentUpdate(agent=moved))
+        await self._log.flush()
+        return moved
+
+    async def _remark(self, task: Task, text: str) -> None:
+        """Put a remark where the speaker of a task stands, if it is idle, and bring the others there."""
+        speaker = await self._database.agents.get(task.agent_id)
+        if speaker is None:
+            return
+        async with self._claims.while_idle(speaker) as free:
+            if free is None:
+                return
+            branch = BranchWriter(free, self._log)
+            notice = NoticeBlock(kind="info", text=text)
+            branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
+            branch.announce_head()
+            await self._log.flush()
+        await self._take_along(branch.agent, {free.head_id})
+
+
+async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[TaskTarget, TaskStartParams]:
+    """What is asked of the one that speaks after a task: the same, of its own model if it has one."""
+    personality = await personality_of(None, agent, database)
+    conversation = await database.conversations.get(task.conversation_id)
+    if conversation is None:
+        raise NotFound("This conversation was deleted.")
+    params = TaskStartParams(
+        prompt=task.prompt,
+        conversation_id=task.conversation_id,
+        agent_id=agent.id,
+        model_if_none=task.model,
+        api_base=task.api_base,
+        mode=task.mode,
+        approve=task.approve,
+        attended=task.attended,
+        max_turns=task.max_turns,
+        budget_usd=_money_left(task),
+    )
+    return TaskTarget(conversation, agent, personality), params
+
+
+def _end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, rule: TurnTaking) -> str:
+    """Why the next one does not speak, in words for the person; empty where it does."""
+    if task.status == "error":
+        return _FAILED.format(speaker=speaker.name, next=agent.name)
+    if _money_left(task) == 0:
+        return _NO_MONEY.format(next=agent.name)
+    if len(so_far.speakers) >= rule.limit:
+        return _LIMIT.format(replies="1 reply" if rule.limit == 1 else f"{rule.limit} replies")
+    return ""
+
+
+def _money_left(task: Task) -> float | None:
+    """Of a budget, which holds for the whole round; null where there is none."""
+    budget = (task.allowance and task.allowance.budget_usd) or task.budget_usd
+    return max(budget - (task.usage.cost_usd or 0.0), 0.0) if budget is not None else None
+
+
+def _has_spoken(path: Sequence[Node], task: Task) -> bool:
+    """A task that made a summary alone has not."""
+    return any(node.role == "assistant" and node.task_id == task.id for node in path)
+
+
+def _walked(path: Sequence[Node], task: Task) -> set[str | None]:
+    """The nodes of a task, and the one it went on from."""
+    own = [node for node in path if node.task_id == task.id]
+    return {node.id for node in own} | ({own[0].parent_id} if own else set())
+
+
+def _round(path: Sequence[Node], task: Task) -> SpeakingRound:
+    """What was said since a person began a task with a message; `task` has spoken last, whatever it left."""
+    nodes = path[max(_last_prompt(path), 0) :]
+    replies = [node for node in nodes if node.role == "assistant"]
+    by_task = {node.task_id: node.author for node in replies if node.task_id != task.id}
+    message = "\n".join(_text(node) for node in nodes if node.role == "user")
+    reply = _text(replies[-1]) if replies else ""
+    return SpeakingRound(message, (*by_task.values(), task.agent_id), f"{reply}\n{task.summary}")
+
+
+def _last_prompt(path: Sequence[Node]) -> int:
+    """Where the last message stands that a task began with, -1 for nowhere. Words within a task go on with it."""
+    for index in range(len(path) - 1, -1, -1):
+        if path[index].role == "user" and (index == 0 or path[index - 1].task_id != path[index].task_id):
+            return index
+    return -1
+
+
+def _text(node: Node) -> str:
+    return "\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))

@@ -1,0 +1,284 @@
+"""Does what people ask of tasks: starts them, hands them what is said, and ends them with the engine."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.engine.agent.run.queued_messages import QueuedEntries, queued_node_id, with_changed_entry, without_entry
+from app.engine.agent.run.task_builder import TaskBuilder
+from app.engine.agent.run.task_run import TaskRun
+from app.engine.agent.run.task_state import ended_task, status_text
+from app.engine.agent.tasks.locks import AgentLocks, KeyedLock
+from app.engine.agent.tasks.new_task import check_start_params
+from app.engine.agent.tasks.restart import RestartResume
+from app.engine.agent.tasks.rounds import Rounds
+from app.engine.agent.tasks.running_tasks import RunningTasks
+from app.engine.agent.tasks.task_factory import TaskFactory, TaskStart
+from app.engine.background import Background
+from app.engine.core.errors import EngineError, IllegalMove, InvalidParams, NotFound, StorageError
+from app.engine.core.ids import new_id
+from app.engine.models.router import ModelRouter
+from app.protocol.asks import AskAnswerParams, AskAnswerResult
+from app.protocol.context import ConversationSummariseParams
+from app.protocol.events import TaskUpdate
+from app.protocol.tasks import (
+    Queued,
+    QueuedKind,
+    Task,
+    TaskMessageParams,
+    TaskQueueChangeParams,
+    TaskQueueRemoveParams,
+    TaskRetryParams,
+    TaskSetModeParams,
+    TaskStartParams,
+)
+
+# Among so many of a conversation's newest tasks the one that follows another is looked for: it began right after.
+_LATEST = 20
+
+
+class AgentTaskRunner:
+    """One asyncio task each, in the `background`; one task at a time for each agent."""
+
+    def __init__(self, assembly: TaskBuilder, claims: AgentLocks, models: ModelRouter, background: Background) -> None:
+        self._assembly = assembly
+        self._claims = claims
+        self._background = background
+        self._starts = TaskFactory(assembly, models)
+        self._rounds = Rounds(assembly.log, assembly.database, claims)
+        health = assembly.database.health
+        self._runs = RunningTasks(claims, assembly.desk, health, background, self._next_reply)
+        self._handover = RestartResume(assembly.log, assembly.database, claims, self.resume, background)
+        self._has_taken_over = False
+        self._one_of_a_task = KeyedLock()
+        self._began = datetime.now(UTC)
+
+    def running(self) -> tuple[Task, ...]:
+        """The tasks at work as people see them: paused while nothing can be saved."""
+        return self._runs.shown()
+
+    async def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Task:
+        """Start a task and return once it is on record; the same `task_id` again gives the task that is there.
+
+        With a `version` only if it is still the agent's, else `Conflict`. A `remark` follows the message.
+        """
+        check_start_params(params)
+        return await self._once(params.task_id, lambda: self._starts.new(params, version, remark))
+
+    async def reply(self, params: TaskStartParams) -> Task:
+        """Have an agent answer where it stands, without a message; the same `task_id` again gives the task there."""
+        return await self._once(params.task_id, lambda: self._starts.reply(params))
+
+    async def retry(self, params: TaskRetryParams) -> Task:
+        """Have a reply written anew, beside it; the same `task_id` again gives the task that is there."""
+        return await self._once(params.task_id, lambda: self._starts.retry(params))
+
+    async def summarise(self, params: ConversationSummariseParams) -> Task:
+        """Have the older part of a branch summarised; the same `task_id` again gives the task that is there."""
+        return await self._once(params.task_id, lambda: self._starts.summary(params))
+
+    async def stop(self, task_id: str, by: str) -> Task:
+        """Begin to stop a task. An interrupted one is cancelled; one at its end is refused."""
+        run = self._runs.get(task_id)
+        if run is None:
+            async with self._one_of_a_task.lock(task_id):
+                run = self._runs.get(task_id)
+                if run is None:
+                    return await self._cancel_interrupted(await self._stored(task_id))
+        await run.stop(by)
+        return run.task
+
+    async def pause(self, task_id: str) -> Task:
+        run = await self._run(task_id)
+        run.pause()
+        return run.task
+
+    async def resume(self, task_id: str) -> Task:
+        """Go on after a pause, or after an interruption from the last finished step."""
+        async with self._one_of_a_task.lock(task_id):
+            run = self._runs.get(task_id)
+            if run is None:
+                return await self._begin(await self._starts.resumed(await self._stored(task_id)))
+        run.resume()
+        return run.task
+
+    async def try_now(self, task_id: str) -> Task:
+        """Ask the model at once, though a limit of the provider is waited for; also after an interruption."""
+        async with self._one_of_a_task.lock(task_id):
+            run = self._runs.get(task_id)
+            if run is None:
+                task = await self._stored(task_id)
+                if task.retry_at is None:
+                    raise IllegalMove(f"The task is {status_text(task.status)}; it does not wait for a limit.")
+                task = msgspec.structs.replace(task, retry_at=None)
+                return await self._begin(await self._starts.resumed(task))
+        run.try_now()
+        return run.task
+
+    async def set_mode(self, params: TaskSetModeParams) -> Task:
+        """Take a task for something else: one under way or interrupted itself, a chat at its end in a task after it."""
+        known = await self._known(params.new_task_id) if params.new_task_id is not None else None
+        if known is not None:
+            return known
+        async with self._one_of_a_task.lock(params.task_id):
+            run = self._runs.get(params.task_id)
+            task = await self._stored(params.task_id) if run is None else run.task
+            if task.ended_at is not None:
+                return await self._once(params.new_task_id, lambda: self._starts.as_task(task, params))
+            if run is None:
+                task = msgspec.structs.replace(task, mode=params.mode, decided=params.mode)
+                self._assembly.log.publish(TaskUpdate(task=task))
+            else:
+                run.set_mode(params.mode)
+                task = run.task
+            await self._assembly.log.flush()
+        return task
+
+    async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
+        """Have a task under way read a text when its turn comes; returns once that is on record."""
+        if not params.text.strip() and not params.attachments:
+            raise InvalidParams("The text is empty.")
+        known = await self._known(params.task_id)
+        if known is not None and await self._is_said(known, params.queued_id):
+            return known
+        run = await self._run(params.task_id)
+        entry = Queued(
+            id=params.queued_id or new_id("queued"),
+            kind=kind,
+            text=params.text,
+            queued_at=datetime.now(UTC),
+            attachments=await self._assembly.attachments.store(params.attachments),
+        )
+        run.queue_message(entry)
+        try:
+            await self._assembly.log.flush()
+        except StorageError:
+            with suppress(EngineError):  # it will be said again: what the agent has not read yet goes
+                run.edit_queue(lambda queue: without_entry(queue, entry.id))
+            raise
+        return run.task
+
+    async def change_queued(self, params: TaskQueueChangeParams) -> Task:
+        """Change what a task has not read yet, also while it is interrupted; `Conflict` once it has."""
+        return await self._edit_queue(params.task_id, lambda queue: with_changed_entry(queue, params))
+
+    async def remove_queued(self, params: TaskQueueRemoveParams) -> Task:
+        return await self._edit_queue(params.task_id, lambda queue: without_entry(queue, params.queued_id))
+
+    async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
+        return await self._assembly.desk.answer(params, by)
+
+    async def next_in_round(self, task_id: str) -> Task | None:
+        """The task whose turn it was after another in a round; returns once that one is over and this is settled."""
+        await self._runs.settled(task_id)
+        task = await self._stored(task_id)
+        page = await self._assembly.database.tasks.page(_LATEST, task.conversation_id)
+        return next((one for one in page.tasks if one.follows == task.id), None)
+
+    async def close(self) -> None:
+        """Interrupt what is under way and wait for it; nothing can be started from then on."""
+        self._claims.close()
+        self._assembly.desk.close()
+        self._assembly.database.journal.fail_fast()
+        await self._runs.close()
+
+    async def drain(self, seconds: float) -> None:
+        """Let each task end the step it has in hand, for at most so long; nothing can be started from then on."""
+        self._claims.close()
+        await self._runs.drain(seconds)
+
+    def hand_over(self) -> None:
+        """What `close` will interrupt is resumed by the next engine, which a client starts at once."""
+        self._runs.hand_over()
+
+    def take_over(self) -> None:
+        """Resume what an earlier engine handed over or left waiting; called once there is a client with its keys."""
+        if not self._has_taken_over:
+            self._has_taken_over = True
+            self._background.start(self._handover.take(), name="resume after a restart")
+
+    async def _once(self, task_id: str | None, find: Callable[[], Awaitable[TaskStart]]) -> Task:
+        """Begin what is found; the same `task_id` again gives the task that is there."""
+        async with self._one_of_a_task.lock(task_id or new_id("task")):
+            known = await self._known(task_id) if task_id is not None else None
+            return known if known is not None else await self._begin(await find())
+
+    async def _begin(self, start: TaskStart) -> Task:
+        """Launch a task of an agent that is free; it is claimed until the task is over or could not begin."""
+        agent = start.agent
+        await self._claims.acquire(agent)
+        try:
+            newest = await self._claims.newest(agent)
+            beginning = await start.begin(newest)
+        except BaseException:
+            self._claims.release(agent.id)
+            raise
+        begun = beginning.run.branch.agent
+        self._runs.launch(beginning)
+        await self._rounds.begin(newest, begun)
+        return beginning.run.task
+
+    async def _next_reply(self, task: Task) -> None:
+        """Have the agent speak whose turn it is after a task, if it is anybody's."""
+        agent = await self._rounds.after(task)
+        if agent is None:
+            return
+        try:
+            await self._begin(await self._starts.next_reply(task, agent))
+        except EngineError as error:
+            await self._rounds.not_started(task, agent, str(error))
+
+    async def _cancel_interrupted(self, task: Task) -> Task:
+        if task.status != "interrupted":
+            raise IllegalMove(f"The task is {status_text(task.status)} already.")
+        self._assembly.desk.drop_task(task.id)
+        task = ended_task(task, "cancelled", "manual_stop")
+        self._assembly.log.publish(TaskUpdate(task=task))
+        await self._assembly.log.flush()
+        return task
+
+    async def _edit_queue(self, task_id: str, change: Callable[[QueuedEntries], QueuedEntries]) -> Task:
+        async with self._one_of_a_task.lock(task_id):
+            run = self._runs.get(task_id)
+            if run is None:
+                task = await self._stored(task_id)
+                if task.status != "interrupted":
+                    raise IllegalMove(f"The task is {status_text(task.status)}: nothing waits to be read any more.")
+                task = msgspec.structs.replace(task, queue=change(task.queue))
+                self._assembly.log.publish(TaskUpdate(task=task))
+            else:
+                run.edit_queue(change)
+                task = run.task
+            await self._assembly.log.flush()
+        return task
+
+    async def _is_said(self, task: Task, queued_id: str | None) -> bool:
+        """It waits already, or the agent has read it before an earlier engine could answer.
+
+        Of this engine's own tasks nothing is looked up: what is said must not fall behind what the person does next.
+        """
+        if queued_id is None:
+            return False
+        waits = any(entry.id == queued_id for entry in task.queue)
+        if waits or task.started_at >= self._began:
+            return waits
+        return await self._assembly.database.nodes.get(queued_node_id(task.id, queued_id)) is not None
+
+    async def _known(self, task_id: str) -> Task | None:
+        run = self._runs.get(task_id)
+        return run.task if run is not None else await self._assembly.database.tasks.get(task_id)
+
+    async def _stored(self, task_id: str) -> Task:
+        task = await self._assembly.database.tasks.get(task_id)
+        if task is None:
+            raise NotFound(f"There is no task {task_id!r}. `errand tasks` lists them.")
+        return task
+
+    async def _run(self, task_id: str) -> TaskRun:
+        run = self._runs.get(task_id)
+        if run is None:
+            task = await self._stored(task_id)
+            raise IllegalMove(f"The task is {status_text(task.status)}; it is not under way.")
+        return run

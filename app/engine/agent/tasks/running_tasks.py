@@ -1,0 +1,106 @@
+"""The running tasks: one asyncio task each, from launch to its end or the engine's."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.run.task_run import TaskRun
+from app.engine.agent.tasks.locks import AgentLocks
+from app.engine.agent.tasks.task_factory import StartedTask
+from app.engine.background import Background
+from app.engine.core.resources import Health
+from app.protocol.tasks import Task
+
+_LOOK_AGAIN_S = 0.02
+
+
+class RunningTasks:
+    """Their asyncio tasks are in the `background`; `after` follows the end of each, when its agent is free again."""
+
+    def __init__(
+        self,
+        claims: AgentLocks,
+        desk: PendingAsks,
+        health: Health,
+        background: Background,
+        after: Callable[[Task], Awaitable[None]],
+    ) -> None:
+        self._claims = claims
+        self._desk = desk
+        self._health = health
+        self._background = background
+        self._after = after
+        self._runs: dict[str, TaskRun] = {}
+        self._settled: dict[str, asyncio.Event] = {}
+        self._resumes = False
+        self._at_work = 0  # tasks, and turns that are about to begin
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        health.subscribe(self._on_health)
+
+    def get(self, task_id: str) -> TaskRun | None:
+        return self._runs.get(task_id)
+
+    def shown(self) -> tuple[Task, ...]:
+        """As people see them: paused while nothing can be saved."""
+        return tuple(run.shown for run in self._runs.values())
+
+    def launch(self, beginning: StartedTask) -> None:
+        run = beginning.run
+        self._runs[run.task.id] = run
+        self._settled[run.task.id] = asyncio.Event()
+        self._at_work += 1
+        self._quiet.clear()
+        self._background.start(self._run_to_end(beginning), name=f"task {run.task.id}")
+        if self._claims.is_closed:
+            run.interrupt(resumes=self._resumes)
+
+    async def settled(self, task_id: str) -> None:
+        """Return when a task is over, and what `after` does has been done; at once for one that is not under way."""
+        event = self._settled.get(task_id)
+        if event is not None:
+            await event.wait()
+
+    def hand_over(self) -> None:
+        """What `close` will interrupt is resumed by the next engine."""
+        self._resumes = True
+
+    async def close(self) -> None:
+        """Interrupt them all, and wait until the last one has said so."""
+        for run in tuple(self._runs.values()):
+            run.interrupt(resumes=self._resumes)
+        await self._quiet.wait()
+
+    async def drain(self, seconds: float) -> None:
+        """Let each end the step it has in hand, for at most so long."""
+        for run in self._runs.values():
+            run.finish_step()
+        give_up_at = time.monotonic() + seconds
+        while time.monotonic() < give_up_at:
+            if all(run.is_between_steps for run in self._runs.values()):
+                return
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def _run_to_end(self, beginning: StartedTask) -> None:
+        run = beginning.run
+        try:
+            await run.run(beginning.opening)
+        finally:
+            if run.task.ended_at is not None:
+                self._desk.drop_task(run.task.id)
+            self._claims.release(run.task.agent_id)
+            del self._runs[run.task.id]
+        try:
+            await self._after(run.task)
+        finally:
+            self._settled.pop(run.task.id).set()
+            self._at_work -= 1
+            if not self._at_work:
+                self._quiet.set()
+
+    def _on_health(self) -> None:
+        held = self._health.holding
+        why = f"{held.text} {held.advice}" if held is not None else ""
+        for run in self._runs.values():
+            run.hold(why)

@@ -1,0 +1,187 @@
+"""The conversation, agent and workspace a task works in; found or made."""
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from app.engine.agent.history.participants import first_speaker, unused_name
+from app.engine.core.errors import InvalidParams, NotFound, UnconfirmedWorkspace
+from app.engine.core.ids import new_id
+from app.engine.core.workspace_threads import in_workspace
+from app.engine.event_log import EventLog
+from app.engine.storage.database import Database
+from app.engine.storage.records.agents import ASSISTANT
+from app.engine.tools.plain_text import is_text
+from app.paths import Paths
+from app.protocol.agents import Agent, Personality
+from app.protocol.conversations import Conversation
+from app.protocol.events import AgentUpdate, ConversationUpdate
+from app.protocol.tasks import TaskStartParams
+
+# Of a conversation in which nothing was said yet.
+NO_TITLE = "New conversation"
+_TITLE_LENGTH = 60
+# Among so many of its newest tasks who spoke last is looked for.
+_LAST_TASKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTarget:
+    """`author` has written the message of a task that takes place here, `remark` follows that message."""
+
+    conversation: Conversation
+    agent: Agent
+    personality: Personality
+    remark: str = ""
+    author: str = "user"
+
+
+async def find_target(params: TaskStartParams, database: Database, paths: Paths) -> TaskTarget:
+    """Where `params` point, or a new conversation with a new agent. Nothing is stored yet."""
+    conversation = await _conversation(params, database, paths)
+    agent = await _agent(params, conversation, database)
+    personality = await personality_of(params.personality_id, agent, database)
+    if agent.version == 0:
+        agent = msgspec.structs.replace(agent, color=personality.color)
+    return TaskTarget(conversation, agent, personality)
+
+
+async def with_personality(agent: Agent, personality: Personality, database: Database) -> Agent:
+    """The agent as this personality, with its name and colour if it is another. Stored with the agent's next move."""
+    if agent.personality_id == personality.id:
+        return agent
+    others = [one.name for one in await database.agents.list(agent.conversation_id) if one.id != agent.id]
+    name = unused_name(personality.name, others)
+    return msgspec.structs.replace(agent, personality_id=personality.id, name=name, color=personality.color)
+
+
+async def personality_of(asked_for: str | None, agent: Agent, database: Database) -> Personality:
+    """The one asked for, or the agent's own; where that was deleted, the one that is always there."""
+    personality = await database.personalities.get(asked_for or agent.personality_id)
+    if personality is None and asked_for is None:
+        personality = await database.personalities.get(ASSISTANT.id)
+    if personality is None:
+        raise NotFound(f"There is no personality {asked_for or agent.personality_id!r}. Choose another.")
+    return personality
+
+
+async def make_workspace(conversation: Conversation) -> None:
+    """The folder to work in, where it is not there yet: that of a conversation that was given none."""
+    folder = Path(conversation.workspace)
+    await in_workspace(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
+
+
+def publish_target(place: TaskTarget, log: EventLog) -> None:
+    """Store and announce a place; what is there is touched, and no longer archived."""
+    touched = msgspec.structs.replace(place.conversation, updated_at=datetime.now(UTC), archived=False)
+    log.publish(ConversationUpdate(conversation=touched))
+    if place.agent.version == 0:
+        log.publish(AgentUpdate(agent=place.agent))
+
+
+async def _conversation(params: TaskStartParams, database: Database, paths: Paths) -> Conversation:
+    if params.conversation_id is not None:
+        found = await database.conversations.get(params.conversation_id)
+        if found is None:
+            raise NotFound(f"There is no conversation {params.conversation_id!r}.")
+        if found.title == NO_TITLE:
+            found = msgspec.structs.replace(found, title=_title(params))
+        if params.workspace is None:
+            await _check_workspace(found)
+            return found
+        return with_workspace(found, await workspace_folder(params.workspace))
+    return await new_conversation(_title(params), params.workspace, paths)
+
+
+async def workspace_folder(given: str) -> Path:
+    """The real path of a workspace that a person has chosen; `InvalidParams` for what is no folder."""
+    return await in_workspace(Path(given), lambda: _real_folder(given))
+
+
+def with_workspace(conversation: Conversation, folder: Path) -> Conversation:
+    """The conversation with a folder that a person has chosen, as `workspace_folder` gives it."""
+    return msgspec.structs.replace(conversation, workspace=str(folder), proposed_workspace="")
+
+
+async def new_conversation(title: str, workspace: str | None, paths: Paths) -> Conversation:
+    """One that is not stored yet. It works in `workspace`, or in a folder of its own."""
+    now = datetime.now(UTC)
+    conversation_id = new_id("conv")
+    folder = await workspace_folder(workspace) if workspace else paths.workspaces / conversation_id
+    return Conversation(id=conversation_id, title=title, created_at=now, updated_at=now, workspace=str(folder))
+
+
+async def _agent(params: TaskStartParams, conversation: Conversation, database: Database) -> Agent:
+    if params.agent_id is not None:
+        agent = await database.agents.get(params.agent_id)
+        if agent is None or agent.conversation_id != conversation.id:
+            raise NotFound(f"There is no agent {params.agent_id!r} in this conversation.")
+        return agent
+    agents = await database.agents.list(conversation.id) if params.conversation_id else ()
+    if agents:
+        return await _addressed(params.prompt, conversation, agents, database)
+    return Agent(
+        id=new_id("agent"),
+        conversation_id=conversation.id,
+        personality_id=ASSISTANT.id,
+        name=ASSISTANT.name,
+        head_id=await database.nodes.newest(conversation.id) if params.conversation_id else None,
+        version=0,
+        created_at=datetime.now(UTC),
+        owner=conversation.owner,
+    )
+
+
+async def _addressed(prompt: str, conversation: Conversation, agents: tuple[Agent, ...], database: Database) -> Agent:
+    """Who of several agents a message is for. Those that answer beside another take no turns."""
+    taking = tuple(agent for agent in agents if agent.beside is None) or agents
+    if len(taking) == 1:
+        return taking[0]
+    tasks = (await database.tasks.page(_LAST_TASKS, conversation.id)).tasks
+    ids = {agent.id for agent in taking}
+    # In a round who was stopped or failed has not had its turn.
+    is_round = conversation.turn_taking.rule == "round_robin"
+    spoke = (task.agent_id for task in tasks if task.agent_id in ids and (task.status == "completed" or not is_round))
+    spoke_last = next(spoke, None)
+    return first_speaker(conversation.turn_taking, taking, prompt, spoke_last)
+
+
+def _real_folder(given: str) -> Path:
+    workspace = Path(os.path.expanduser(given))
+    if not workspace.is_absolute():
+        raise InvalidParams(f"The workspace {given!r} must be an absolute path.")
+    if not os.path.isdir(workspace):  # False also where the disk has an error
+        raise InvalidParams(f"The workspace {given!r} is not a folder. Make it first, or name another.")
+    folder = workspace.resolve()
+    if not is_text(str(folder)):
+        raise InvalidParams(f"The workspace {given!r} leads to a folder whose name is not UTF-8. Rename that folder.")
+    return folder
+
+
+async def _check_workspace(conversation: Conversation) -> None:
+    if conversation.proposed_workspace:
+        raise UnconfirmedWorkspace(
+            f"This conversation was imported, and its file names the folder {conversation.proposed_workspace!r} to "
+            "work in. Nothing was started. Confirm that folder or name another one with --workspace DIR."
+        )
+    folder = Path(conversation.workspace)
+    if not await in_workspace(folder, lambda: os.path.isdir(folder)):
+        raise InvalidParams(
+            f"The workspace of this conversation is gone: {conversation.workspace}. Make it again, or name another."
+        )
+
+
+def _title(params: TaskStartParams) -> str:
+    """Of the prompt, or of what is attached where nothing is said."""
+    return title_of(params.prompt if params.prompt.strip() else Path(params.attachments[0]).name)
+
+
+def title_of(prompt: str) -> str:
+    """The first line of a prompt, shortened at a word."""
+    line = next((line.strip() for line in prompt.splitlines() if line.strip()), NO_TITLE)
+    if len(line) <= _TITLE_LENGTH:
+        return line
+    return line[:_TITLE_LENGTH].rsplit(" ", 1)[0].rstrip(",;:.") + "…"

@@ -1,0 +1,43 @@
+"""What an address says of the way to it."""
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from app.engine.core.errors import InvalidParams
+
+
+def check_address(url: str) -> None:
+    """`InvalidParams` for an address with a key or a password in it: it is stored and shown. The text quotes none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InvalidParams("This is not a web address. Write one such as http://127.0.0.1:8000/v1.") from error
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise InvalidParams(
+            "The address holds more than a place, such as a password or a key, and it is stored and shown. Leave out "
+            "names before @ and what follows ? or #. Store a key in the settings, or give it with --api-key-env."
+        )
+
+
+def display_address(url: str) -> str:
+    """The address without what stands before @ and after ? or #."""
+    scheme, mark, rest = url.partition("://")
+    place, slash, path = (rest if mark else scheme).partition("/")
+    plain = place.rpartition("@")[2] + slash + path
+    return f"{scheme if mark else ''}{mark}{plain}".partition("?")[0].partition("#")[0]
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def is_in_the_clear(url: str) -> bool:
+    """Whether what is sent there, and the key, can be read on the way."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False  # no address: its use says so
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")

@@ -1,0 +1,113 @@
+"""The event loop's heartbeat in shared memory, and how late the loop runs."""
+
+import asyncio
+import mmap
+import os
+import selectors
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+
+# Two numbers of 8 bytes, which `watchdog_child.py` knows too: when the turn under way began (monotonic nanoseconds, 0
+# while the loop waits), and 1 while the watchdog looks.
+_SIZE = 16
+_BEGAN, _IS_LOOKED_AT = 0, 1
+
+OnTurn = Callable[[int, int], None]
+
+_BEAT_NS = 10_000_000
+_KEPT = 20_000
+# Of a time without any turn so many beats count, all of them in time.
+_MOST_IN_TIME = 100
+
+
+def _nobody(began: int, ended: int) -> None:
+    pass
+
+
+class Heartbeat:
+    """Of one event loop, made by `loop`. `on_turn` gets the begin and end of each turn, in monotonic nanoseconds."""
+
+    def __init__(self) -> None:
+        self.on_turn: OnTurn = _nobody
+        self._wake: Callable[[], None] | None = None
+        self.descriptor = os.memfd_create("errand-heartbeat")
+        os.ftruncate(self.descriptor, _SIZE)
+        self._page = memoryview(mmap.mmap(self.descriptor, _SIZE)).cast("q")
+        self._page[_IS_LOOKED_AT] = 1
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.SelectorEventLoop(_BeatingSelector(self))
+
+    def watch(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called from now on whenever the loop begins to work and the watchdog does not look."""
+        self._wake = wake
+        self._page[_IS_LOOKED_AT] = 0
+
+    def begin(self) -> None:
+        page = self._page
+        page[_BEGAN] = time.monotonic_ns()
+        if not page[_IS_LOOKED_AT] and self._wake is not None:
+            page[_IS_LOOKED_AT] = 1
+            self._wake()
+
+    def end(self, waits: bool) -> None:
+        page = self._page
+        if began := page[_BEGAN]:
+            self.on_turn(began, time.monotonic_ns())
+        if waits:
+            page[_BEGAN] = 0
+
+
+class _BeatingSelector(selectors.DefaultSelector):
+    """Tells of the turns of the loop, which asks its selector once in each."""
+
+    def __init__(self, heartbeat: Heartbeat) -> None:
+        super().__init__()
+        self._heartbeat = heartbeat
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._heartbeat.end(waits=timeout is None or timeout > 0)
+        try:
+            return super().select(timeout)
+        finally:
+            self._heartbeat.begin()
+
+
+def new_heartbeat() -> Heartbeat | None:
+    """None where the system has no memory that another program can be given."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return Heartbeat()
+    except OSError:
+        return None
+
+
+class LoopLatency:
+    """Lateness of the beats of the last minutes in which there was anything to do."""
+
+    def __init__(self) -> None:
+        self._late = deque[float](maxlen=_KEPT)
+        self._due = 0
+
+    def turn(self, began: int, ended: int) -> None:
+        """A turn of the loop, in monotonic nanoseconds: a beat that falls due in it comes when it has ended."""
+        if ended < self._due:
+            return
+        missed = (began - self._due) // _BEAT_NS + 1 if began > self._due else 0
+        if self._due and missed:
+            self._late.extend([0.0] * min(missed, _MOST_IN_TIME))
+        due = self._due + missed * _BEAT_NS
+        if due <= ended:
+            self._late.append((ended - due) / 1e9)
+            due = ended + _BEAT_NS
+        self._due = due
+
+    def p99_ms(self) -> float:
+        ordered = sorted(self._late)
+        return ordered[int(len(ordered) * 0.99)] * 1000 if ordered else 0.0
+
+    def max_ms(self) -> float:
+        return max(self._late, default=0.0) * 1000

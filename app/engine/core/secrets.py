@@ -1,0 +1,244 @@
+"""Provider keys from the environment, the keyring or an encrypted file; never shown."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from app.engine.core.errors import ConfigurationError, FolderNotAnswering, InvalidParams
+from app.engine.core.key_vaults import KeyFile, Vault, system_vault
+from app.engine.core.workspace_threads import in_workspace
+from app.protocol.engine import is_key
+from app.protocol.settings import KeySource
+from app.redaction import Redactor
+from app.regular_file import read_regular
+
+# A variable and its value, empty for one that is not set.
+Variable: TypeAlias = tuple[str, str]
+
+_MOST = 32  # terminals with different keys; the oldest is forgotten
+
+T = TypeVar("T")
+
+_LARGEST = 1_000_000
+_MOST_ADDRESSES = 200  # of all providers; the oldest is forgotten
+_VAULT_TIMEOUT_S = 10.0  # a keyring daemon that hangs must not hang a task
+
+
+class ClientEnvironments:
+    """What is unset in one environment is not looked up in the next as long as that one has something for it.
+
+    So a key of one terminal never goes to an address that another one names.
+    """
+
+    def __init__(self, own: Mapping[str, str]) -> None:
+        self._own = own
+        self._offered: list[dict[str, str]] = []
+
+    def offer(self, variables: Mapping[str, str]) -> None:
+        """Take what a client has set; the newest comes first."""
+        new = {name: value.strip() for name, value in variables.items() if value.strip()}
+        if new:
+            self._offered = [new, *(old for old in self._offered if old != new)][:_MOST]
+
+    def values(self, names: Sequence[str], beside: Variable | None = None) -> Iterator[str]:
+        """What the variables are set to, newest environment first; only of those where `beside` holds."""
+        for environment in self._all():
+            if beside is None or _value(environment, beside[0]) == beside[1]:
+                yield from filter(None, (_value(environment, name) for name in names))
+
+    def value_beside(self, name: str, others: Sequence[str]) -> str:
+        """The variable in the newest environment that sets it or one of `others`; empty where it is not set there."""
+        for environment in self._all():
+            if any(_value(environment, one) for one in (name, *others)):
+                return _value(environment, name)
+        return ""
+
+    def _all(self) -> Iterator[Mapping[str, str]]:
+        yield from self._offered
+        yield self._own
+
+
+def _value(environment: Mapping[str, str], name: str) -> str:
+    return environment.get(name, "").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key and where it was found; its value is never part of its text."""
+
+    value: str = field(repr=False)
+    source: KeySource
+
+
+def check_key(key: str) -> None:
+    """`InvalidParams` for what can be no key."""
+    value = key.strip()
+    if not value.isascii() or not value.isprintable() or " " in value:
+        raise InvalidParams("key: it holds spaces or characters that no key has; copy it again")
+
+
+class KeyStore:
+    """Keys by provider. What is stored where is kept in `stored.json` (names only).
+
+    So the keyring is touched only for a provider whose key was put there, and the start of the engine costs nothing.
+    `redactor` knows all keys that were seen: those of environments, and stored ones once they are used.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        open_vault: Callable[[], Vault | None] = system_vault,
+        patience_s: float = _VAULT_TIMEOUT_S,
+    ) -> None:
+        self.redactor = Redactor(*_keys_in(environment))
+        self.environments = ClientEnvironments(environment)
+        self._folder = folder
+        self._index = folder / "stored.json"
+        self._addresses = folder / "addresses.json"
+        self._chosen: list[tuple[str, str]] | None = None
+        self._file = KeyFile(folder)
+        self._open_vault = open_vault
+        self._patience_s = patience_s
+        self._vault: Vault | None = None
+        self._vault_opened = False
+        self._read: dict[str, Key] = {}
+        self._lock = asyncio.Lock()
+
+    def offer(self, variables: Mapping[str, str]) -> None:
+        """Take the keys and addresses that a client has set."""
+        self.redactor.add(*_keys_in(variables))
+        self.environments.offer(variables)
+
+    async def get(self, provider: str, variables: tuple[str, ...], beside: Variable | None = None) -> Key | None:
+        """The provider's key: from one of the `variables` of an environment first, then as it was stored.
+
+        With `beside` only environments in which that variable has that value are asked.
+        """
+        for value in self.environments.values(variables, beside):
+            return Key(value, "environment")
+        if provider in self._read:
+            return self._read[provider]
+        async with self._lock:
+            key = await self._within_time(lambda: self._load(provider))
+            if key is not None:
+                self.redactor.add(key.value)
+                self._read[provider] = key
+            return key
+
+    async def set(self, provider: str, key: str) -> str:
+        """Store a key; an empty one removes it. Returns a plain notice that says where it went."""
+        value = key.strip()
+        if not value:
+            return await self.remove(provider)
+        check_key(value)
+        self.redactor.add(value)
+        async with self._lock:
+            self._read.pop(provider, None)
+            return await self._within_time(lambda: self._store(provider, value))
+
+    async def remove(self, provider: str) -> str:
+        """Forget a stored key. One in the environment stays."""
+        async with self._lock:
+            self._read.pop(provider, None)
+            await self._within_time(lambda: self._forget(provider))
+        return f"The stored key of {provider} was removed."
+
+    def choose(self, provider: str, address: str) -> None:
+        """A person on this machine has named this address for the provider: from now on its keys may go there."""
+        place, chosen = (provider, _origin(address)), self._read_addresses()
+        if place not in chosen:
+            self._chosen = [place, *chosen][:_MOST_ADDRESSES]
+            self._file.write_private(self._addresses, msgspec.json.encode(self._chosen))
+
+    def is_chosen(self, provider: str, address: str) -> bool:
+        return (provider, _origin(address)) in self._read_addresses()
+
+    def _read_addresses(self) -> list[tuple[str, str]]:
+        """A file that cannot be read names none: the person names them again."""
+        if self._chosen is None:
+            try:
+                data = read_regular(self._addresses, _LARGEST)
+                self._chosen = msgspec.json.decode(data, type=list[tuple[str, str]])
+            except (OSError, ValueError):
+                self._chosen = []
+        return self._chosen
+
+    async def _within_time(self, work: Callable[[], T]) -> T:
+        try:
+            return await in_workspace(self._folder, work, self._patience_s)
+        except FolderNotAnswering as error:
+            raise ConfigurationError("The keyring does not answer. Unlock it, or set the key's variable.") from error
+
+    def _load(self, provider: str) -> Key | None:
+        place = self._places().get(provider)
+        if place == "keyring":
+            vault = self._usable_vault()
+            value = vault.get(provider) if vault else None
+            if value is None:
+                raise ConfigurationError(
+                    f"The key of {provider} is in the system's keyring, which is locked or gone. Unlock it, or store "
+                    "the key again."
+                )
+            return Key(value, "keyring")
+        value = self._file.read().get(provider) if place == "file" else None
+        return Key(value, "file") if value else None
+
+    def _store(self, provider: str, value: str) -> str:
+        vault = self._usable_vault()
+        if vault is not None:
+            vault.set(provider, value)
+            self._file.remove(provider)
+            self._note(provider, "keyring")
+            return f"The key of {provider} is in the system's keyring."
+        self._file.put(provider, value)
+        self._note(provider, "file")
+        return (
+            f"This machine has no usable keyring, so the key of {provider} is in an encrypted file in {self._folder}. "
+            "Whoever can read your files there can read the key."
+        )
+
+    def _forget(self, provider: str) -> None:
+        if self._places().get(provider) == "keyring" and (vault := self._usable_vault()):
+            vault.remove(provider)
+        self._file.remove(provider)
+        self._note(provider, None)
+
+    def _usable_vault(self) -> Vault | None:
+        if not self._vault_opened:
+            self._vault, self._vault_opened = self._open_vault(), True
+        return self._vault
+
+    def _places(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(read_regular(self._index, _LARGEST), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"{self._index} cannot be read; delete it and store the keys again.") from error
+
+    def _note(self, provider: str, place: KeySource | None) -> None:
+        places = self._places()
+        places.pop(provider, None)
+        if place is not None:
+            places[provider] = place
+        self._file.write_private(self._index, msgspec.json.encode(places))
+
+
+def _keys_in(environment: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(value.strip() for name, value in environment.items() if is_key(name))
+
+
+def _origin(address: str) -> str:
+    """Scheme, host and port: what is behind them answers for all of its paths."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    except ValueError:
+        return address  # no address: its use says so
+    return f"{parts.scheme}://{(parts.hostname or '').casefold()}:{port}"

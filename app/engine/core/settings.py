@@ -1,0 +1,276 @@
+"""Settings: one declared field each, kept as JSON; file, wire and dialogs derive from it."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from app.engine.core.addresses import check_address
+from app.engine.core.errors import ConfigurationError, InvalidParams
+from app.engine.core.messages import ThinkingLevel
+from app.protocol.base import JsonObject, JsonValue
+from app.protocol.settings import Setting
+from app.regular_file import read_regular, written_whole
+
+_ABILITIES = ("tools", "images", "thinking")
+_UNKNOWN = "-"
+
+_LARGEST = 1_000_000
+_MOST_MINUTES = 1_000_000
+_MOST_USD = 1_000_000
+_Kind = Literal["string", "integer", "number", "boolean", "null"]
+_SERVERS = "model_servers"
+_ADDRESSES = ("default_api_base", "proxy_url")
+_KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnModel:
+    """Prices are US dollars for a million tokens. `abilities` is None where nothing was said of them."""
+
+    id: str
+    context_tokens: int | None
+    input_price: float | None
+    output_price: float | None
+    abilities: frozenset[str] | None
+
+
+def parse(text: str) -> tuple[OwnModel, ...]:
+    """The rows of the setting, which `;` parts like a line's end. Raises `InvalidParams` that names the row."""
+    rows = (words for row in re.split(r"[\n;]", text) if (words := row.partition("#")[0].split()))
+    return tuple(_model(words) for words in rows)
+
+
+def _model(words: list[str]) -> OwnModel:
+    provider, _, name = words[0].partition("/")
+    if not provider or not name:
+        raise _wrong(words, "it begins with an id such as ollama/qwen3")
+    if len(words) < 4:
+        raise _wrong(words, "after the id come context tokens and two prices, or - for what is not known")
+    abilities = set(words[4:])
+    if unknown := abilities - {*_ABILITIES, "text"}:
+        raise _wrong(words, f"{min(unknown)!r} is none of {', '.join(_ABILITIES)}, text")
+    context = _number(words, words[1])
+    return OwnModel(
+        words[0],
+        None if context is None else int(context),
+        _number(words, words[2]),
+        _number(words, words[3]),
+        frozenset(abilities) if abilities else None,
+    )
+
+
+def _number(words: list[str], word: str) -> float | None:
+    if word == _UNKNOWN:
+        return None
+    if not re.fullmatch(r"\d{1,12}(\.\d{1,9})?", word):
+        raise _wrong(words, f"{word!r} is not a number from 0 up; - stands for what is not known")
+    return float(word)
+
+
+def _wrong(words: list[str], reason: str) -> InvalidParams:
+    return InvalidParams(f"Own models, “{' '.join(words)[:80]}”: {reason}.")
+
+
+def _about(title: str, text: str) -> msgspec.Meta:
+    return msgspec.Meta(title=title, description=text)
+
+
+class ModelServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model server of one's own. Its `id` is the provider in the ids of its models, and never changes."""
+
+    id: str
+    name: str
+    address: str
+
+
+class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings with their defaults. `model_servers` has methods of its own on the wire."""
+
+    model_servers: tuple[ModelServer, ...] = ()
+    default_model: Annotated[
+        str, _about("Default model", "Model id `provider/model`; empty picks the first found.")
+    ] = ""
+    default_api_base: Annotated[
+        str, _about("Default base URL", "Base URL for `openai_compatible/…` models; empty for none.")
+    ] = ""
+    fallback_models: Annotated[
+        str,
+        _about("Fallback models", "Model ids, with commas between: asked in turn when a model's provider fails."),
+    ] = ""
+    own_models: Annotated[
+        str,
+        _about(
+            "Own models",
+            "Models the lists do not know, with ; between: id, context tokens, dollars for a million tokens in and "
+            "out, what it can: `ollama/qwen3 40960 0 0 tools images thinking`. A - stands for what is not known.",
+        ),
+    ] = ""
+    proxy_url: Annotated[
+        str,
+        _about("Shared models", "Address of the machine that shares its models for `proxy/…`; empty for none."),
+    ] = ""
+    thinking_level: Annotated[
+        ThinkingLevel,
+        _about("Thinking level", "How long models think that can: off, minimal, low, medium, high, xhigh."),
+    ] = "off"
+    max_turns: Annotated[
+        int, msgspec.Meta(ge=1, le=1_000_000), _about("Turns", "Turns of a task before it asks to go on.")
+    ] = 50
+    max_minutes: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=_MOST_MINUTES),
+        _about("Minutes", "Minutes of a task before it asks to go on; 0 for no limit."),
+    ] = 30.0
+    budget_usd: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=_MOST_USD),
+        _about("Budget", "US dollars of a task before it asks to go on; 0 for no limit."),
+    ] = 0.0
+    max_tokens: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=1_000_000_000_000),
+        _about("Tokens", "Tokens of a task, read and written, before it asks to go on; 0 for no limit."),
+    ] = 0
+    day_budget_usd: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=_MOST_USD),
+        _about("Budget of a day", "US dollars of all tasks in a day before they ask to go on; 0 for no limit."),
+    ] = 0.0
+    day_max_tokens: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=1_000_000_000_000),
+        _about("Tokens of a day", "Tokens of all tasks in a day before they ask to go on; 0 for no limit."),
+    ] = 0
+    summarise_at: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=0.95),
+        _about(
+            "Summarise at",
+            "Share of what a model can read at which the older part of a conversation is summarised: 0.8 is four "
+            "fifths; 0 to never summarise.",
+        ),
+    ] = 0.8
+    context_tokens: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=1_000_000_000),
+        _about(
+            "Context of other models", "Tokens that a model can read of which that is not known, such as a local one."
+        ),
+    ] = 0
+    seconds_between_calls: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=3_600),
+        _about("Pause between calls", "Least time between two model calls of a task."),
+    ] = 0.0
+    database_url: Annotated[
+        str,
+        _about("Database", "A SQLAlchemy URL; empty for SQLite in the data directory. Takes effect at the next start."),
+    ] = ""
+
+
+class Settings:
+    """The settings in force. `values` is replaced whole by `set`."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.values = _read(file)
+
+    def all(self) -> tuple[Setting, ...]:
+        defaults = SettingValues()
+        return tuple(
+            Setting(
+                name=field.name,
+                title=_meta(field.name).title or field.name,
+                help=_meta(field.name).description or "",
+                kind=_kind(field.name),
+                value=_plain(getattr(self.values, field.name)),
+                default=_plain(getattr(defaults, field.name)),
+                choices=_choices(field.name),
+                minimum=_minimum(field.name),
+            )
+            for field in msgspec.structs.fields(SettingValues)
+            if field.name != _SERVERS
+        )
+
+    def set(self, name: str, value: JsonValue) -> None:
+        """Check, store atomically, then use; `InvalidParams` names what is wrong."""
+        current: JsonObject = msgspec.to_builtins(self.values)
+        if name not in current or name == _SERVERS:
+            names = ", ".join(other for other in current if other != _SERVERS)
+            raise InvalidParams(f"There is no setting {name!r}. Settings are: {names}.")
+        try:
+            values = msgspec.convert({**current, name: value}, SettingValues)
+        except msgspec.ValidationError as error:
+            reason = str(error).partition(" - at ")[0].replace("`", "")
+            raise InvalidParams(f"Setting {name}: {reason}.") from error
+        parse(values.own_models)
+        if name in _ADDRESSES:
+            check_address(str(value))
+        self._keep(values)
+
+    def set_model_servers(self, servers: tuple[ModelServer, ...]) -> None:
+        self._keep(msgspec.structs.replace(self.values, model_servers=servers))
+
+    def _keep(self, values: SettingValues) -> None:
+        _write(self._file, values)
+        self.values = values
+
+
+def _read(file: Path) -> SettingValues:
+    try:
+        values = msgspec.json.decode(read_regular(file, _LARGEST), type=SettingValues)
+        parse(values.own_models)
+    except FileNotFoundError:
+        return SettingValues()
+    except (msgspec.DecodeError, InvalidParams) as error:
+        raise ConfigurationError(f"The settings file {file} is not right: {error}. Mend it or move it away.") from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"The settings file {file} cannot be read: {error.strerror}. Mend it or move it away."
+        ) from error
+    return values
+
+
+def _write(file: Path, values: SettingValues) -> None:
+    data = msgspec.json.format(msgspec.json.encode(values), indent=2)
+    if len(data) > _LARGEST:
+        raise InvalidParams(f"All settings together may have {_LARGEST:,} bytes. Nothing was changed.")
+    try:
+        # Where a person has put a link to a file of their own, that one is written.
+        with written_whole(Path(os.path.realpath(file)), overwrite=True) as new:
+            new.write(data)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The settings file {file} cannot be written: {error.strerror}. Nothing was changed."
+        ) from error
+
+
+def _meta(name: str) -> msgspec.Meta:
+    return _metas(name)[-1]
+
+
+def _minimum(name: str) -> float | None:
+    return next((meta.ge for meta in _metas(name) if meta.ge is not None), None)
+
+
+def _metas(name: str) -> list[msgspec.Meta]:
+    hint = get_type_hints(SettingValues, include_extras=True)[name]
+    return [note for note in get_args(hint)[1:] if isinstance(note, msgspec.Meta)]
+
+
+def _kind(name: str) -> _Kind:
+    hint = get_type_hints(SettingValues)[name]
+    return "string" if get_origin(hint) is Literal else _KINDS[hint]
+
+
+def _choices(name: str) -> tuple[str, ...]:
+    hint = get_type_hints(SettingValues)[name]
+    return tuple(str(choice) for choice in get_args(hint)) if get_origin(hint) is Literal else ()
+
+
+def _plain(value: str | float | bool) -> JsonValue:
+    return value

@@ -1,0 +1,198 @@
+"""The export format (docs/export.md) and its reader."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Annotated, TypeAlias, assert_never
+
+import msgspec
+
+from app.engine.core.errors import InvalidParams
+from app.engine.core.input_limits import LARGEST_RECORD, check_record, too_large
+from app.engine.data.pictures import keep
+from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart
+from app.engine.storage.records.transfer import Bundle
+from app.engine.storage.records.turns import TurnRow
+from app.protocol.agents import Agent
+from app.protocol.asks import Ask
+from app.protocol.base import Timestamp
+from app.protocol.conversations import Conversation, Node
+from app.protocol.tasks import Task
+
+VERSION = 1
+
+# What is in memory at a time; a picture of 10 MB is 14 MB as base64.
+_LARGEST_CONVERSATION = 512 * 1024 * 1024
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line. A newer version may have more fields: only what it is must be plain to older ones."""
+
+    errand_export: int
+    exported_at: Timestamp
+    home: str = ""
+
+
+class ExportLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The base of all others. No record of the wire: it may hold what storage has."""
+
+
+class ConversationLine(ExportLine, frozen=True, kw_only=True, tag="conversation"):
+    """What follows belongs to it, up to the next one or the end."""
+
+    record: Conversation
+
+
+class AgentLine(ExportLine, frozen=True, kw_only=True, tag="agent"):
+    record: Agent
+
+
+class TaskLine(ExportLine, frozen=True, kw_only=True, tag="task"):
+    record: Task
+
+
+class TurnLine(ExportLine, frozen=True, kw_only=True, tag="turn"):
+    record: TurnRow
+
+
+class StartedLine(ExportLine, frozen=True, kw_only=True, tag="started"):
+    record: ExecutionStart
+
+
+class FinishedLine(ExportLine, frozen=True, kw_only=True, tag="finished"):
+    record: ExecutionEnd
+
+
+class AskLine(ExportLine, frozen=True, kw_only=True, tag="ask"):
+    record: Ask
+
+
+class NodeLine(ExportLine, frozen=True, kw_only=True, tag="node"):
+    record: Node
+
+
+class PictureLine(ExportLine, frozen=True, kw_only=True, tag="picture"):
+    """`path` is what the nodes call it; `data` is base64 in the file."""
+
+    path: str
+    name: str
+    data: Annotated[bytes, msgspec.Meta(max_length=20 * 1024 * 1024)]
+
+
+class EndLine(ExportLine, frozen=True, kw_only=True, tag="end"):
+    """The last line: a file without it was cut off."""
+
+    conversations: int
+    nodes: int
+
+
+Line: TypeAlias = (
+    ConversationLine
+    | AgentLine
+    | TaskLine
+    | TurnLine
+    | StartedLine
+    | FinishedLine
+    | AskLine
+    | NodeLine
+    | PictureLine
+    | EndLine
+)
+
+
+_DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+
+
+@dataclass(slots=True)
+class ImportedConversation:
+    """`pictures` maps the paths that the nodes name to the copies made here; `line` is where it begins in the file."""
+
+    bundle: Bundle
+    line: int
+    pictures: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class ExportReader:
+    """`header` is read by `open`; then `next` gives one conversation after the other, None at the end."""
+
+    def __init__(self, file: IO[bytes], attachments: Path) -> None:
+        self._file = file
+        self._attachments = attachments
+        self._number = 0
+        self._size = 0  # of the present conversation
+        self._ahead: Line | None = None
+        self.home = self._header().home
+
+    def next(self) -> ImportedConversation | None:
+        """`InvalidParams` names the line that cannot be read; what follows it cannot be either."""
+        line = self._ahead if self._ahead is not None else self._line()
+        self._ahead = None
+        if isinstance(line, EndLine):
+            return None
+        if not isinstance(line, ConversationLine):
+            raise InvalidParams(f"line {self._number}: a conversation should begin here")
+        arrival, self._size = ImportedConversation(Bundle(line.record), self._number), 0
+        while not isinstance(line := self._line(), ConversationLine | EndLine):
+            self._add(arrival, line)
+        self._ahead = line
+        return arrival
+
+    def _header(self) -> Header:
+        try:
+            header = msgspec.json.decode(self._text(), type=Header)
+        except (msgspec.DecodeError, UnicodeDecodeError, InvalidParams) as error:
+            raise InvalidParams("it is not a file that Errand exported") from error
+        if header.errand_export != VERSION:
+            raise InvalidParams(
+                f"its format is {header.errand_export}, and this version of Errand reads {VERSION}. Update Errand first"
+            )
+        return header
+
+    def _line(self) -> Line:
+        text = self._text()
+        if not text:
+            raise InvalidParams(f"line {self._number}: the file ends here, in the middle")
+        try:
+            return _DECODER.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InvalidParams(f"line {self._number}: {error}") from error
+
+    def _text(self) -> bytes:
+        self._number += 1
+        text = self._file.readline(LARGEST_RECORD + 1)
+        if len(text) > LARGEST_RECORD:
+            raise too_large(f"line {self._number}")
+        check_record(text, f"line {self._number}")
+        self._size += len(text)
+        if self._size > _LARGEST_CONVERSATION:
+            raise InvalidParams(f"line {self._number}: a conversation of more than 512 MB")
+        if text and not text.endswith(b"\n"):
+            raise InvalidParams(f"line {self._number}: the file ends here, in the middle")
+        return text
+
+    def _add(self, arrival: ImportedConversation, line: Line) -> None:
+        bundle = arrival.bundle
+        match line:
+            case AgentLine(record=record):
+                bundle.agents.append(record)
+            case TaskLine(record=record):
+                bundle.tasks.append(record)
+            case TurnLine(record=record):
+                bundle.turns.append(record)
+            case StartedLine(record=record) | FinishedLine(record=record):
+                bundle.executions.append(record)
+            case AskLine(record=record):
+                bundle.asks.append(record)
+            case NodeLine(record=record):
+                bundle.nodes.append(record)
+            case PictureLine():
+                arrival.pictures[line.path] = str(self._kept(line))
+            case ConversationLine() | EndLine():
+                raise AssertionError("these end a conversation")
+            case _:
+                assert_never(line)
+
+    def _kept(self, picture: PictureLine) -> Path:
+        name = Path(picture.name).name
+        if name != picture.name or name in ("", "..") or "\0" in name:
+            raise InvalidParams(f"line {self._number}: {picture.name!r} is no name for a picture")
+        return keep(self._attachments, name, picture.data)

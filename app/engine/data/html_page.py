@@ -1,0 +1,230 @@
+"""One conversation as a self-contained HTML file without scripts."""
+
+import base64
+import hashlib
+import re
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import TypeAlias, assert_never
+
+import msgspec
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererProtocol
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from app.protocol.blocks import (
+    Block,
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from app.protocol.conversations import Conversation, Node
+
+# Longer texts are logs rather than prose, and parsing one takes seconds.
+_LONGEST = 200_000
+_ALLOWED = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
+
+_MARKS = {"cut": "cut off", "failed": "failed", "streaming": "still being written"}
+
+# Gives the bytes of a picture and their media type, None for one that is gone or none.
+Picture: TypeAlias = Callable[[ImageBlock], tuple[bytes, str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Nodes that follow each other, the first one after `parent_id`; None is the beginning of the conversation."""
+
+    parent_id: str | None
+    node_ids: tuple[str, ...]
+
+
+def sections(links: Sequence[tuple[str, str | None]], leaf_id: str | None) -> tuple[Section, ...]:
+    """The branch that ends in `leaf_id`, whole; then the others, each from where it leaves what came before.
+
+    Every node stands in one section. `links` are ids with their parents', a node after its parent. Where several go
+    on after a node, the one that was written last belongs to its section.
+    """
+    parents = dict(links)
+    children: dict[str | None, list[str]] = {}
+    for node_id, parent_id in links:
+        children.setdefault(parent_id, []).append(node_id)
+    chosen = _path(parents, leaf_id)
+    found = [Section(None, chosen)] if chosen else []
+    placed = set(chosen)
+    leaving = ((parent, child) for child, parent in links if child not in placed)
+    waiting = deque((parent, child) for parent, child in leaving if parent is None or parent in placed)
+    while waiting:
+        parent_id, node_id = waiting.popleft()
+        chain = [node_id]
+        while following := children.get(chain[-1]):
+            waiting += [(chain[-1], other) for other in following[:-1]]
+            chain.append(following[-1])
+        found.append(Section(parent_id, tuple(chain)))
+    return tuple(found)
+
+
+def _path(parents: dict[str, str | None], leaf_id: str | None) -> tuple[str, ...]:
+    path: list[str] = []
+    while leaf_id is not None:
+        path.append(leaf_id)
+        leaf_id = parents[leaf_id]
+    return tuple(reversed(path))
+
+
+def to_html(text: str) -> str:
+    """Links to anything else than the web and mail stay text, and a picture that is elsewhere becomes a link to it."""
+    if len(text) > _LONGEST:
+        return f"<pre>{escape(text)}</pre>"
+    return str(_parser().render(text))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.validateLink = _is_allowed
+    parser.add_render_rule("image", _image)
+    parser.add_render_rule("link_open", _link)
+    return parser
+
+
+def _is_allowed(url: str) -> bool:
+    return _ALLOWED.match(url) is not None
+
+
+def _image(renderer: RendererProtocol, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    token = tokens[index]
+    name = escape(token.content or "picture")
+    return f'<a href="{escape(str(token.attrGet("src")))}" rel="noreferrer noopener">{name}</a>'
+
+
+def _link(renderer: RendererProtocol, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    return f'<a href="{escape(str(tokens[index].attrGet("href")))}" rel="noreferrer noopener">'
+
+
+def head(conversation: Conversation, others: int) -> str:
+    """Up to the first message. `others` are the nodes that are not in the file."""
+    title = escape(" ".join(conversation.title.split()))
+    style = _style()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    facts = f"Begun {conversation.created_at.astimezone():%Y-%m-%d %H:%M}"
+    folder = f" · Folder: {escape(conversation.workspace)}" if conversation.workspace else ""
+    left = f"<p class=muted>{others:,} entries on other branches are not in this file.</p>" if others else ""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" '
+        f'content="no-referrer">\n<title>{title}</title>\n<style>{style}</style></head>\n'
+        f"<body><main>\n<h1>{title}</h1>\n<p class=muted>{facts}{folder}</p>\n{left}\n"
+    )
+
+
+def section_head(number: int, section: Section) -> str:
+    """Of a branch that is not the chosen one: `number` counts them from 1."""
+    place = "the beginning" if section.parent_id is None else f'<a href="#{_anchor(section.parent_id)}">its fork</a>'
+    return (
+        f'<h2 class=branch id="{_anchor(section.node_ids[0])}-branch">Other branch {number}</h2>\n'
+        f"<p class=muted>{_entries(len(section.node_ids))}, from {place} on</p>\n"
+    )
+
+
+def forks(sections: Sequence[Section]) -> dict[str | None, str]:
+    """For each place that other branches leave, the links to them; None is the beginning."""
+    links: dict[str | None, list[str]] = {}
+    for number, section in enumerate(sections[1:], 1):
+        link = f'<a href="#{_anchor(section.node_ids[0])}-branch">branch {number}</a>'
+        links.setdefault(section.parent_id, []).append(f"{link} ({_entries(len(section.node_ids))})")
+    return {place: f"<p class=forks>From here also: {', '.join(found)}</p>\n" for place, found in links.items()}
+
+
+def entries(nodes: Sequence[Node], names: Mapping[str, str], links: Mapping[str | None, str], read: Picture) -> str:
+    """Some nodes one after the other; `names` are those of the agents. Takes milliseconds each: meant for a thread."""
+    return "".join(_entry(node, names, read) + links.get(node.id, "") for node in nodes)
+
+
+TAIL = "</main></body></html>\n"
+
+
+def _entry(node: Node, names: Mapping[str, str], read: Picture) -> str:
+    said = "\n".join(_of_block(block, read) for block in node.blocks)
+    error = f'<p class="mark">{escape(node.error)}</p>' if node.error else ""
+    kind = "system" if node.role == "user" and not node.is_from_person else node.role
+    return (
+        f'<article class="{kind}" id="{_anchor(node.id)}">\n{_speaker(node, names)}'
+        f"<div class=said>\n{said}\n{error}</div></article>\n"
+    )
+
+
+def _speaker(node: Node, names: Mapping[str, str]) -> str:
+    mark = f' · <span class="mark">{_MARKS[node.status]}</span>' if node.status in _MARKS else ""
+    if node.role not in ("user", "assistant"):
+        return ""
+    who = "You" if node.is_from_person else "Errand" if node.role == "user" else names.get(node.author, "Agent")
+    model = f" · {escape(node.model)}" if node.model else ""
+    at = f"{node.created_at.astimezone():%Y-%m-%d %H:%M}"
+    return f"<header><b>{escape(who)}</b>{model} · {at}{mark}</header>\n"
+
+
+def _of_block(block: Block, read: Picture) -> str:
+    match block:
+        case TextBlock(text=text):
+            return to_html(text)
+        case ThinkingBlock(text=text):
+            return _folded("Thinking", _pre(text)) if text.strip() else ""
+        case ImageBlock():
+            return _picture(block, read)
+        case FileBlock(path=path):
+            return f"<p class=muted>File: <code>{escape(path)}</code></p>"
+        case ToolCallBlock(tool=tool, arguments=arguments, invalid=invalid):
+            asked = invalid if invalid is not None else msgspec.json.format(msgspec.json.encode(arguments)).decode()
+            return _folded(f"Called {tool}", _pre(asked))
+        case ToolResultBlock(tool=tool, text=text, summary=summary, is_error=is_error, images=images):
+            what = summary or ("failed" if is_error else "done")
+            return _folded(f"Result of {tool}: {what}", _pre(text) + "".join(_picture(image, read) for image in images))
+        case NoticeBlock(text=text):
+            return f"<p class=notice>{escape(text)}</p>"
+        case SummaryBlock(text=text, nodes=nodes):
+            return _folded(f"Summary of {nodes} earlier entries, for the model", to_html(text))
+        case _:
+            assert_never(block)
+
+
+def _picture(block: ImageBlock, read: Picture) -> str:
+    name = escape(block.name or "a picture")
+    found = read(block)
+    if found is None:
+        return f"<p class=muted>Picture: {name}; its file is gone.</p>"
+    data, media_type = found
+    source = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+    return f'<figure><img alt="{name}" src="{source}"><figcaption>{name}</figcaption></figure>'
+
+
+def _folded(title: str, inside: str) -> str:
+    return f"<details><summary>{escape(' '.join(title.split()))}</summary>{inside}</details>"
+
+
+def _pre(text: str) -> str:
+    return f"<pre class=text>{escape(text)}</pre>"
+
+
+def _anchor(node_id: str) -> str:
+    return f"n-{escape(node_id)}"
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
+@cache
+def _style() -> str:
+    return (files("resources") / "export" / "page.css").read_text(encoding="utf-8")

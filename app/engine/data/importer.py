@@ -1,0 +1,279 @@
+"""Imports conversations of ours and of other programs: each whole or not at all."""
+
+import asyncio
+import zipfile
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO, TypeVar
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.engine.core.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, StorageError
+from app.engine.core.workspace_threads import in_workspace
+from app.engine.data.conversation_files import own_workspace
+from app.engine.data.export_format import ExportReader, ImportedConversation
+from app.engine.data.import_normalization import check, normalized, with_local_paths
+from app.engine.data.importers.archive import open_archive
+from app.engine.data.importers.conversation import to_bundle
+from app.engine.data.importers.import_context import Asset, ImportContext
+from app.engine.data.importers.json_documents import documents
+from app.engine.data.importers.registry import HEAD, PROGRAMS, format_of
+from app.engine.event_log import EventLog
+from app.engine.storage.database import Database
+from app.engine.storage.records import removal
+from app.engine.storage.records.transfer import Bundle, Insertion
+from app.engine.storage.sqlite.journal import in_slices
+from app.engine.tools.file_walk import LONGEST_S, TooLong, walk
+from app.engine.tools.plain_text import clean_name
+from app.paths import Paths
+from app.protocol.blocks import ImageBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.data import DataImportResult, LeftOut
+from app.protocol.events import ConversationUpdate
+from app.regular_file import open_regular, read_regular
+
+ERRAND = "Errand"
+_OURS = b'{"errand_export"'
+_MOST_FILES = 100_000
+_LARGEST_ASSET = 10 * 1024 * 1024
+_UNKNOWN = (
+    f"it is not a file that Errand exported, nor conversations of {', '.join(PROGRAMS[:-1])} or {PROGRAMS[-1]} "
+    "in a form that is known here"
+)
+
+# One conversation of a very large file may take minutes to come.
+_PATIENCE_S = 600.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundConversation:
+    """A conversation and the program that wrote it. `home` is the data folder that an Errand's own export came from."""
+
+    program: str
+    arrival: ImportedConversation
+    home: str = ""
+
+
+@dataclass(slots=True)
+class Sources:
+    """`left` counts what was not taken so far, by kind in plain words."""
+
+    paths: Paths
+    left: Counter[str] = field(default_factory=Counter[str])
+
+    def of(self, path: Path) -> Generator[FoundConversation]:
+        """`InvalidParams` says what is wrong with a file; in a folder such a file is only counted."""
+        if path.is_dir():
+            yield from self._of_folder(path)
+            return
+        with open_regular(path) as file:
+            if zipfile.is_zipfile(file):
+                yield from self._of_zip(file)
+            else:
+                file.seek(0)
+                yield from self._of_file(file, clean_name(path.stem), _beside(path.parent), must=True)
+
+    def _of_folder(self, folder: Path) -> Iterator[FoundConversation]:
+        found = (Path(entry.path) for _, entry in walk(folder, lambda: False) if ".json" in entry.name)
+        try:
+            files = sorted(islice((file for file in found if file.is_file()), _MOST_FILES + 1))
+        except TooLong as error:
+            raise InvalidParams(f"looking through it takes more than {LONGEST_S:g} s") from error
+        if len(files) > _MOST_FILES:
+            raise InvalidParams(f"there are more than {_MOST_FILES:,} files in it")
+        if not files:
+            raise InvalidParams("there is no .json or .jsonl file in it")
+        for path in files:
+            try:
+                with open_regular(path) as file:
+                    yield from self._of_file(file, clean_name(path.stem), _beside(path.parent), must=False)
+            except (InvalidParams, OSError):
+                self.left["files that cannot be read to their end"] += 1
+
+    def _of_zip(self, file: IO[bytes]) -> Iterator[FoundConversation]:
+        with open_archive(file) as archive:
+            self.left["other files"] += archive.others()
+            is_empty = True
+            for name in archive.names():
+                with archive.unpacked(name, self.paths.home) as member:
+                    for found in self._of_file(member, Path(name).stem, archive.asset, must=False):
+                        is_empty = False
+                        yield found
+            if is_empty:
+                raise InvalidParams(f"{_UNKNOWN}; neither is any file in the zip")
+
+    def _of_file(self, file: IO[bytes], name: str, asset: Asset, *, must: bool) -> Iterator[FoundConversation]:
+        head = file.read(HEAD)
+        file.seek(0)
+        form = format_of(head)
+        if head.startswith(_OURS):
+            reader = ExportReader(file, self.paths.attachments)
+            while (arrival := reader.next()) is not None:
+                yield FoundConversation(ERRAND, arrival, reader.home)
+        elif form is None and must:
+            raise InvalidParams(_UNKNOWN)
+        elif form is None:
+            self.left["other files"] += 1
+        else:
+            intake = ImportContext(self.paths.attachments, asset, self.left)
+            for foreign in form.read(documents(file, form.shape), intake):
+                foreign.source_id = foreign.source_id or name
+                if not foreign.nodes:
+                    intake.skip("empty conversations")
+                    continue
+                try:
+                    yield FoundConversation(
+                        form.program, ImportedConversation(to_bundle(foreign, form.program, self.paths), 0)
+                    )
+                except InvalidParams:
+                    intake.skip("conversations whose messages are in a circle")
+
+
+def _beside(folder: Path) -> Asset:
+    """The files that lie beside an export that was unpacked, in one of its folders at most."""
+    names: dict[str, Path] = {}
+
+    def find(beginning: str) -> bytes | None:
+        if not names:
+            names.update({file.name: file for file in (*folder.glob("*.*"), *folder.glob("*/*.*"))})
+        found = next((file for name, file in names.items() if beginning and name.startswith(beginning)), None)
+        try:
+            return read_regular(found, _LARGEST_ASSET) if found is not None else None
+        except OSError:
+            return None
+
+    return find
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What came in so far; the programs in the order in which they were met."""
+
+    programs: dict[str, None] = field(default_factory=dict[str, None])
+    conversations: int = 0
+    nodes: int = 0
+    present: int = 0
+    calls: int = 0
+    pictures: int = 0
+
+    def add(self, bundle: Bundle) -> None:
+        blocks = [block for node in bundle.nodes for block in node.blocks]
+        self.conversations += 1
+        self.nodes += len(bundle.nodes)
+        self.calls += sum(isinstance(block, ToolCallBlock) for block in blocks)
+        self.pictures += sum(isinstance(block, ImageBlock) for block in blocks)
+        self.pictures += sum(len(block.images) for block in blocks if isinstance(block, ToolResultBlock))
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    log: EventLog
+    database: Database
+    paths: Paths
+
+    async def run(self, path: Path) -> DataImportResult:
+        """`InvalidParams` says what is wrong with the file, and what was taken in before it came to that."""
+        if not path.is_absolute():
+            raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
+        taken, sources = _Taken(), Sources(self.paths)
+        try:
+            await self._take_all(path.parent, sources.of(path), taken, sources)
+        except InvalidParams as error:
+            raise InvalidParams(f"{path} cannot be imported: {error}. {_kept(taken)}") from error
+        except OSError as error:
+            raise InvalidParams(f"{path} cannot be read: {error.strerror}. {_kept(taken)}") from error
+        except FolderNotAnswering as error:
+            raise InvalidParams(f"{error} {_kept(taken)}") from error
+        left = (LeftOut(kind=kind, count=count) for kind, count in sources.left.most_common() if count)
+        return DataImportResult(
+            source=", ".join(taken.programs),
+            conversations=taken.conversations,
+            nodes=taken.nodes,
+            present=taken.present,
+            calls=taken.calls,
+            pictures=taken.pictures,
+            left=tuple(left),
+        )
+
+    async def _take_all(
+        self, folder: Path, arriving: Generator[FoundConversation], taken: _Taken, sources: Sources
+    ) -> None:
+        try:
+            while (found := await in_workspace(folder, lambda: next(arriving, None), _PATIENCE_S)) is not None:
+                taken.programs[found.program] = None
+                await self._take_one(found, taken, sources)
+        finally:
+            # Its files are closed now, not when it is forgotten; where a thread is still in it, by that one's end.
+            with suppress(ValueError):
+                await in_workspace(folder, arriving.close, _PATIENCE_S)
+
+    async def _take_one(self, found: FoundConversation, taken: _Taken, sources: Sources) -> None:
+        bundle = found.arrival.bundle
+        if await self.database.conversations.get(bundle.conversation.id) is not None:
+            taken.present += 1
+            return
+        try:
+            fitting = await asyncio.to_thread(_fitted, found, self.paths)
+            await self._insert(fitting)
+        except InvalidParams as error:
+            if found.program != ERRAND:
+                sources.left["conversations that do not hold together"] += 1
+                return
+            title, line = bundle.conversation.title, found.arrival.line
+            raise InvalidParams(f"the conversation “{title}” in line {line}: {error}") from error
+        await self._tell(fitting)
+        taken.add(fitting)
+
+    async def _insert(self, bundle: Bundle) -> None:
+        """In slices, all or nothing: what fails is taken away again, what a crash cuts short by the next start."""
+        journal, insertion = self.database.journal, Insertion(bundle)
+        conversation_id = bundle.conversation.id
+        if await self.database.conversations.is_there(conversation_id):
+            title = bundle.conversation.title
+            raise Conflict(f"“{title}” is being taken in or deleted at this moment. Import the file again in a while.")
+        await journal.transact(_refusing(insertion.begin))
+        try:
+            await in_slices(journal, _refusing(insertion.step))
+        except EngineError:
+            with suppress(StorageError):  # it is marked: the next start takes it away
+                await removal.undo(journal, conversation_id)
+            raise
+
+    async def _tell(self, bundle: Bundle) -> None:
+        workspace = own_workspace(self.paths, bundle.conversation.id)
+        await asyncio.to_thread(workspace.mkdir, 0o700, exist_ok=True)
+        event = ConversationUpdate(conversation=bundle.conversation)
+        self.log.publish(event, also=(removal.done(bundle.conversation.id),))
+        await self.log.flush()
+
+
+def _fitted(found: FoundConversation, paths: Paths) -> Bundle:
+    arrival = found.arrival
+    check(arrival.bundle)
+    return with_local_paths(normalized(arrival.bundle), arrival.pictures, found.home, paths)
+
+
+def _refusing(step: Callable[[AsyncConnection], Awaitable[T]]) -> Callable[[AsyncConnection], Awaitable[T]]:
+    """What the database refuses because of the file itself, in words about that."""
+
+    async def refusing(connection: AsyncConnection) -> T:
+        try:
+            return await step(connection)
+        except IntegrityError as error:
+            raise InvalidParams(f"parts of it are here already, in another conversation ({error.orig})") from error
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise InvalidParams(f"it has values that cannot be stored ({error})") from error
+
+    return refusing
+
+
+def _kept(taken: _Taken) -> str:
+    if not taken.conversations:
+        return "Nothing was taken in."
+    return f"{taken.conversations} conversations before that were taken in whole; what is here was left as it is."

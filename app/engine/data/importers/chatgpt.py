@@ -1,0 +1,170 @@
+"""The export of ChatGPT: `conversations.json`, an array of trees of messages."""
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from app.engine.data.importers.conversation import ForeignConversation, ForeignNode, moment
+from app.engine.data.importers.import_context import ImportContext
+from app.engine.data.importers.json_documents import Documents
+from app.protocol.base import JsonObject
+from app.protocol.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+
+_Time: TypeAlias = float | str | None
+
+
+class _Author(msgspec.Struct):
+    role: str = ""
+    name: str | None = None
+
+
+class _Thought(msgspec.Struct):
+    summary: str = ""
+    content: str = ""
+
+
+class _Content(msgspec.Struct):
+    content_type: str = ""
+    parts: list[str | JsonObject | None] = []
+    text: str | None = None
+    result: str | None = None
+    thoughts: list[_Thought] = []
+
+
+class _Metadata(msgspec.Struct):
+    model_slug: str | None = None
+    is_visually_hidden_from_conversation: bool = False
+
+
+class _Message(msgspec.Struct):
+    id: str
+    author: _Author
+    content: _Content
+    create_time: _Time = None
+    recipient: str | None = None
+    metadata: _Metadata | None = None
+
+
+class _TreeEntry(msgspec.Struct):
+    id: str
+    message: msgspec.Raw = msgspec.Raw(b"null")
+    parent: str | None = None
+
+
+class _Conversation(msgspec.Struct):
+    mapping: dict[str, _TreeEntry]
+    title: str | None = None
+    create_time: _Time = None
+    update_time: _Time = None
+    current_node: str | None = None
+    conversation_id: str | None = None
+    id: str | None = None
+
+
+def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConversation]:
+    for data in documents:
+        found = intake.record(data, _Conversation, "conversations")
+        if found is None:
+            continue
+        source_id = found.conversation_id or found.id or next(iter(found.mapping), "")
+        conversation = ForeignConversation(
+            source_id,
+            title=found.title or "",
+            created_at=moment(found.create_time),
+            updated_at=moment(found.update_time),
+            head_id=found.current_node,
+        )
+        for place_id, place in found.mapping.items():
+            conversation.add(_node(place_id, place, intake))
+        yield conversation
+
+
+def _node(place_id: str, place: _TreeEntry, intake: ImportContext) -> ForeignNode:
+    """Without blocks where it is none: the root, what ChatGPT told its model, what cannot be read."""
+    nothing = ForeignNode(place_id, place.parent, "system", [])
+    if bytes(place.message) == b"null":
+        return nothing
+    message = intake.record(place.message, _Message, "messages")
+    if message is None:
+        return nothing
+    about = message.metadata or _Metadata()
+    if message.author.role == "system" or about.is_visually_hidden_from_conversation:
+        return nothing
+    at, model = moment(message.create_time), about.model_slug or ""
+    match message.author.role:
+        case "user":
+            return ForeignNode(place_id, place.parent, "user", list(_said(message.content, intake)), at)
+        case "assistant":
+            return ForeignNode(place_id, place.parent, "assistant", list(_replied(message, intake)), at, model)
+        case "tool":
+            return ForeignNode(place_id, place.parent, "tool_result", list(_result(message, place, intake)), at)
+        case other:
+            intake.skip(f"messages of “{other[:40]}”")
+            return nothing
+
+
+def _said(content: _Content, intake: ImportContext) -> Iterator[Block]:
+    match content.content_type:
+        case "text" | "multimodal_text":
+            for part in content.parts:
+                yield from _part(part, intake)
+        case "code" | "execution_output" | "system_error":
+            if content.text:
+                yield TextBlock(text=f"```\n{content.text}\n```")
+        case "thoughts":
+            for thought in content.thoughts:
+                if text := "\n\n".join(part for part in (thought.summary, thought.content) if part):
+                    yield ThinkingBlock(text=text)
+        case "reasoning_recap":
+            pass  # "Thought for 12 seconds": the thoughts themselves are there
+        case "user_editable_context" | "model_editable_context":
+            intake.skip("custom instructions and memories")
+        case other:
+            yield from _other(other, content.text or content.result, intake)
+
+
+def _other(kind: str, text: str | None, intake: ImportContext) -> Iterator[Block]:
+    if text:
+        yield TextBlock(text=text)
+    else:
+        intake.skip(f"contents of the kind “{kind[:40]}”")
+
+
+def _part(part: str | JsonObject | None, intake: ImportContext) -> Iterator[Block]:
+    match part:
+        case str():
+            if part.strip():
+                yield TextBlock(text=part)
+        case {"content_type": "image_asset_pointer", "asset_pointer": str(pointer)}:
+            yield from intake.picture_beside(pointer.rpartition("/")[2])
+        case {"content_type": "audio_transcription", "text": str(text)}:
+            yield TextBlock(text=text)
+        case {"content_type": "audio_asset_pointer" | "real_time_user_audio_video_asset_pointer"}:
+            intake.skip("voice messages")
+        case None:
+            pass
+        case _:
+            intake.skip("attachments")
+
+
+def _replied(message: _Message, intake: ImportContext) -> Iterator[Block]:
+    """What is meant for a tool is a call: the code for Python, the query for the browser."""
+    if message.recipient in (None, "all"):
+        yield from _said(message.content, intake)
+        return
+    parts = (part for part in message.content.parts if isinstance(part, str))
+    asked = message.content.text or "\n".join(parts)
+    yield ToolCallBlock(call_id=message.id, tool=message.recipient or "", arguments={"input": asked})
+
+
+def _result(message: _Message, place: _TreeEntry, intake: ImportContext) -> Iterator[Block]:
+    """It follows its call: that one's id is the id of the message before it."""
+    content = message.content
+    texts = [part for part in content.parts if isinstance(part, str)] or [content.text or content.result or ""]
+    for part in content.parts:
+        if isinstance(part, dict):
+            yield from _part(part, intake)
+    tool, text = message.author.name or "tool", "\n".join(texts).strip()
+    failed = content.content_type == "system_error"
+    yield ToolResultBlock(call_id=place.parent or "", tool=tool, text=text, is_error=failed)

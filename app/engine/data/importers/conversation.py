@@ -1,0 +1,200 @@
+"""A conversation of another program before and after it becomes one of ours."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from app.engine.core.input_limits import past_moment
+from app.engine.data.conversation_files import own_workspace
+from app.engine.data.import_normalization import in_order
+from app.engine.storage.records.agents import ASSISTANT
+from app.engine.storage.records.transfer import Bundle
+from app.paths import Paths
+from app.protocol.agents import Agent
+from app.protocol.blocks import Block, TextBlock
+from app.protocol.conversations import Conversation, Node, Role
+
+# Larger numbers are milliseconds: in seconds this is the year 5138.
+_LARGEST_S = 100_000_000_000
+
+_LONGEST_TITLE = 80
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(slots=True)
+class ForeignNode:
+    id: str
+    parent_id: str | None
+    role: Role
+    blocks: list[Block]
+    at: datetime | None = None
+    model: str = ""
+
+
+@dataclass(slots=True)
+class ForeignConversation:
+    """`links` lead from records that are no nodes to what came before them: a node may name any of both as its parent.
+
+    `head_id` is where the conversation stood; None is the node that came last.
+    """
+
+    source_id: str
+    title: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    folder: str = ""
+    head_id: str | None = None
+    nodes: list[ForeignNode] = field(default_factory=list[ForeignNode])
+    links: dict[str, str | None] = field(default_factory=dict[str, str | None])
+
+    def add(self, node: ForeignNode) -> None:
+        """A node without content is only a link."""
+        if node.blocks:
+            self.nodes.append(node)
+        else:
+            self.links[node.id] = node.parent_id
+
+
+class Chain:
+    """Adds nodes one after the other: what an agent says and calls is one node until a result or a person comes.
+
+    Their ids begin with `key`, which no other chain of the conversation has.
+    """
+
+    def __init__(self, conversation: ForeignConversation, key: str, after: str | None = None) -> None:
+        self._conversation = conversation
+        self._key = key
+        self._open: ForeignNode | None = None
+        self._count = 0
+        self.last_id = after
+
+    def user(self, blocks: Sequence[Block], at: datetime | None) -> None:
+        if blocks:
+            self._add("user", blocks, at, "")
+
+    def agent(self, blocks: Sequence[Block], at: datetime | None, model: str) -> None:
+        if self._open is not None:
+            self._open.blocks += blocks
+        elif blocks:
+            self._open = self._add("assistant", blocks, at, model)
+
+    def result(self, block: Block, at: datetime | None) -> None:
+        self._add("tool_result", (block,), at, "")
+
+    def end_reply(self) -> None:
+        """What the agent says next is another node."""
+        self._open = None
+
+    def _add(self, role: Role, blocks: Sequence[Block], at: datetime | None, model: str) -> ForeignNode:
+        self._count += 1
+        self._open = None
+        node = ForeignNode(f"{self._key}:{self._count}", self.last_id, role, list(blocks), at, model)
+        self._conversation.nodes.append(node)
+        self.last_id = node.id
+        return node
+
+
+def moment(value: str | float | None) -> datetime | None:
+    """A time as programs write it: ISO text, or seconds or milliseconds since 1970. None for what is no time."""
+    try:
+        if isinstance(value, str):
+            return past_moment(datetime.fromisoformat(value))
+        if value is None or value <= 0:
+            return None
+        return past_moment(datetime.fromtimestamp(value / 1000 if value > _LARGEST_S else value, UTC))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundle:
+    """At least one node is needed. A folder that is here too is proposed as the workspace.
+
+    Of two nodes with one id the first counts: sessions that were gone on with repeat what they began with.
+    """
+    times = sorted(node.at for node in foreign.nodes if node.at is not None)
+    began = foreign.created_at or (times[0] if times else _EPOCH)
+    conversation_id = _id("conv", began, program, foreign.source_id or _words(foreign))
+    ids = {node.id: _id("node", node.at or began, conversation_id, node.id) for node in foreign.nodes}
+    agent_id = _id("agent", began, conversation_id)
+    nodes = _nodes(foreign, conversation_id, agent_id, ids, began)
+    head_id = _nearest(foreign.head_id, foreign, ids) or nodes[-1].id
+    return Bundle(
+        conversation=Conversation(
+            id=conversation_id,
+            title=" ".join(foreign.title.split())[:500] or _words(foreign)[:_LONGEST_TITLE] or program,
+            created_at=began,
+            updated_at=foreign.updated_at or (times[-1] if times else began),
+            workspace=str(own_workspace(paths, conversation_id)),
+            proposed_workspace=foreign.folder if _is_here(foreign.folder) else "",
+        ),
+        agents=[
+            Agent(
+                id=agent_id,
+                conversation_id=conversation_id,
+                personality_id=ASSISTANT.id,
+                name=program,
+                head_id=head_id,
+                version=1,
+                created_at=began,
+            )
+        ],
+        nodes=nodes,
+    )
+
+
+def _nodes(
+    foreign: ForeignConversation, conversation_id: str, agent_id: str, ids: dict[str, str], began: datetime
+) -> list[Node]:
+    first = {node.id: node for node in reversed(foreign.nodes)}
+    nodes = [
+        Node(
+            id=ids[node.id],
+            conversation_id=conversation_id,
+            parent_id=_nearest(node.parent_id, foreign, ids),
+            role=node.role,
+            author=_author(node, agent_id),
+            blocks=tuple(node.blocks),
+            status="complete",
+            created_at=node.at or began,
+            model=node.model,
+        )
+        for node in first.values()
+    ]
+    return in_order(nodes[::-1])
+
+
+def _id(kind: str, at: datetime, *names: str) -> str:
+    """As our own are, with a digest in place of chance."""
+    digest = hashlib.sha256("\0".join(names).encode("utf-8", "replace")).hexdigest()
+    return f"{kind}_{max(0, int(at.timestamp() * 1000)):011x}{digest[:12]}"
+
+
+def _nearest(place: str | None, foreign: ForeignConversation, ids: dict[str, str]) -> str | None:
+    """The node that a record stands for, or the first one before it; None at the beginning, and in a circle."""
+    passed: set[str] = set()
+    while place is not None and place not in ids and place not in passed:
+        passed.add(place)
+        place = foreign.links.get(place)
+    return ids.get(place) if place is not None else None
+
+
+def _author(node: ForeignNode, agent_id: str) -> str:
+    match node.role:
+        case "user":
+            return "user"
+        case "assistant":
+            return agent_id
+        case _:
+            return "engine"
+
+
+def _words(foreign: ForeignConversation) -> str:
+    """How it begins: the title of one that has none."""
+    texts = (block.text for node in foreign.nodes for block in node.blocks if isinstance(block, TextBlock))
+    return " ".join(next(texts, "").split())[:200]
+
+
+def _is_here(folder: str) -> bool:
+    return folder.startswith("/") and os.path.isdir(folder)

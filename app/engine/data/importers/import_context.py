@@ -1,0 +1,78 @@
+"""What the reading of another program's file goes through: pictures are kept, what cannot be taken is counted."""
+
+import base64
+import binascii
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from app.engine.agent.history.attachments import media_type
+from app.engine.data.pictures import keep
+from app.protocol.blocks import ImageBlock
+
+_LARGEST_PICTURE = 10 * 1024 * 1024
+_LONGEST_NAME = 80  # bytes
+_DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,", re.IGNORECASE)
+
+T = TypeVar("T")
+
+# The bytes of a file that came with the conversations, by the beginning of its name.
+Asset: TypeAlias = Callable[[str], bytes | None]
+
+
+class ImportContext:
+    """What is not taken is counted in `left`, by kind in plain words."""
+
+    def __init__(self, attachments: Path, asset: Asset, left: Counter[str]) -> None:
+        self._attachments = attachments
+        self._asset = asset
+        self._left = left
+
+    def skip(self, kind: str, count: int = 1) -> None:
+        self._left[kind] += count
+
+    def record(self, data: bytes | msgspec.Raw, shape: type[T], kind: str) -> T | None:
+        """None for one that cannot be read, which is counted as a `kind` "that cannot be read"."""
+        try:
+            return msgspec.json.decode(data, type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self.skip(f"{kind} that cannot be read")
+            return None
+
+    def picture(self, data: str, name: str = "") -> tuple[ImageBlock, ...]:
+        """Of base64, or of a `data:` URL: kept as attached pictures are. Nothing for what is no picture."""
+        return self._kept(_decoded(data), name)
+
+    def picture_beside(self, beginning: str) -> tuple[ImageBlock, ...]:
+        """Of a file that came along."""
+        return self._kept(self._asset(beginning), "")
+
+    def result_picture(self, data: str) -> tuple[ImageBlock, ...]:
+        """In the record itself, where the results of tools have theirs."""
+        found = _decoded(data)
+        kind = media_type(found) if found else ""
+        if found is None or not kind:
+            self.skip("pictures")
+            return ()
+        return (ImageBlock(media_type=kind, data=base64.b64encode(found).decode()),)
+
+    def _kept(self, data: bytes | None, name: str) -> tuple[ImageBlock, ...]:
+        kind = media_type(data) if data else ""
+        if data is None or not kind or len(data) > _LARGEST_PICTURE:
+            self.skip("pictures")
+            return ()
+        safe = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[-_LONGEST_NAME:].decode("utf-8", "ignore")
+        safe = safe.strip("-.") or f"picture.{kind.partition('/')[2]}"
+        path = keep(self._attachments, safe, data)
+        return (ImageBlock(media_type=kind, path=str(path), name=safe),)
+
+
+def _decoded(data: str) -> bytes | None:
+    try:
+        return base64.b64decode(_DATA_URL.sub("", data, count=1), validate=True)
+    except (binascii.Error, ValueError):
+        return None

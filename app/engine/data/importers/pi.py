@@ -1,0 +1,126 @@
+"""A session of pi: `~/.pi/agent/sessions/**/*.jsonl`, one entry a line; from the second version on a tree."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from app.engine.data.importers.anthropic_content import called
+from app.engine.data.importers.conversation import ForeignConversation, ForeignNode, moment
+from app.engine.data.importers.import_context import ImportContext
+from app.engine.data.importers.json_documents import Documents
+from app.protocol.base import JsonValue
+from app.protocol.blocks import Block, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Role
+
+
+class _Piece(msgspec.Struct, rename="camel"):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    thinking_signature: str | None = None
+    id: str | None = None
+    name: str | None = None
+    arguments: JsonValue = None
+    data: str | None = None
+
+
+class _Message(msgspec.Struct, rename="camel"):
+    role: str = ""
+    content: str | list[_Piece] = ""
+    model: str | None = None
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    is_error: bool = False
+    command: str | None = None
+    output: str | None = None
+    timestamp: float | str | None = None
+
+
+class _Entry(msgspec.Struct, rename="camel"):
+    type: str = ""
+    id: str | None = None
+    parent_id: str | None = None
+    timestamp: float | str | None = None
+    cwd: str | None = None
+    name: str | None = None
+    message: _Message | None = None
+
+
+def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConversation]:
+    conversation = ForeignConversation("")
+    before: str | None = None
+    for number, data in enumerate(documents, 1):
+        entry = intake.record(data, _Entry, "entries")
+        if entry is None:
+            continue
+        if entry.type == "session":
+            conversation.source_id, conversation.folder = entry.id or "", entry.cwd or ""
+            conversation.created_at = moment(entry.timestamp)
+            continue
+        if entry.type == "session_info" and entry.name:
+            conversation.title = entry.name
+        # The first version has no ids: there each entry follows the one before it.
+        entry_id, parent_id = (entry.id, entry.parent_id) if entry.id else (f"line-{number}", before)
+        conversation.add(_node(entry_id, parent_id, entry, intake))
+        before = entry_id
+    yield conversation
+
+
+def _node(entry_id: str, parent_id: str | None, entry: _Entry, intake: ImportContext) -> ForeignNode:
+    """Without blocks where it is none."""
+    message = entry.message
+    if entry.type != "message" or message is None:
+        if entry.type in ("compaction", "branch_summary", "custom_message"):
+            intake.skip("summaries for the model" if entry.type != "custom_message" else "messages of extensions")
+        return ForeignNode(entry_id, parent_id, "system", [])
+    at = moment(message.timestamp) or moment(entry.timestamp)
+    role, blocks = _said(message, intake)
+    return ForeignNode(entry_id, parent_id, role, blocks, at, message.model or "")
+
+
+def _said(message: _Message, intake: ImportContext) -> tuple[Role, list[Block]]:
+    content = message.content
+    pieces = [_Piece(type="text", text=content)] if isinstance(content, str) else content
+    match message.role:
+        case "user":
+            return "user", [block for piece in pieces for block in _blocks(piece, intake)]
+        case "assistant":
+            return "assistant", [block for piece in pieces for block in _blocks(piece, intake)]
+        case "toolResult":
+            return "tool_result", [_result(message, pieces, intake)]
+        case "bashExecution":
+            return "user", [TextBlock(text=f"```\n$ {message.command or ''}\n{message.output or ''}\n```")]
+        case other:
+            intake.skip(f"messages of the kind “{other[:40]}”")
+            return "system", []
+
+
+def _blocks(piece: _Piece, intake: ImportContext) -> Iterator[Block]:
+    match piece.type:
+        case "text":
+            if piece.text and piece.text.strip():
+                yield TextBlock(text=piece.text)
+        case "thinking":
+            if piece.thinking and piece.thinking.strip():
+                yield ThinkingBlock(text=piece.thinking, signature=piece.thinking_signature or "")
+        case "toolCall":
+            arguments = called(piece.arguments)
+            yield ToolCallBlock(call_id=piece.id or "", tool=piece.name or "tool", arguments=arguments)
+        case "image" if piece.data:
+            yield from intake.picture(piece.data)
+        case other:
+            intake.skip(f"contents of the kind “{other[:40]}”")
+
+
+def _result(message: _Message, pieces: list[_Piece], intake: ImportContext) -> ToolResultBlock:
+    images: list[ImageBlock] = []
+    for piece in pieces:
+        if piece.type == "image" and piece.data:
+            images += intake.result_picture(piece.data)
+    return ToolResultBlock(
+        call_id=message.tool_call_id or "",
+        tool=message.tool_name or "tool",
+        text="\n".join(piece.text for piece in pieces if piece.text),
+        is_error=message.is_error,
+        images=tuple(images),
+    )

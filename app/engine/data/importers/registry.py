@@ -1,0 +1,56 @@
+"""The formats of other programs that are known here; docs/export.md says what is taken of each."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from app.engine.data.importers import chatgpt, claude, claude_code, codex, goose, opencode, pi
+from app.engine.data.importers.conversation import ForeignConversation
+from app.engine.data.importers.import_context import ImportContext
+from app.engine.data.importers.json_documents import Documents, Shape
+
+Read: TypeAlias = Callable[[Documents, ImportContext], Iterator[ForeignConversation]]
+
+# The beginning of a file in which its format can be told.
+HEAD = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`signs` must all be found in the head of a file; `begins` is the character that it begins with."""
+
+    program: str
+    begins: bytes
+    signs: tuple[re.Pattern[bytes], ...]
+    shape: Shape
+    read: Read
+
+
+def _key(name: str, value: str = "") -> re.Pattern[bytes]:
+    return re.compile(rf'"{name}"\s*:\s*{value}'.encode())
+
+
+# The first that fits: those with the plainest signs stand first.
+FORMATS: tuple[Format, ...] = (
+    Format("Codex", b"{", (_key("type", '"session_meta"'), _key("payload")), "lines", codex.read),
+    Format("pi", b"{", (re.compile(rb'\A\s*\{"type"\s*:\s*"session"'), _key("cwd")), "lines", pi.read),
+    Format("OpenCode", b"{", (re.compile(rb'\A\s*\{\s*"info"\s*:'), _key("directory")), "whole", opencode.read),
+    Format("goose", b"{", (_key("working_dir"), _key("conversation", r"\[")), "whole", goose.read),
+    Format("goose", b"{", (re.compile(rb'\A[^\n]*"working_dir"'),), "lines", goose.read),
+    Format("ChatGPT", b"[", (_key("mapping", r"\{"),), "whole", chatgpt.read),
+    Format("ChatGPT", b"{", (_key("mapping", r"\{"), _key("current_node")), "whole", chatgpt.read),
+    Format("Claude", b"[", (_key("chat_messages", r"\["),), "whole", claude.read),
+    Format("Claude", b"{", (_key("chat_messages", r"\["),), "whole", claude.read),
+    Format("Claude Code", b"{", (_key("parentUuid"), _key("(?:sessionId|isSidechain)")), "lines", claude_code.read),
+    Format(
+        "Codex", b"{", (re.compile(rb'\A\s*\{(?>[^\n]*?"instructions")[^\n]*+\n\{[^\n]*"type"'),), "lines", codex.read
+    ),
+)
+PROGRAMS = tuple(dict.fromkeys(one.program for one in FORMATS))
+
+
+def format_of(head: bytes) -> Format | None:
+    """By what stands in a file, whatever it is called."""
+    begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    return next((one for one in FORMATS if one.begins == begins and all(sign.search(head) for sign in one.signs)), None)

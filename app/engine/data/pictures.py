@@ -1,0 +1,45 @@
+"""The pictures of nodes as bytes: copies of our own, kept and read, and those that stand in the records."""
+
+import base64
+import binascii
+import hashlib
+from pathlib import Path
+
+from app.engine.agent.history.attachments import media_type
+from app.protocol.blocks import ImageBlock
+from app.regular_file import make_folder, read_regular, write_atomically
+
+_LARGEST = 20 * 1024 * 1024  # as much as a picture of an export has at most
+
+
+def keep(attachments: Path, name: str, data: bytes) -> Path:
+    """Where the copy is: where attached pictures are, in a folder named by the content."""
+    kept = attachments / hashlib.sha256(data).hexdigest()[:32] / name
+    if not kept.exists():
+        make_folder(kept.parent)
+        write_atomically(kept, data)
+    return kept
+
+
+def read_copy(path: Path, attachments: Path) -> bytes | None:
+    """None for a copy that is gone, and for whatever is not a copy of our own."""
+    if path.parent.parent != attachments:
+        return None
+    try:
+        return read_regular(path, _LARGEST, follow_links=False)
+    except OSError:
+        return None
+
+
+def picture_of(block: ImageBlock, attachments: Path) -> tuple[bytes, str] | None:
+    """The bytes and what they are, whatever the record says they are; None for what is no picture that models read."""
+    data = read_copy(Path(block.path), attachments) if block.path else _decoded(block.data)
+    kind = media_type(data) if data else ""
+    return (data, kind) if data and kind else None
+
+
+def _decoded(data: str) -> bytes | None:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None

@@ -1,0 +1,250 @@
+"""Numbers events, commits them with what they change, then hands them to clients in order.
+
+Streamed deltas are coalesced.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias, assert_never
+
+import msgspec
+
+from app.engine.storage.event_writes import event_writes
+from app.engine.storage.records import events
+from app.engine.storage.sqlite.journal import Journal, JournalChange
+from app.engine.storage.sqlite.statements import Write
+from app.listeners import Listeners
+from app.protocol.blocks import ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.events import Delta, Event, EventRecord, TaskMessage, TextDelta, ToolOutput
+from app.protocol.methods import Notice
+
+# Of the output of a running call no more than its end is passed on; the rest is only in the result.
+_MOST_OUTPUT = 64 * 1024
+
+# Node and block, or task and call with -1: models count their calls anew in every task.
+_Key: TypeAlias = tuple[str, int]
+
+# Two frames of a 60 Hz screen: text looks continuous, and 20 streams of 100 tokens/s make 600 messages/s, not 2,000.
+_FLUSH_SECONDS = 0.033
+
+# Replay reaches this far back; older clients take a snapshot. The log holds every node a second time.
+_KEPT = 20_000
+_PRUNED_EACH = 1_000
+
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class _Pending:
+    first: Delta
+    pieces: list[str]
+    after: int
+
+
+class DeltaBuffer:
+    """What is to be sent, and what has been sent of nodes that still stream."""
+
+    def __init__(self) -> None:
+        self._pending: dict[_Key, _Pending] = {}
+        self._sent: dict[_Key, tuple[TextDelta, list[str]]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._pending
+
+    def add(self, delta: Delta, after: int) -> None:
+        """Keep `delta` for the next flush, which leaves it out until event number `after` is committed."""
+        key = _key(delta)
+        pending = self._pending.get(key)
+        if pending is None or _replaces(delta):
+            self._forget_from(key) if _replaces(delta) else None
+            self._pending[key] = _Pending(delta, [delta.text], after)
+            return
+        pending.pieces.append(delta.text)
+
+    def take(self, committed: int) -> list[Delta]:
+        """All that may be sent now, one delta for each block and tool call."""
+        ready = [(key, pending) for key, pending in self._pending.items() if pending.after <= committed]
+        for key, _ in ready:
+            del self._pending[key]
+        return [self._send(key, pending) for key, pending in ready]
+
+    def so_far(self, conversation_id: str | None) -> list[TextDelta]:
+        """All text already sent of nodes that still stream, from offset 0; of every conversation for None."""
+        return [
+            _with_text(first, 0, "".join(pieces))
+            for first, pieces in self._sent.values()
+            if conversation_id in (None, first.conversation_id)
+        ]
+
+    def finish(self, node: Node) -> None:
+        """Drop what belongs to a node that is complete now: the node itself carries it."""
+        if node.status == "streaming":
+            return
+        self._forget_from((node.id, 0))
+        for block in node.blocks:
+            if isinstance(block, ToolResultBlock):
+                self._pending.pop(_call_key(node.task_id or "", block.call_id), None)
+
+    def _send(self, key: _Key, pending: _Pending) -> Delta:
+        text = "".join(pending.pieces)
+        match pending.first:
+            case TextDelta() as first:
+                self._sent.setdefault(key, (first, []))[1].append(text)
+                return _with_text(first, first.offset, text)
+            case ToolOutput() as first:
+                return msgspec.structs.replace(first, text=text[-_MOST_OUTPUT:])
+            case _:
+                assert_never(pending.first)
+
+    def _forget_from(self, start: _Key) -> None:
+        """Drop a node's blocks from one on: a retry makes the later ones void too."""
+        for kept in (self._pending, self._sent):
+            for key in [key for key in kept if key[0] == start[0] and key[1] >= start[1]]:
+                del kept[key]
+
+
+def _key(delta: Delta) -> _Key:
+    return (delta.node_id, delta.block) if isinstance(delta, TextDelta) else _call_key(delta.task_id, delta.call_id)
+
+
+def _call_key(task_id: str, call_id: str) -> _Key:
+    return (f"{task_id} {call_id}", -1)
+
+
+def _replaces(delta: Delta) -> bool:
+    """True if all that came before under the same key is void: a reply begins anew; output is told as a whole."""
+    return isinstance(delta, ToolOutput) or delta.offset == 0
+
+
+def _with_text(first: TextDelta, offset: int, text: str) -> TextDelta:
+    return TextDelta(
+        conversation_id=first.conversation_id,
+        task_id=first.task_id,
+        node_id=first.node_id,
+        block=first.block,
+        kind=first.kind,
+        offset=offset,
+        text=text,
+    )
+
+
+class Frame:
+    """A notice as it goes over the wire, encoded when the first client wants it and once for all."""
+
+    __slots__ = ("_data", "_notice")
+
+    def __init__(self, notice: Notice) -> None:
+        self._notice = notice
+        self._data: bytes | None = None
+
+    @property
+    def data(self) -> bytes:
+        if self._data is None:
+            self._data = _ENCODER.encode(self._notice)
+        return self._data
+
+
+class EventListener(Protocol):
+    """A client's end. Called in order; must not wait."""
+
+    def on_event(self, record: EventRecord, frame: Frame) -> None: ...
+
+    def on_delta(self, delta: Delta, frame: Frame) -> None: ...
+
+
+class EventLog:
+    """One for each engine. `head` is the newest number given out, `committed` the newest that clients were sent."""
+
+    def __init__(
+        self, journal: Journal, epoch: str, head: int, note: Callable[[int], None] = lambda sequence: None
+    ) -> None:
+        """`note` is told the number of each event that is stored."""
+        self.epoch = epoch
+        self.head = head
+        self.committed = head
+        self._journal = journal
+        self._note = note
+        self._listeners = Listeners[EventListener]()
+        self._deltas = DeltaBuffer()
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = False
+
+    @property
+    def listener_count(self) -> int:
+        return len(self._listeners)
+
+    def publish(
+        self,
+        event: Event,
+        *,
+        also: tuple[Write, ...] = (),
+        on_commit: Callable[[], None] | None = None,
+        after: JournalChange | None = None,
+    ) -> JournalChange:
+        """Number the event and queue its writes; clients get it once they are committed. Does not wait.
+
+        `also` is committed with it, or neither is. Then `on_commit` is called, before a later `flush` returns. An event
+        that cannot be stored, or whose `after` cannot, is never sent: its number is left out.
+        """
+        record = EventRecord(sequence=self.head + 1, epoch=self.epoch, event=event)
+        *first, last = (*also, *event_writes(record))
+        last = replace(last, on_commit=lambda: self._on_commit(record, on_commit))
+        change = self._journal.put(*first, last, after=after)
+        self.head = record.sequence
+        if self.head % _PRUNED_EACH == 0:
+            self._journal.put(events.prune(_KEPT))
+        if isinstance(event, TaskMessage):
+            self._deltas.finish(event.node)
+        return change
+
+    async def flush(self, *, durable: bool = True) -> None:
+        """Return when all published so far is committed, see `Journal.flush`; `StorageError` when it could not be."""
+        await self._journal.flush(durable=durable)
+
+    def stream(self, delta: Delta) -> None:
+        """Send more text about 33 ms from now, joined with what else comes for the same block or call until then."""
+        self._deltas.add(delta, self.head)
+        if self._timer is None and not self._due:
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self._on_timer)
+
+    def so_far(self, conversation_id: str | None) -> list[TextDelta]:
+        """Text already streamed of unfinished nodes, for a client that joins in the middle."""
+        return self._deltas.so_far(conversation_id)
+
+    def attach(self, listener: EventListener) -> Callable[[], None]:
+        """Hand every event and delta from now on to `listener`; returns what detaches it."""
+        return self._listeners.add(listener)
+
+    def close(self) -> None:
+        """Stop the timer. Deltas not sent yet are dropped: they are not part of the record."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_commit(self, record: EventRecord, then: Callable[[], None] | None) -> None:
+        self.committed = record.sequence
+        self._note(record.sequence)
+        try:
+            if then is not None:
+                then()
+        finally:
+            frame = Frame(Notice("event", record))
+            self._listeners.tell(lambda listener: listener.on_event(record, frame))
+            if self._due:
+                self._send_deltas()
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._send_deltas()
+
+    def _send_deltas(self) -> None:
+        # A delta never overtakes the event that announced its node: what waits for a commit goes right after it.
+        for delta in self._deltas.take(self.committed):
+            self._send(delta, Frame(Notice("delta", delta)))
+        self._due = not self._deltas.is_empty
+
+    def _send(self, delta: Delta, frame: Frame) -> None:
+        self._listeners.tell(lambda listener: listener.on_delta(delta, frame))

@@ -1,0 +1,255 @@
+"""The models that can be used: providers with keys, local servers, the default, and a test call."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING
+
+from app.engine.core.addresses import display_address, is_in_the_clear
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import ConfigurationError, EngineError
+from app.engine.core.messages import AssistantMessage, user_text
+from app.engine.core.secrets import Key
+from app.engine.core.settings import SettingValues
+from app.engine.models.base import ChatModel, ModelOptions, ModelRequest, ReplyEnd
+from app.engine.models.catalog import model_facts
+from app.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
+from app.engine.models.catalog.model_lists import ListSource
+from app.engine.models.catalog.providers import PROVIDERS, REACT, Provider
+from app.engine.models.catalog.server_probe import ProbeResult, ask, probe
+from app.engine.models.factory import ModelFactory, with_text_tools
+from app.engine.models.recovery.retry import RetryPolicy
+from app.protocol import settings as wire
+from app.protocol.settings import ModelTestResult
+
+if TYPE_CHECKING:
+    from app.engine.models.catalog.server_probe import LocalServer
+
+
+LONGEST_S = 20.0
+# Some models think before they answer, and count that.
+_MOST_TOKENS = 256
+_PROMPT = "This is a test of the connection. Reply with the word OK and nothing else."
+
+_MILLION = 1_000_000
+# A list of models is waited for: a server of one's own that is away must not hold it up.
+_GLANCE_S = 1.5
+_PATIENCE_S = 15.0
+
+
+async def try_model(model: ChatModel, model_id: str, longest_s: float = LONGEST_S) -> ModelTestResult:
+    """Ask the model for a word. Cancelled, it ends the request."""
+    begun = time.monotonic()
+    cancel = CancelSignal()
+    timer = asyncio.get_running_loop().call_later(longest_s, cancel.set, "too slow")
+    try:
+        reply = await _reply(model, model_id, cancel)
+    finally:
+        timer.cancel()
+    seconds = time.monotonic() - begun
+    if cancel.is_set:
+        text = f"There was no whole answer within {longest_s:g} s. It may be overloaded; try again later."
+    else:
+        text = reply.error or f"{model_id.partition('/')[2]} answered in {seconds:.1f} s."
+    return ModelTestResult(ok=reply.error is None, model=model_id, text=text, seconds=seconds)
+
+
+async def _reply(model: ChatModel, model_id: str, cancel: CancelSignal) -> AssistantMessage:
+    options = ModelOptions(max_tokens=_MOST_TOKENS)
+    request = ModelRequest(model_id, "", (user_text(_PROMPT),), options=options)
+    async with aclosing(model.stream(request, cancel)) as events:
+        async for event in events:
+            if isinstance(event, ReplyEnd):
+                return event.message
+    raise EngineError("The model's stream ended without a final message.")
+
+
+class AvailableModels:
+    """Looks for local servers when it is first asked."""
+
+    def __init__(
+        self,
+        factory: ModelFactory,
+        known: KnownModelFacts,
+        providers: ProviderDirectory,
+        settings: Callable[[], SettingValues],
+    ) -> None:
+        self._factory = factory
+        self._known = known
+        self._providers = providers
+        self._settings = settings
+        self._servers: tuple[LocalServer, ...] | None = None
+        self._looked_at: dict[str, str] = {}
+
+    async def list(self, refresh: bool, fetch: bool = False) -> wire.ModelListResult:
+        """Providers, their models, the default one. Local servers are looked for at the first call and on refresh.
+
+        With `fetch` the providers that have a key are asked for their own lists, which are kept.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._look(refresh))
+            if refresh and not fetch:
+                group.create_task(self._look_at_own(_GLANCE_S))
+        if fetch:
+            await self._fetch()
+            await self._look_at_own(_PATIENCE_S)
+        self._known.refresh()
+        rows = [await self._describe(provider) for provider in self._providers.all()]
+        ready = [row.name for row in rows if row.ready]
+        models = [_describe_model(provider, name) for provider in ready for name in self._names(provider)]
+        return wire.ModelListResult(providers=tuple(rows), models=tuple(models), default=await self.default_model())
+
+    async def default_model(self) -> str | None:
+        """The model to use where none is named: of the first provider with a key, else of the first server.
+
+        Servers of one's own come before those that were found.
+        """
+        for provider in PROVIDERS:
+            if provider.default_model and await self._key(provider):
+                return f"{provider.name}/{provider.default_model}"
+        listing = self._known.listings.of("proxy")
+        if listing is not None and listing.models and self._factory.base_url(self._providers.of("proxy/any")):
+            return f"proxy/{listing.models[0].name}"
+        for own in self._providers.own():
+            listing = self._known.listings.of(own.name)
+            if listing is not None and listing.models:
+                return f"{own.name}/{listing.models[0].name}"
+        await self._look(refresh=False)
+        for server in self._servers or ():
+            if server.models:
+                return f"{server.provider.name}/{server.models[0]}"
+        return None
+
+    async def test(self, provider_name: str, model_id: str | None) -> wire.ModelTestResult:
+        """One real round trip, tried once. Raises `ConfigurationError` for what there is not."""
+        provider = self._providers.of((model_id or f"{provider_name}/any").removeprefix(REACT))
+        if provider.name != provider_name:
+            raise ConfigurationError(f"{model_id!r} is not a model of {provider_name}.")
+        wanted = model_id or await self._model_to_test(provider)
+        model = self._factory.make(provider, default_api_base(wanted, self._settings()), None, RetryPolicy(attempts=1))
+        try:
+            return await try_model(with_text_tools(model) if wanted.startswith(REACT) else model, wanted)
+        finally:
+            await model.close()
+
+    async def _model_to_test(self, provider: Provider) -> str:
+        """The one that tasks would use."""
+        if provider.default_model:
+            return f"{provider.name}/{provider.default_model}"
+        listing = self._known.listings.of(provider.name)
+        if listing is not None and listing.models:
+            return f"{provider.name}/{listing.models[0].name}"
+        await self._look(refresh=True)
+        server = self._server(provider.name)
+        if server is not None and server.models:
+            return f"{provider.name}/{server.models[0]}"
+        if provider.is_local and server is None:
+            base = self._factory.base_url(provider)
+            raise ConfigurationError(f"{provider.title} does not answer at {base}: {provider.start_hint}.")
+        raise ConfigurationError(f"{provider.title}: no model is known to try. Name one.")
+
+    async def probe(self, address: str, key: str | None) -> ProbeResult:
+        """Ask a server for its models; nothing is kept."""
+        return await probe(self._factory.connections.session, address, key)
+
+    def keep(self, provider: str, answer: ProbeResult) -> None:
+        """What a server of one's own has just answered."""
+        listings = self._known.listings
+        if answer.models is None:
+            listings.errors[provider] = answer.text
+        else:
+            with suppress(OSError):  # it is good until the engine ends
+                listings.keep(provider, answer.models)
+        self._known.refresh(again=True)
+
+    def forget(self, provider: str) -> None:
+        with suppress(OSError):
+            self._known.listings.forget(provider)
+        self._known.refresh(again=True)
+
+    async def _look_at_own(self, longest_s: float) -> None:
+        """Ask the person's own servers what they offer now. One that says nothing in time keeps its list."""
+        session = self._factory.connections.session
+        rows = [(row, await self._key(row)) for row in self._providers.own()]
+        asked = (ask(session, row.base_url, key.value if key else None, longest_s) for row, key in rows)
+        for (row, _), answer in zip(rows, await asyncio.gather(*asked), strict=True):
+            if row in self._providers.own():  # it may have been changed meanwhile
+                self.keep(row.name, answer)
+
+    async def _look(self, refresh: bool) -> None:
+        bases = {row.name: self._factory.base_url(row) for row in PROVIDERS if row.is_local}
+        if refresh or self._servers is None or bases != self._looked_at:
+            from app.engine.models.catalog.server_probe import local_servers
+
+            self._servers, self._looked_at = await local_servers(self._factory.connections.session, bases), bases
+
+    def _server(self, name: str) -> "LocalServer | None":
+        return next((server for server in self._servers or () if server.provider.name == name), None)
+
+    def _names(self, provider: str) -> tuple[str, ...]:
+        server = self._server(provider)
+        listing = self._known.listings.of(provider)
+        listed = tuple(model.name for model in listing.models) if listing else model_facts.chat_models(provider)
+        return tuple(dict.fromkeys((*self._known.own_names(provider), *(server.models if server else listed))))
+
+    async def _fetch(self) -> None:
+        sources: list[ListSource] = []
+        for provider in PROVIDERS:
+            base = self._factory.base_url(provider)
+            base = f"{base.rstrip('/').removesuffix('/api')}/api" if provider.kind == "proxy" and base else base
+            if (base or provider.list_url) and (key := await self._key(provider)) is not None:
+                sources.append(ListSource(provider, base, key.value))
+        await self._known.listings.refresh(self._factory.connections.session, sources)
+        self._known.refresh(again=True)
+
+    async def _key(self, provider: Provider) -> Key | None:
+        """The provider's key; one that cannot be read now counts as none here, its use says why."""
+        if not provider.takes_key:
+            return None
+        try:
+            return await self._factory.key(provider)
+        except ConfigurationError:
+            return None
+
+    async def _describe(self, provider: Provider) -> wire.Provider:
+        key = await self._key(provider)
+        server = self._server(provider.name)
+        source: wire.KeySource = key.source if key else "none" if provider.needs_key else "not_needed"
+        base = server.base_url if server else self._factory.base_url(provider)
+        return wire.Provider(
+            name=provider.name,
+            title=provider.title,
+            key_source=source,
+            key_variable=provider.key_variables[0] if provider.key_variables else "",
+            api_base=display_address(base),
+            local=provider.is_local,
+            ready=self._is_ready(provider, key),
+            listed_at=listing.at if (listing := self._known.listings.of(provider.name)) else None,
+            list_error=self._known.listings.errors.get(provider.name, ""),
+            in_the_clear=is_in_the_clear(base),
+            own=provider.own,
+        )
+
+    def _is_ready(self, provider: Provider, key: Key | None) -> bool:
+        if provider.kind == "proxy" and not self._factory.base_url(provider):
+            return False
+        has_key = provider.needs_key and key is not None
+        return provider.own or has_key or self._server(provider.name) is not None or provider.kind == "scripted"
+
+
+def _describe_model(provider: str, name: str) -> wire.Model:
+    model_id = f"{provider}/{name}"
+    known = model_facts.facts(model_id)
+    if known is None:
+        return wire.Model(id=model_id, provider=provider)
+    return wire.Model(
+        id=model_id,
+        provider=provider,
+        context_tokens=known.context_tokens,
+        input_price=None if known.prices.input is None else known.prices.input * _MILLION,
+        output_price=None if known.prices.output is None else known.prices.output * _MILLION,
+        tools=known.calls_tools,
+        images=known.sees,
+        thinking=known.thinks,
+    )

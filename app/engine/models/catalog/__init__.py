@@ -1,0 +1,4 @@
+"""Which providers and models exist and what is known of them: rows, prices, lists, probing servers.
+
+Makes no model calls. Start at providers.py.
+"""

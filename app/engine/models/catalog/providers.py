@@ -1,0 +1,216 @@
+"""The providers, one row each; key store, model lists, discovery and router read it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["openai_compatible", "litellm", "proxy", "scripted"]
+
+
+CallIdForm = Literal["plain", "nine", "gemini"]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One row. Empty `base_url` where the library knows it, or the user gives it.
+
+    `price_prefix` is how litellm's price file calls the provider. `reasoning_field` is set where a model wants its own
+    reasoning back with its tool calls; `cache_field` takes the session id; `call_ids` is the form of ids it takes;
+    `list_url` is where its models are listed, if that is not beside `base_url`. `own` is a server that the person
+    named: its key is a stored one, and goes to its `base_url` alone.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    key_variables: tuple[str, ...] = ()
+    base_url: str = ""
+    base_variable: str = ""
+    local_port: int | None = None
+    start_hint: str = ""
+    default_model: str = ""
+    price_prefix: str = ""
+    asks_usage: bool = True
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    reasoning_field: str = ""
+    cache_field: str = ""
+    call_ids: CallIdForm = "plain"
+    list_url: str = ""
+    key_optional: bool = False
+    own: bool = False
+
+    @property
+    def needs_key(self) -> bool:
+        return bool(self.key_variables) and not self.key_optional
+
+    @property
+    def takes_key(self) -> bool:
+        return bool(self.key_variables) or self.own
+
+    @property
+    def is_local(self) -> bool:
+        return self.local_port is not None
+
+
+# In the order in which a default model is looked for: the user's own keys first, then local servers.
+PROVIDERS = (
+    Provider(
+        "anthropic",
+        "Anthropic",
+        "litellm",
+        ("ANTHROPIC_API_KEY",),
+        default_model="claude-sonnet-5-5",
+        list_url="https://api.anthropic.com/v1/models?limit=1000",
+        price_prefix="anthropic",
+        reasoning_field="thinking_blocks",
+    ),
+    Provider(
+        "openai",
+        "OpenAI",
+        "openai_compatible",
+        ("OPENAI_API_KEY",),
+        "https://api.openai.com/v1",
+        "OPENAI_BASE_URL",
+        default_model="gpt-5.4",
+        price_prefix="openai",
+        max_tokens_field="max_completion_tokens",
+        cache_field="prompt_cache_key",
+    ),
+    Provider(
+        "gemini",
+        "Google Gemini",
+        "litellm",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        default_model="gemini-3.8-flash",
+        list_url="https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000",
+        price_prefix="gemini",
+        call_ids="gemini",
+    ),
+    Provider(
+        "openrouter",
+        "OpenRouter",
+        "openai_compatible",
+        ("OPENROUTER_API_KEY",),
+        "https://openrouter.ai/api/v1",
+        default_model="openrouter/auto",
+        reasoning_field="reasoning",
+    ),
+    Provider(
+        "mistral",
+        "Mistral",
+        "openai_compatible",
+        ("MISTRAL_API_KEY",),
+        "https://api.mistral.ai/v1",
+        default_model="mistral-medium-latest",
+        price_prefix="mistral",
+        asks_usage=False,
+        call_ids="nine",
+    ),
+    Provider(
+        "deepseek",
+        "DeepSeek",
+        "openai_compatible",
+        ("DEEPSEEK_API_KEY",),
+        "https://api.deepseek.com/v1",
+        default_model="deepseek-v4-pro",
+        price_prefix="deepseek",
+        reasoning_field="reasoning_content",
+    ),
+    Provider(
+        "xai",
+        "xAI",
+        "openai_compatible",
+        ("XAI_API_KEY",),
+        "https://api.x.ai/v1",
+        default_model="grok-4.5",
+        price_prefix="xai",
+    ),
+    Provider(
+        "groq",
+        "Groq",
+        "openai_compatible",
+        ("GROQ_API_KEY",),
+        "https://api.groq.com/openai/v1",
+        default_model="openai/gpt-oss-120b",
+        price_prefix="groq",
+    ),
+    Provider(
+        "together",
+        "Together",
+        "openai_compatible",
+        ("TOGETHER_API_KEY", "TOGETHERAI_API_KEY"),
+        "https://api.together.xyz/v1",
+        default_model="zai-org/GLM-5.3",
+        price_prefix="together_ai",
+    ),
+    Provider(
+        "ollama",
+        "Ollama",
+        "openai_compatible",
+        base_url="http://127.0.0.1:11434/v1",
+        base_variable="OLLAMA_HOST",
+        local_port=11434,
+        start_hint="start it with `ollama serve`",
+    ),
+    Provider(
+        "lm_studio",
+        "LM Studio",
+        "openai_compatible",
+        base_url="http://127.0.0.1:1234/v1",
+        base_variable="LM_STUDIO_API_BASE",
+        local_port=1234,
+        start_hint="start its server on the Developer page or with `lms server start`",
+    ),
+    Provider(
+        "llama_cpp",
+        "llama.cpp",
+        "openai_compatible",
+        base_url="http://127.0.0.1:8080/v1",
+        base_variable="LLAMA_CPP_API_BASE",
+        local_port=8080,
+        start_hint="start it with `llama-server --jinja -m MODEL.gguf`",
+    ),
+    Provider(
+        "vllm",
+        "vLLM",
+        "openai_compatible",
+        base_url="http://127.0.0.1:8000/v1",
+        base_variable="VLLM_API_BASE",
+        local_port=8000,
+        start_hint="start it with `vllm serve MODEL`",
+    ),
+    Provider(
+        "openai_compatible",
+        "OpenAI-compatible server",
+        "openai_compatible",
+        ("OPENAI_COMPATIBLE_API_KEY",),
+        key_optional=True,
+    ),
+    Provider(
+        "proxy",
+        "Shared models",
+        "proxy",
+        ("ERRAND_PROXY_API_KEY",),
+        base_variable="ERRAND_PROXY_URL",
+        start_hint="start `errand share-models` there, and check the address and the network",
+    ),
+    Provider("scripted", "scripted replies, real tools", "scripted"),
+)
+
+# Before an id: `react/PROVIDER/MODEL` is that model without its own tool calls, called through XML in its text.
+REACT = "react/"
+# And one that a model of another machine has.
+SHARED = "proxy/"
+
+
+def find(name: str) -> Provider | None:
+    return next((row for row in PROVIDERS if row.name == name), None)
+
+
+def provider_name(model_id: str) -> str:
+    """The provider of an id, however the model is reached: of `proxy/anthropic/x` it is anthropic."""
+    return bare_id(model_id).partition("/")[0]
+
+
+def bare_id(model_id: str) -> str:
+    """The id without the way on which the model is reached."""
+    return model_id.removeprefix(REACT).removeprefix(SHARED)

@@ -1,0 +1,80 @@
+"""Waits for a coroutine until a stop signal or a time limit, whichever comes first."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.models.reply.content import REPLY_LIMITS, ReplyTooLong
+
+T = TypeVar("T")
+
+
+class Aborted(Exception):
+    """The stop signal was set."""
+
+
+class Stalled(Exception):
+    """Nothing came in time."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"nothing came for {limit_s:g} s")
+        self.limit_s = limit_s
+
+
+class Deadline:
+    """A context: `of` awaits a coroutine and cancels it as soon as the stop signal is set or the limit is over.
+
+    All that one watch waits for may take `whole_s` together: a server that sends a sign of life now and then would
+    keep a reply open for ever. Works through `asyncio.timeout`, so it starts no asyncio task and leaves nothing behind.
+    """
+
+    def __init__(self, stop: CancelSignal, whole_s: float = REPLY_LIMITS.seconds) -> None:
+        self._stop = stop
+        self._whole_s = whole_s
+        self._end = time.monotonic() + whole_s
+        self._clock: asyncio.Timeout | None = None
+        self._unsubscribe = stop.subscribe(self._ring)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._unsubscribe()
+
+    def check(self) -> None:
+        """Raise `Aborted` if the stop signal is set already."""
+        if self._stop.is_set:
+            raise Aborted
+
+    async def wait(self, work: Coroutine[Any, Any, T], limit_s: float) -> T:
+        """The result of `work`; raises `Aborted`, `Stalled` or `ReplyTooLong`."""
+        if self._stop.is_set:
+            work.close()
+            raise Aborted
+        left_s = self._end - time.monotonic()
+        if left_s <= 0:  # `work` may be done without a wait, again and again
+            work.close()
+            raise self._too_long()
+        try:
+            async with asyncio.timeout(min(limit_s, left_s)) as self._clock:
+                return await work
+        except TimeoutError as error:
+            if self._stop.is_set:
+                raise Aborted from error
+            if left_s < limit_s:
+                raise self._too_long() from error
+            raise Stalled(limit_s) from error
+        finally:
+            self._clock = None
+
+    def _too_long(self) -> ReplyTooLong:
+        return ReplyTooLong(f"takes longer than {self._whole_s / 60:g} minutes")
+
+    def _ring(self) -> None:
+        if self._clock is not None and not self._clock.expired():  # one that has just expired cannot be moved
+            self._clock.reschedule(asyncio.get_running_loop().time())

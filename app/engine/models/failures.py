@@ -1,0 +1,193 @@
+"""Why an attempt gave no reply: `Failure`, and how HTTP refusals are classified. What is done about it is recovery/."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from app.engine.core.messages import AssistantMessage
+from app.engine.models.rate_limit_reset import retry_after, seconds_to_reset
+from app.protocol.base import JsonValue
+from app.redaction import redact
+
+ABORTED = "Request was aborted"
+
+_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|maximum context length|context window|context size|prompt is too long"
+    r"|too many tokens|input is too long|exceed.{0,40}(context|token limit)|reduce the length",
+    re.IGNORECASE,
+)
+_NO_PICTURES = re.compile(
+    r"(does(n.t| not)|cannot|can.t|not) (support|accept|read|process|handle)s?.{0,40}(image|vision|multimodal)"
+    r"|(image|vision|multimodal).{0,60}(not (currently )?(supported|available|allowed|enabled)|only supported)"
+    r"|no endpoints found that support image|image input is not|unknown variant .?image_url"
+    r"|required for image input|provide the mmproj",
+    re.IGNORECASE,
+)
+_NO_TOOLS = re.compile(
+    r"(does(n.t| not)|not) support.{0,20}\b(tool|function)s?\b"
+    r"|\b(tools?|(tool|function)[ _-](use|call(s|ing)?))\b\W{0,3} (is|are) not (supported|enabled|available|allowed)"
+    r"|no endpoints found that support tool|enable-auto-tool-choice|tools param requires",
+    re.IGNORECASE,
+)
+_NO_TEMPERATURE = re.compile(
+    r"temperature\b.{0,80}(not support|unsupported|only|deprecated|not allowed|not permitted|range|between|less than)"
+    r"|(unsupported|invalid|unknown|unrecognized|not support|not permit).{0,60}\btemperature\b",
+    re.IGNORECASE,
+)
+_NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)", re.IGNORECASE)
+_ABOUT_MONEY = re.compile(r"billing", re.IGNORECASE)
+_OF_USE = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|weekly|monthly|plan", re.IGNORECASE)
+# What passes later than this is no matter of a few requests too many.
+_LONG_S = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailure:
+    """`text` says what happened and what to do; `short` is the same in a few words, for "retrying in 3 s: …".
+
+    `may_pass` says that another attempt may help; `retry_after_s` is the wait the provider asked for. A limit
+    (`is_limit`) passes with time alone. `is_too_long` is about what was sent: the model cannot read as much.
+    `lacks_tools`: it cannot call tools; `refuses_temperature`: it takes none, or not this one. `passes_elsewhere`:
+    another provider may take the same request.
+    """
+
+    text: str
+    short: str
+    may_pass: bool
+    retry_after_s: float | None = None
+    is_limit: bool = False
+    is_too_long: bool = False
+    lacks_tools: bool = False
+    passes_elsewhere: bool = True
+    refuses_temperature: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """The last event of an attempt that gave no whole reply. `partial` is the content so far."""
+
+    failure: AttemptFailure
+    partial: AssistantMessage
+
+
+class ProviderError(Exception):
+    """Raised inside an attempt that cannot go on."""
+
+    def __init__(self, failure: AttemptFailure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+def connection_lost(title: str) -> AttemptFailure:
+    text = f"The connection to {title} broke off in the middle of the reply. What came is kept; try again."
+    return AttemptFailure(text, "connection broke off", may_pass=True)
+
+
+def no_response(title: str, limit_s: float) -> AttemptFailure:
+    text = f"{title} sent nothing for {limit_s:g} s. It may be overloaded; try again."
+    return AttemptFailure(text, "no answer", may_pass=True)
+
+
+def failure_from_response(
+    title: str, status: int, headers: Mapping[str, str], body: bytes, key_help: str = ""
+) -> AttemptFailure:
+    """What an HTTP status other than 200 means. `key_help` says where the key is set."""
+    said = error_text(body)
+    quoted = f": {said}{_stop_after(said)}" if said else "."
+    if (failure := _of_request(title, status, said, quoted)) is not None:
+        return failure
+    if status == 401:  # the body is left out: providers quote a part of the key in it
+        return AttemptFailure(f"{title} refused the key (401). {key_help}".strip(), "key refused", may_pass=False)
+    wait = seconds_to_reset(headers, body) if status == 429 else retry_after(headers)
+    # A quota of minutes is told with a word about billing too, but then with its end.
+    is_unpaid = _NO_MONEY.search(said) or (wait is None and _ABOUT_MONEY.search(said))
+    if status == 402 or (status == 429 and is_unpaid):
+        text = f"{title} says that the account has no credit left ({status}){quoted} Check its billing page."
+        return AttemptFailure(text, "no credit left", may_pass=False)
+    if status == 403:
+        return AttemptFailure(
+            f"{title} does not allow this (403){quoted} {key_help}".strip(), "not allowed", may_pass=False
+        )
+    if status == 404:
+        text = f"{title} does not know this model or address (404){quoted} Check the model's name and the API base."
+        return AttemptFailure(text, "not found", may_pass=False)
+    if status == 429:
+        return _limit(title, wait, quoted, said)
+    if 300 <= status < 400:
+        where = headers.get("Location", "another address")
+        text = f"{title} answered with a redirect to {where} ({status}). Use that as the API base if you trust it."
+        return AttemptFailure(text, "redirect", may_pass=False)
+    if status >= 500:
+        text = f"{title} had an error of its own ({status}){quoted} Try again later."
+        return AttemptFailure(text, f"server error {status}", status in _RETRIED, wait)
+    text = f"{title} refused the request ({status}){quoted}"
+    return AttemptFailure(text, f"refused ({status})", status in _RETRIED, wait, passes_elsewhere=status in _RETRIED)
+
+
+def _stop_after(said: str) -> str:
+    return "" if said.endswith((".", "!", "?", "…")) else "."
+
+
+def _of_request(title: str, status: int, said: str, quoted: str) -> AttemptFailure | None:
+    """What this model cannot take: so much text, tools, pictures, a temperature."""
+    if _TOO_LONG.search(said) or status == 413:
+        text = (
+            f"The conversation is longer than this model can read{quoted} "
+            "Start a new conversation, or choose a model with a larger context window."
+        )
+        return AttemptFailure(text, "conversation too long", may_pass=False, is_too_long=True, passes_elsewhere=False)
+    if status < 600 and _NO_TOOLS.search(said):
+        text = f"This model of {title} does not call tools{quoted} Choose a model that does."
+        return AttemptFailure(text, "no tool calls", may_pass=False, lacks_tools=True)
+    if status < 600 and _NO_PICTURES.search(said):
+        text = (
+            f"This model of {title} does not take pictures{quoted} "
+            "Choose a model that sees, or edit the message and send it again without the picture."
+        )
+        return AttemptFailure(text, "no pictures", may_pass=False)
+    if status in (400, 422) and _NO_TEMPERATURE.search(said):
+        text = f"This model of {title} does not take the temperature{quoted} Change it in the personality."
+        return AttemptFailure(text, "no temperature", may_pass=False, refuses_temperature=True)
+    return None
+
+
+def error_text(body: bytes) -> str:
+    """What the body says, in one line of at most 300 characters, without keys."""
+    text = _message(body) or body[:4000].decode("utf-8", "replace")
+    line = " ".join(redact(text).split())
+    return line if len(line) <= 300 else line[:299] + "…"
+
+
+def _limit(title: str, wait: float | None, quoted: str, said: str) -> AttemptFailure:
+    of_use = (wait or 0.0) > _LONG_S or _OF_USE.search(said) is not None
+    when = f"in {_words(wait)}" if wait is not None else "in a minute"
+    text = f"{title} limits how much can be asked (429){quoted} Try again {when}, or run fewer tasks at once."
+    return AttemptFailure(text, "usage limit" if of_use else "rate limit", True, wait, is_limit=True)
+
+
+def _words(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def _message(body: bytes) -> str:
+    """The text inside the usual shapes: {"error": {"message", "code"}}, {"error": text}, {"message"}, {"detail"}."""
+    try:
+        value: JsonValue = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return ""
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, dict):
+        return ""
+    error = value.get("error") or value.get("message") or value.get("detail")
+    if isinstance(error, dict):
+        code = error.get("code") or error.get("type")
+        message = error.get("message")
+        text = message if isinstance(message, str) else ""
+        return f"{text} ({code})" if isinstance(code, str) and code not in text else text
+    return error if isinstance(error, str) else ""

@@ -1,0 +1,134 @@
+"""Server-sent events from an HTTP body, and transport errors as failures."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import TypeVar
+
+import aiohttp
+
+from app.engine.core.errors import ConfigurationError
+from app.engine.models.catalog.providers import Provider
+from app.engine.models.deadline import Stalled
+from app.engine.models.failures import AttemptFailure, ProviderError, connection_lost, no_response
+
+T = TypeVar("T")
+
+_BOM = b"\xef\xbb\xbf"
+STRAY_LIMIT = 4 * 1024 * 1024
+# A whole reply in one event, from servers that do not stream.
+EVENT_LIMIT = 4 * 1024 * 1024
+# Events of models that stream have some hundred bytes.
+_LONG = 32 * 1024
+
+
+class LineTooLong(ValueError):
+    """A line, or the data of one event, went on for more than `EVENT_LIMIT` bytes."""
+
+
+async def read_event(data: bytes, read: Callable[[bytes], T]) -> T:
+    """Call `read` with the data of one event; with much of it in a thread.
+
+    Keys are looked for in it, which takes up to 3 µs a character of what a hostile server has sent.
+    """
+    return await asyncio.to_thread(read, data) if len(data) > _LONG else read(data)
+
+
+class EventStream:
+    """Feed it bytes, get whole data payloads.
+
+    It works on bytes and gives out whole lines only, so a character cut in two is never seen. `stray` keeps lines
+    that are no event fields: the whole body, when a server answers with plain JSON or a web page.
+    """
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._line: list[bytes] = []  # of the line that has not ended, joined when it has
+        self._line_size = 0
+        self._after_return = False  # a \n that comes first now belongs to the \r before
+        self._data: list[bytes] = []
+        self._data_size = 0
+        self._stray: list[bytes] = []
+        self._stray_size = 0
+
+    @property
+    def stray(self) -> bytes:
+        return b"".join(self._stray)
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        if not self._begun:
+            chunk = b"".join((*self._line, chunk))
+            self._line, self._line_size = [], 0
+            if _BOM.startswith(chunk):
+                self._add(chunk)
+                return []
+            chunk, self._begun = chunk.removeprefix(_BOM), True
+        if b"\r" in chunk or self._after_return:
+            if self._after_return:
+                chunk = chunk.removeprefix(b"\n")
+            self._after_return = chunk.endswith(b"\r") if chunk else self._after_return
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        first, *others = chunk.split(b"\n")
+        self._add(first)
+        if not others:
+            return []
+        lines = [b"".join(self._line), *others[:-1]]
+        self._line, self._line_size = [], 0
+        self._add(others[-1])
+        return self._take(lines)
+
+    def finish(self) -> list[bytes]:
+        """The stream ended: an event whose last blank line is missing counts too."""
+        lines, self._line = [b"".join(self._line), b""], []
+        return self._take(lines)
+
+    def _add(self, piece: bytes) -> None:
+        self._line_size += len(piece)
+        if self._line_size > EVENT_LIMIT:
+            raise LineTooLong
+        if piece:
+            self._line.append(piece)
+
+    def _take(self, lines: list[bytes]) -> list[bytes]:
+        payloads: list[bytes] = []
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+                self._data_size += len(line)
+                if self._data_size > EVENT_LIMIT:
+                    raise LineTooLong
+            elif not line:
+                if self._data:
+                    payloads.append(b"\n".join(self._data))
+                    self._data, self._data_size = [], 0
+            elif not line.startswith((b":", b"event", b"id", b"retry", b"data")) and self._stray_size < STRAY_LIMIT:
+                self._stray.append(line + b"\n")
+                self._stray_size += len(line) + 1
+        return payloads
+
+
+def transport_failure(error: Exception, provider: Provider, base_url: str) -> AttemptFailure:
+    """The failure of a request to `base_url`, whatever raised it."""
+    match error:
+        case ProviderError():
+            return error.failure
+        case ConfigurationError():
+            return AttemptFailure(str(error), "key not readable", may_pass=False)
+        case aiohttp.InvalidURL():
+            return AttemptFailure(
+                f"{base_url} is not a web address. Check the API base.", "bad address", may_pass=False
+            )
+        case ssl.SSLError() | aiohttp.ClientSSLError():
+            text = f"No secure connection to {base_url}: {error}. Check the API base and the certificates."
+            return AttemptFailure(text, "no secure connection", may_pass=False)
+        case aiohttp.ClientConnectorError():
+            hint = provider.start_hint or "check the network and the API base"
+            return AttemptFailure(
+                f"Cannot reach {provider.title} at {base_url}: {hint}.", "cannot connect", may_pass=True
+            )
+        case Stalled():
+            return no_response(provider.title, error.limit_s)
+        case LineTooLong():
+            return AttemptFailure(f"{provider.title} sent an endless line.", "unreadable reply", may_pass=False)
+        case _:
+            return connection_lost(provider.title)

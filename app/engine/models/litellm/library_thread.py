@@ -1,0 +1,233 @@
+"""The litellm library in a thread with its own event loop; only bytes and our errors leave it."""
+
+import ast
+import asyncio
+import concurrent.futures
+import gc
+import importlib
+import os
+import re
+import sys
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any, cast
+
+from app.engine.models.deadline import Deadline
+from app.protocol.base import JsonObject
+
+_PREFIXES = re.compile(r"^(litellm\.)?\w*(Error|Exception)( \w+Error)?(: | - )")
+# Some of its errors quote a body as the bytes that Python would write.
+_BODY = re.compile(r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\"""")
+_READ_LIMIT_S = 600  # ours end earlier
+_IMPORT_LIMIT_S = 120
+_CLOSE_LIMIT_S = 5
+# Chunks that wait for the engine at most, and those of one stream that the library may keep.
+_MOST_WAITING = 500
+_MOST_KEPT = 30_000
+_LONGEST_CHAIN = 20
+_importing = threading.Lock()  # two threads that import it at once see half of it
+
+
+class LibraryFailure(Exception):
+    """What litellm raised: `kind` is the name of its error class, `status` the provider's HTTP status (0: none)."""
+
+    def __init__(self, kind: str, status: int, text: str, headers: Mapping[str, str]) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.status = status
+        self.text = text
+        self.headers = headers
+
+
+class LibraryThread:
+    """Runs an event loop beside the engine's; begun with the first call."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    async def chunks(
+        self, arguments: JsonObject, watch: Deadline, limit_s: Callable[[], float]
+    ) -> AsyncGenerator[bytes, None]:
+        """Stream one completion: each chunk as JSON in OpenAI's form.
+
+        Raises `LibraryFailure`, and what the watch raises; the request is closed whenever the generator is left.
+        """
+        await watch.wait(self._load(), _IMPORT_LIMIT_S)
+        engine_loop = asyncio.get_running_loop()
+        inbox: asyncio.Queue[bytes | concurrent.futures.Future[None]] = asyncio.Queue()
+
+        def put(item: bytes | concurrent.futures.Future[None]) -> None:
+            if not engine_loop.is_closed():
+                engine_loop.call_soon_threadsafe(inbox.put_nowait, item)
+
+        async def drained() -> None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(inbox.join(), engine_loop))
+
+        call = asyncio.run_coroutine_threadsafe(_complete(arguments, put, drained), self._running_loop())
+        call.add_done_callback(put)
+        try:
+            while isinstance(item := await watch.wait(inbox.get(), limit_s()), bytes):
+                yield item
+                inbox.task_done()
+            error = item.exception()
+            if error is not None:
+                raise _failure(error) from error
+        finally:
+            call.cancel()
+
+    async def close(self) -> None:
+        """End the thread; calls under way are cancelled."""
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        closing = asyncio.run_coroutine_threadsafe(_close_library(), loop)
+        closing.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+        await asyncio.to_thread(thread.join, _CLOSE_LIMIT_S)
+
+    async def _load(self) -> None:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_import(), self._running_loop()))
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=_run, args=(self._loop,), name="litellm", daemon=True)
+            self._thread.start()
+        return self._loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.get_loop().run_forever()
+
+
+def _library() -> Any:
+    """litellm, imported at the first use: without a look at the network, without telemetry."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # counting tokens of some names would ask the hub for 24 s
+    with _importing:
+        library = cast(Any, sys.modules.get("litellm") or _import_without_collection())
+        _follow_no_redirects()
+    library.suppress_debug_info = True
+    library.telemetry = False
+    library.drop_params = True  # what a model does not take is left out
+    library.modify_params = True  # thinking is left out where the reasoning of an earlier call is gone
+    return library
+
+
+def _follow_no_redirects() -> None:
+    """The library's clients go wherever a server sends them, and take headers such as `x-api-key` along.
+
+    It has no setting for that: of all HTTP clients here it alone uses httpx, whose one way out is `send`.
+    """
+    client = cast(Any, importlib.import_module("httpx")).AsyncClient
+    send = client.send
+    if getattr(send, "follows_no_redirects", False):
+        return
+
+    async def send_once(self: object, request: object, *, follow_redirects: object = None, **options: Any) -> Any:
+        response = await send(self, request, follow_redirects=False, **options)
+        if response.has_redirect_location:
+            await response.aclose()
+            raise LibraryFailure("Redirect", response.status_code, "", {"Location": response.headers["location"]})
+        return response
+
+    send_once.follows_no_redirects = True  # pyright: ignore[reportFunctionMemberAccess]
+    client.send = send_once
+
+
+def _import_without_collection() -> Any:
+    """The library brings some 100,000 objects; looking through them for garbage stops all threads for 200 ms."""
+    gc.disable()
+    try:
+        return importlib.import_module("litellm")
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+async def _import() -> None:
+    _library()
+
+
+async def _complete(
+    arguments: JsonObject, put: Callable[[bytes], None], drained: Callable[[], Awaitable[None]]
+) -> None:
+    library = _library()
+    _check_tools(library, arguments)
+    stream = await library.acompletion(
+        **arguments, stream=True, stream_options={"include_usage": True}, max_retries=0, timeout=_READ_LIMIT_S
+    )
+    number = 0
+    try:
+        async for chunk in stream:
+            put(chunk.model_dump_json(exclude_none=True).encode())
+            number += 1
+            if number % _MOST_WAITING == 0:
+                _forget(stream)
+                await drained()
+    finally:
+        await stream.aclose()  # leaving the loop alone would not close the socket
+
+
+def _forget(stream: Any) -> None:
+    """The library keeps all chunks of a stream, 3 KB each, and their text; what it reads of them is at the ends."""
+    kept = cast("list[Any] | None", getattr(stream, "chunks", None))
+    if kept is not None and len(kept) > _MOST_KEPT:
+        del kept[_MOST_KEPT // 2 : -_MOST_KEPT // 2]
+    if hasattr(stream, "response_uptil_now"):
+        stream.response_uptil_now = ""
+
+
+class _ToolsNotTaken(Exception):
+    status_code = 400
+
+
+def _check_tools(library: Any, arguments: JsonObject) -> None:
+    """Where the library knows that a model takes no tools it would leave them out without a word."""
+    if "tools" not in arguments:
+        return
+    provider, _, name = str(arguments["model"]).partition("/")
+    taken = cast("list[str] | None", library.get_supported_openai_params(model=name, custom_llm_provider=provider))
+    if taken is not None and "tools" not in taken:
+        raise _ToolsNotTaken(f"{name} does not support tools")
+
+
+async def _close_library() -> None:
+    """Close the library's connections and forget them: they belong to the event loop of this thread."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    library = _library()
+    await library.close_litellm_async_clients()
+    library.in_memory_llm_clients_cache.flush_cache()
+    # The one client that its closing function leaves out; the library makes another when it is asked for again.
+    shared = cast("dict[str, Any]", vars(library)).pop("module_level_aclient", None)
+    if shared is not None:
+        await shared.close()
+
+
+def _failure(error: BaseException) -> LibraryFailure:
+    if (own := _own_failure(error)) is not None:
+        return own
+    raw = cast(Any, error)
+    status = getattr(raw, "status_code", None)
+    headers = cast("Mapping[str, str] | None", getattr(raw, "litellm_response_headers", None))
+    text = str(error)
+    while (shorter := _PREFIXES.sub("", text)) != text:
+        text = shorter
+    if body := _BODY.fullmatch(text.strip()):
+        text = cast(bytes, ast.literal_eval(body.group())).decode("utf-8", "replace")
+    return LibraryFailure(type(error).__name__, status if isinstance(status, int) else 0, text, dict(headers or {}))
+
+
+def _own_failure(error: BaseException | None) -> LibraryFailure | None:
+    """What was raised here, inside of the library, and came out as an error of its own."""
+    for _ in range(_LONGEST_CHAIN):
+        if error is None or isinstance(error, LibraryFailure):
+            return error
+        error = error.__cause__ or error.__context__
+    return None

@@ -1,0 +1,200 @@
+"""`ChatModel` for providers behind litellm, with Anthropic's prompt-cache marks."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import ConfigurationError
+from app.engine.models.base import ModelEvent, ModelRequest
+from app.engine.models.catalog import model_facts
+from app.engine.models.deadline import Aborted, Deadline, Stalled
+from app.engine.models.endpoint import ModelEndpoint, Timeouts
+from app.engine.models.failures import (
+    AttemptFailure,
+    FailedAttempt,
+    ProviderError,
+    connection_lost,
+    failure_from_response,
+    no_response,
+)
+from app.engine.models.litellm.library_thread import LibraryFailure, LibraryThread
+from app.engine.models.message_cache import MessageCache
+from app.engine.models.openai.request import chat_messages, tool_definitions
+from app.engine.models.openai.stream import ChunkReader
+from app.engine.models.recovery.retry import ActiveStreams, AttemptEvents, RetryPolicy
+from app.engine.models.reply.builder import ReplyBuilder
+from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong
+from app.protocol.base import JsonObject, JsonValue
+
+_MARK: JsonObject = {"type": "ephemeral"}
+_TURNS = 2
+
+_TIMEOUTS = Timeouts()
+_RETRY = RetryPolicy()
+
+
+def marked_messages(messages: list[JsonValue]) -> list[JsonValue]:
+    marked = list(messages)
+    for place in _places(messages):
+        message = marked[place]
+        if isinstance(message, dict):
+            marked[place] = _marked(message)
+    return marked
+
+
+def marked_tools(tools: list[JsonValue]) -> list[JsonValue]:
+    last = tools[-1] if tools else None
+    return [*tools[:-1], {**last, "cache_control": _MARK}] if isinstance(last, dict) else tools
+
+
+def _places(messages: list[JsonValue]) -> list[int]:
+    """The system prompt, and the ends of the last turns that are not the model's own."""
+    roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
+    ends = [
+        place
+        for place, role in enumerate(roles)
+        if role in ("user", "tool") and (place + 1 == len(roles) or roles[place + 1] == "assistant")
+    ]
+    return [*(place for place, role in enumerate(roles[:1]) if role == "system"), *ends[-_TURNS:]]
+
+
+def _marked(message: JsonObject) -> JsonObject:
+    content = message.get("content")
+    if message.get("role") == "tool":
+        return {**message, "cache_control": _MARK}
+    if isinstance(content, str):
+        return {**message, "content": [{"type": "text", "text": content, "cache_control": _MARK}]}
+    last = content[-1] if isinstance(content, list) and content else None
+    if not isinstance(content, list) or not isinstance(last, dict):
+        return message
+    return {**message, "content": [*content[:-1], {**last, "cache_control": _MARK}]}
+
+
+class LiteLLMModel:
+    """A `ChatModel` for one provider of the library."""
+
+    def __init__(
+        self,
+        endpoint: ModelEndpoint,
+        library: LibraryThread,
+        timeouts: Timeouts = _TIMEOUTS,
+        retry: RetryPolicy = _RETRY,
+        limits: ReplyLimits = REPLY_LIMITS,
+    ) -> None:
+        self._endpoint = endpoint
+        self._limits = limits
+        self._library = library
+        self._timeouts = timeouts
+        self._retry = retry
+        self._streams = ActiveStreams()
+
+    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        return self._streams.of(self._attempt, request, cancel, self._retry)
+
+    async def close(self) -> None:
+        self._streams.close()
+
+    async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
+        assembly = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
+        try:
+            with Deadline(stop, self._limits.seconds) as watch:
+                async with aclosing(self._exchange(request, assembly, watch)) as events:
+                    async for event in events:
+                        yield event
+        except Aborted:
+            yield assembly.abort()
+        except ReplyTooLong as error:
+            for event in assembly.cut(str(error)):
+                yield event
+        except (ProviderError, ConfigurationError, Stalled, LibraryFailure) as error:
+            assembly.close_blocks()
+            yield FailedAttempt(
+                self._endpoint.redacted(self._failure(error)), replace(assembly.message, usage=assembly.usage)
+            )
+
+    async def _exchange(
+        self, request: ModelRequest, assembly: ReplyBuilder, watch: Deadline
+    ) -> AsyncGenerator[ModelEvent, None]:
+        key = await self._endpoint.key_for(request.options.api_key)
+        reader = ChunkReader(assembly, self._endpoint.provider.title)
+
+        def limit_s() -> float:
+            return self._timeouts.first_byte_s if assembly.is_nothing else self._timeouts.between_s
+
+        started = False
+        async with aclosing(self._library.chunks(self._arguments(request, key), watch, limit_s)) as chunks:
+            async for chunk in chunks:
+                if not started:
+                    started = True
+                    yield assembly.start()
+                for event in reader.read(chunk):
+                    yield event
+                assembly.check()
+        for event in reader.end():
+            yield event
+
+    def _arguments(self, request: ModelRequest, key: str | None) -> JsonObject:
+        provider, options = self._endpoint.provider, request.options
+        name = request.model.partition("/")[2]
+        caches = provider.name == "anthropic"
+        messages = chat_messages(request, provider, MessageCache())  # the marks below change entries
+        tools = tool_definitions(request.tools)
+        arguments: JsonObject = {
+            "model": f"{provider.price_prefix}/{name}",
+            "messages": marked_messages(messages) if caches else messages,
+        }
+        optional: JsonObject = {
+            "tools": (marked_tools(tools) if caches else tools) or None,
+            "api_key": key,
+            "api_base": self._endpoint.base_url or None,
+            "temperature": options.temperature,
+            "max_tokens": options.max_tokens or _room_beside_thinking(request),
+            "reasoning_effort": _effort(request),
+        }
+        return arguments | {name: value for name, value in optional.items() if value is not None}
+
+    def _failure(self, error: ProviderError | ConfigurationError | Stalled | LibraryFailure) -> AttemptFailure:
+        provider = self._endpoint.provider
+        match error:
+            case ProviderError():
+                return error.failure
+            case ConfigurationError():
+                return AttemptFailure(str(error), "key not readable", may_pass=False)
+            case Stalled():
+                return no_response(provider.title, error.limit_s)
+            case LibraryFailure(kind="MidStreamFallbackError") if "overloaded" in error.text.lower():
+                text = f"{provider.title} was overloaded in the middle of the reply. What came is kept; try again."
+                return AttemptFailure(text, "overloaded", may_pass=True)
+            case LibraryFailure(kind="MidStreamFallbackError"):
+                return connection_lost(provider.title)
+            case LibraryFailure(kind="Timeout"):
+                return no_response(provider.title, self._timeouts.between_s)
+            case LibraryFailure(status=0) | LibraryFailure(kind="APIConnectionError"):
+                text = f"{provider.title} could not be asked: {self._endpoint.redactor(error.text)[:300]}"
+                return AttemptFailure(text, "cannot connect", may_pass=error.kind == "APIConnectionError")
+            case LibraryFailure() if "onnection error" in error.text:
+                where = self._endpoint.base_url or "its address"
+                text = f"Cannot reach {provider.title} at {where}: check the network and the API base."
+                return AttemptFailure(text, "cannot connect", may_pass=True)
+            case LibraryFailure():
+                body = self._endpoint.redactor.hide(error.text).encode("utf-8", "replace")
+                return failure_from_response(provider.title, error.status, error.headers, body, self._endpoint.key_help)
+
+
+def _room_beside_thinking(request: ModelRequest) -> int | None:
+    """All that the model can give: of a Claude that thinks the library would ask for 4,096 tokens of answer."""
+    known = model_facts.facts(request.model)
+    if known is None or "claude" not in request.model or _effort(request) is None:
+        return None
+    return known.output_tokens
+
+
+def _effort(request: ModelRequest) -> str | None:
+    level = request.options.thinking_level
+    known = model_facts.facts(request.model)
+    if level == "off" or (known is not None and not known.reasons):
+        return None
+    if level in ("minimal", "xhigh") and (known is None or level not in known.efforts):
+        return "low" if level == "minimal" else "high"
+    return level

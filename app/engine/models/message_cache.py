@@ -1,0 +1,28 @@
+"""Caches what was made of a message or request for as long as that object lives."""
+
+import weakref
+from collections.abc import Callable
+from typing import Generic, TypeAlias, TypeVar
+
+from app.engine.core.messages import AssistantMessage, ToolResultMessage
+from app.engine.models.base import ModelRequest
+
+V = TypeVar("V")
+Lasting: TypeAlias = AssistantMessage | ToolResultMessage | ModelRequest
+
+
+class MessageCache(Generic[V]):
+    """Values by the identity of what is frozen: the same message always makes the same value."""
+
+    def __init__(self) -> None:
+        self._values: dict[int, tuple[weakref.ref[Lasting], V]] = {}
+
+    def of(self, lasting: Lasting, make: Callable[[], V]) -> V:
+        """The kept value, or what `make` gives, which is kept from now on."""
+        key = id(lasting)
+        kept = self._values.get(key)
+        if kept is not None:
+            return kept[1]
+        value = make()
+        self._values[key] = (weakref.ref(lasting, lambda _: self._values.pop(key, None)), value)
+        return value

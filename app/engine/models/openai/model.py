@@ -1,0 +1,177 @@
+"""`ChatModel` for OpenAI-compatible endpoints; OpenAI's own models use the library where needed."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from io import BytesIO
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import ConfigurationError
+from app.engine.models.base import ChatModel, ModelEvent, ModelRequest
+from app.engine.models.deadline import Aborted, Deadline, Stalled
+from app.engine.models.endpoint import ModelEndpoint, Timeouts
+from app.engine.models.failures import AttemptFailure, FailedAttempt, ProviderError, failure_from_response
+from app.engine.models.http_pool import HttpPool, proxy_for
+from app.engine.models.http_stream import LineTooLong, transport_failure
+from app.engine.models.message_cache import MessageCache
+from app.engine.models.openai.request import chat_messages, effort_fields, needs_responses, tool_definitions
+from app.engine.models.openai.stream import ReplyStream, read_start
+from app.engine.models.recovery.retry import ActiveStreams, AttemptEvents, RetryPolicy
+from app.engine.models.reply.builder import ReplyBuilder
+from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode
+from app.protocol.base import JsonObject, JsonValue
+
+_TIMEOUTS = Timeouts()
+_LARGE = 256 * 1024
+# Messages that are converted in a few milliseconds.
+_MANY = 500
+_RETRY = RetryPolicy()
+
+
+class OpenAICompatibleModel:
+    """A `ChatModel` for one endpoint."""
+
+    def __init__(
+        self,
+        endpoint: ModelEndpoint,
+        connections: HttpPool,
+        timeouts: Timeouts = _TIMEOUTS,
+        retry: RetryPolicy = _RETRY,
+        limits: ReplyLimits = REPLY_LIMITS,
+    ) -> None:
+        self._endpoint = endpoint
+        self._limits = limits
+        self._connections = connections
+        self._timeouts = timeouts
+        self._retry = retry
+        self._streams = ActiveStreams()
+        self._kept: MessageCache[list[JsonValue]] = MessageCache()
+        self._base = endpoint.base_url.rstrip("/").removesuffix("/chat/completions")
+        self._proxy = proxy_for(self._base)
+
+    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        return self._streams.of(self._attempt, request, cancel, self._retry)
+
+    async def close(self) -> None:
+        self._streams.close()
+
+    async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
+        assembly = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
+        try:
+            with Deadline(stop, self._limits.seconds) as watch:
+                async with aclosing(self._exchange(request, assembly, watch, stop)) as events:
+                    async for event in events:
+                        yield event
+        except Aborted:
+            yield assembly.abort()
+        except ReplyTooLong as error:
+            for event in assembly.cut(str(error)):
+                yield event
+        except (
+            ProviderError,
+            ConfigurationError,
+            Stalled,
+            LineTooLong,
+            aiohttp.ClientError,
+            OSError,
+            ValueError,
+        ) as error:
+            if stop.is_set:
+                yield assembly.abort()
+            else:
+                assembly.close_blocks()
+                failure = self._endpoint.redacted(transport_failure(error, self._endpoint.provider, self._base))
+                yield FailedAttempt(failure, replace(assembly.message, usage=assembly.usage))
+
+    async def _exchange(
+        self, request: ModelRequest, assembly: ReplyBuilder, watch: Deadline, stop: CancelSignal
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """One request and its streamed reply; raises what goes wrong."""
+        response = await watch.wait(self._post(request), self._timeouts.first_byte_s)
+        unsubscribe = stop.subscribe(response.close)
+        try:
+            if response.status != 200:
+                body = await watch.wait(read_start(response), self._timeouts.between_s)
+                raise ProviderError(self._refusal(response, body))
+            yield assembly.start()
+            title = self._endpoint.provider.title
+            reply = ReplyStream(response, assembly, title, self._timeouts, self._limits.stream_bytes)
+            async with aclosing(reply.events(watch)) as events:
+                async for event in events:
+                    yield event
+            for event in reply.end():
+                yield event
+        finally:
+            unsubscribe()
+            response.close()  # a body read to its end has given its connection back already
+
+    async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+        if key := await self._endpoint.key_for(request.options.api_key):
+            headers["Authorization"] = f"Bearer {key}"
+        if len(request.messages) > _MANY:
+            body = await asyncio.to_thread(lambda: encode(self._body(request)))
+        else:
+            body = encode(self._body(request))
+        response = await self._send(body, headers)
+        if response.status == 404 and not urlsplit(self._base).path:
+            response.close()  # given without its usual path
+            self._base += "/v1"
+            response = await self._send(body, headers)
+        return response
+
+    async def _send(self, body: bytes, headers: dict[str, str]) -> aiohttp.ClientResponse:
+        url = f"{self._base}/chat/completions"
+        # With pictures it is large: as bytes it would go out in one piece that holds up the event loop.
+        data = BytesIO(body) if len(body) >= _LARGE else body
+        return await self._connections.session.post(
+            url, data=data, headers=headers, proxy=self._proxy, allow_redirects=False
+        )
+
+    def _body(self, request: ModelRequest) -> JsonObject:
+        provider, options = self._endpoint.provider, request.options
+        body: JsonObject = {
+            "model": request.model.partition("/")[2],
+            "messages": chat_messages(request, provider, self._kept),
+            "stream": True,
+        }
+        if provider.asks_usage:
+            body["stream_options"] = {"include_usage": True}
+        if request.tools:
+            body["tools"] = tool_definitions(request.tools)
+        if options.temperature is not None:
+            body["temperature"] = options.temperature
+        if options.max_tokens is not None:
+            body[provider.max_tokens_field] = options.max_tokens
+        if provider.cache_field and options.session_id:
+            body[provider.cache_field] = options.session_id
+        return body | effort_fields(request, provider)
+
+    def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> AttemptFailure:
+        title, body = self._endpoint.provider.title, self._endpoint.redactor.hide_bytes(body)
+        return failure_from_response(title, response.status, response.headers, body, self._endpoint.key_help)
+
+
+class OpenAIModel:
+    """A `ChatModel` that chooses for each request; the library is opened when it is first needed."""
+
+    def __init__(self, fast: ChatModel, open_library: Callable[[], ChatModel]) -> None:
+        self._fast = fast
+        self._open_library = open_library
+        self._library: ChatModel | None = None
+
+    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        if not needs_responses(request):
+            return self._fast.stream(request, cancel)
+        if self._library is None:
+            self._library = self._open_library()
+        return self._library.stream(request, cancel)
+
+    async def close(self) -> None:
+        await self._fast.close()
+        if self._library is not None:
+            await self._library.close()

@@ -1,0 +1,288 @@
+"""A request in OpenAI's chat format: messages, tools, call ids, reasoning effort by provider."""
+
+import hashlib
+import re
+from itertools import takewhile
+
+from app.engine.core.messages import (
+    AssistantMessage,
+    Image,
+    ModelMessage,
+    Text,
+    Thinking,
+    ThinkingLevel,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    text_of,
+)
+from app.engine.models.base import ModelRequest, ToolDefinition
+from app.engine.models.catalog import model_facts
+from app.engine.models.catalog.providers import CallIdForm, Provider, bare_id, provider_name
+from app.engine.models.message_cache import MessageCache
+from app.engine.models.reply.content import encode
+from app.protocol.base import JsonObject, JsonValue
+
+_FORMS: dict[CallIdForm, re.Pattern[str]] = {
+    "plain": re.compile(r"[A-Za-z0-9_-]{1,64}"),
+    "nine": re.compile(r"[A-Za-z0-9]{9}"),
+    # Its proofs of thought are in its own ids, which go back as they are.
+    "gemini": re.compile(r"[A-Za-z0-9_-]{1,64}"),
+}
+_LENGTHS: dict[CallIdForm, int] = {"plain": 40, "nine": 9, "gemini": 40}
+
+_UNSEEN = "[A picture stood here, which this model cannot see.]"
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+_OPEN_REASONING = re.compile(r"gpt-oss", re.IGNORECASE)
+_GPT = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?")
+
+
+class CallIdMapper:
+    """Follows the messages of one request in their order."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._used: set[str] = set()
+        self._open: dict[str, list[str]] = {}
+
+    def of_reply(self, message: AssistantMessage) -> tuple[list[tuple[ToolCall, str]], bool]:
+        """Its calls with their ids, and whether these are the same wherever the reply stands."""
+        named: list[tuple[ToolCall, str]] = []
+        is_independent = True
+        self._open = {}
+        for call in message.tool_calls:
+            formed = self._formed(call.id, message.model)
+            given = self._unique(call.id, formed, message.model)
+            is_independent = is_independent and given == formed
+            self._open.setdefault(call.id, []).append(given)
+            named.append((call, given))
+        return named, is_independent
+
+    def of_result(self, message: ToolResultMessage) -> str | None:
+        """The id of the call it answers; None where the last reply has no such call."""
+        given = self._open.get(message.tool_call_id)
+        return given.pop(0) if given else None
+
+    def _unique(self, call_id: str, formed: str, model: str) -> str:
+        number, given = 1, formed
+        while given in self._used:
+            number += 1
+            given = self._formed(f"{call_id} {number}", model)
+        self._used.add(given)
+        return given
+
+    def _formed(self, call_id: str, model: str) -> str:
+        form = self._provider.call_ids
+        is_own = form == "gemini" and provider_name(model) == self._provider.name
+        if is_own or _FORMS[form].fullmatch(call_id):
+            return call_id
+        return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[: _LENGTHS[form]]
+
+
+def chat_messages(request: ModelRequest, provider: Provider, kept: MessageCache[list[JsonValue]]) -> list[JsonValue]:
+    """The conversation in the form of the API, whichever models it was with. `kept` holds what was made of messages
+    sent before, for one provider.
+
+    Calls a failed or aborted reply left without a result are dropped; others without one are answered, since strict
+    providers refuse a call without a result. Reasoning goes back to who wrote it, and pictures only to who sees.
+    """
+    return _Conversation(request, provider, kept).entries()
+
+
+class _Conversation:
+    def __init__(self, request: ModelRequest, provider: Provider, kept: MessageCache[list[JsonValue]]) -> None:
+        known = model_facts.facts(request.model)
+        self._request = request
+        self._provider = provider
+        self._kept = kept
+        self._ids = CallIdMapper(provider)
+        self._sees = known is None or known.sees is not False
+
+    def entries(self) -> list[JsonValue]:
+        messages = self._request.messages
+        entries: list[JsonValue] = []
+        if self._request.system_prompt:
+            entries.append({"role": "system", "content": self._request.system_prompt})
+        pending: list[JsonValue] = []  # pictures in results go after the batch: tool messages take text only
+        for index, message in enumerate(messages):
+            if pending and not isinstance(message, ToolResultMessage):
+                entries += pending
+                pending = []
+            match message:
+                case UserMessage():
+                    entries.append({"role": "user", "content": _parts(message.content, self._sees)})
+                case AssistantMessage():
+                    entries += self._reply(message, _answered(messages, index))
+                case ToolResultMessage():
+                    entries += self._result(message)
+                    pending += _pictures(message, self._sees)
+        return entries + pending
+
+    def _reply(self, message: AssistantMessage, answered: set[str]) -> list[JsonValue]:
+        failed = message.stop_reason in ("error", "aborted")
+        named, is_independent = self._ids.of_reply(message)
+        calls = [(call, name) for call, name in named if call.id in answered]
+        if len(calls) == len(named) and is_independent:
+            return self._kept.of(message, lambda: self._entry(message, calls))
+        if failed:
+            return self._entry(message, calls)
+        return self._entry(message, named) + [
+            {"role": "tool", "tool_call_id": name, "content": "(no result was recorded)"}
+            for call, name in named
+            if call.id not in answered
+        ]
+
+    def _entry(self, message: AssistantMessage, calls: list[tuple[ToolCall, str]]) -> list[JsonValue]:
+        text = message.text
+        if not text and not calls:
+            return []
+        entry: JsonObject = {"role": "assistant", "content": text or None}
+        if calls:
+            entry["tool_calls"] = [_call(call, call_id) for call, call_id in calls]
+            entry.update(self._reasoning(message))
+        return [entry]
+
+    def _reasoning(self, message: AssistantMessage) -> JsonObject:
+        """For models that want their reasoning back with their calls. A proof is good for the model that gave it."""
+        field = self._provider.reasoning_field
+        thoughts = [block for block in message.content if isinstance(block, Thinking)]
+        if field == "thinking_blocks":
+            is_own = bare_id(message.model) == bare_id(self._request.model)
+            blocks: list[JsonValue] = [
+                {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
+                for thought in thoughts
+                if thought.signature and is_own
+            ]
+            return {field: blocks} if blocks else {}
+        # After a call stands what a model with tools as text played on: not what led to it.
+        before = takewhile(lambda block: not isinstance(block, ToolCall), message.content)
+        text = "".join(block.text for block in before if isinstance(block, Thinking))
+        # DeepSeek refuses calls without the field, so those of other models have it too.
+        return {field: text} if field and (text or field == "reasoning_content") else {}
+
+    def _result(self, message: ToolResultMessage) -> list[JsonValue]:
+        call_id = self._ids.of_result(message)
+        text = text_of(message)
+        if call_id is None:  # its call is not in the request: as a result it would be refused
+            return [{"role": "user", "content": f"Result of an earlier call of {message.tool_name}:\n{text}"}]
+        if not text:
+            text = "(see the picture below)" if message.content else "(no output)"
+        return [{"role": "tool", "tool_call_id": call_id, "content": text}]
+
+
+def _answered(messages: tuple[ModelMessage, ...], index: int) -> set[str]:
+    """The calls of the reply at `index` that have a result: those that follow it, up to the next reply."""
+    answered: set[str] = set()
+    for at in range(index + 1, len(messages)):
+        message = messages[at]
+        if isinstance(message, AssistantMessage):
+            break
+        if isinstance(message, ToolResultMessage):
+            answered.add(message.tool_call_id)
+    return answered
+
+
+def tool_definitions(tools: tuple[ToolDefinition, ...]) -> list[JsonValue]:
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+        }
+        for tool in tools
+    ]
+
+
+def _call(call: ToolCall, call_id: str) -> JsonValue:
+    # Servers parse the arguments of earlier calls, so a call that was not valid JSON goes back with none.
+    arguments = encode(call.arguments).decode()
+    name = _NOT_IN_NAMES.sub("_", call.name)[:64] or "_"
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _pictures(message: ToolResultMessage, sees: bool) -> list[JsonValue]:
+    images = tuple(block for block in message.content if isinstance(block, Image))
+    if not images:
+        return []
+    return [{"role": "user", "content": _parts((Text(f"Pictures from {message.tool_name}:"), *images), sees)}]
+
+
+def _parts(content: tuple[UserContent, ...], sees: bool) -> JsonValue:
+    """One string where there is only text, since some servers take no parts."""
+    if not sees:
+        content = tuple(block if isinstance(block, Text) else Text(_UNSEEN) for block in content)
+    texts = [block.text for block in content if isinstance(block, Text)]
+    if len(texts) == len(content):
+        return "\n\n".join(texts)
+    return [_part(block) for block in content]
+
+
+def _part(block: UserContent) -> JsonValue:
+    if isinstance(block, Text):
+        return {"type": "text", "text": block.text}
+    return {"type": "image_url", "image_url": {"url": f"data:{block.media_type};base64,{block.data}"}}
+
+
+def effort_fields(request: ModelRequest, provider: Provider) -> JsonObject:
+    """`reasoning_effort` or its like for this request."""
+    level = request.options.thinking_level
+    if provider.name == "openrouter":
+        return {} if level == "off" else {"reasoning": {"effort": level}}
+    name = request.model.partition("/")[2]
+    if level == "off":
+        return _off(request, provider, name)
+    if provider.name == "openai" or _is_openai_name(provider, name):
+        return _openai(request.model, level)
+    if _OPEN_REASONING.search(name) or name.startswith("grok-3-mini"):
+        return {"reasoning_effort": _narrow(level)}
+    if provider.name == "mistral" and _reasons(request.model):
+        return {"reasoning_effort": "high"}
+    return {}
+
+
+def needs_responses(request: ModelRequest) -> bool:
+    """Whether OpenAI takes this request only on its other interface.
+
+    From gpt-5.4 on, chat completions refuse function tools while the model reasons, and reasoning is on unless the
+    effort is "none" (from 6 on some models cannot turn it off).
+    """
+    if not request.tools or not _is_late_gpt(request.model):
+        return False
+    known = model_facts.facts(request.model)
+    return request.options.thinking_level != "off" or (known is not None and "none" not in known.efforts)
+
+
+def _off(request: ModelRequest, provider: Provider, name: str) -> JsonObject:
+    late = provider.name == "openai" and _is_late_gpt(request.model)
+    return {"reasoning_effort": "none"} if late and request.tools else {}
+
+
+def _openai(model: str, level: ThinkingLevel) -> JsonObject:
+    known = model_facts.facts(model)
+    if known is None or not known.reasons:
+        return {}
+    if level in ("minimal", "xhigh") and level not in known.efforts:
+        level = _narrow(level)
+    return {"reasoning_effort": level}
+
+
+def _narrow(level: ThinkingLevel) -> ThinkingLevel:
+    """The nearest of low, medium and high."""
+    if level == "minimal":
+        return "low"
+    return "high" if level == "xhigh" else level
+
+
+def _reasons(model: str) -> bool:
+    known = model_facts.facts(model)
+    return known is not None and known.reasons
+
+
+def _is_late_gpt(model: str) -> bool:
+    found = _GPT.search(model)
+    return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 4)
+
+
+def _is_openai_name(provider: Provider, name: str) -> bool:
+    return (provider.name == "openai_compatible" or provider.own) and re.match(r"(gpt-5|o[134](-|$))", name) is not None

@@ -1,0 +1,293 @@
+"""Reads a streamed chat completion: HTTP body to chunks to reply events."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Literal
+
+import aiohttp
+import msgspec
+
+from app.engine.core.input_limits import dollars, token_count
+from app.engine.core.messages import StopReason, Usage
+from app.engine.models.base import ModelEvent
+from app.engine.models.deadline import Deadline, Stalled
+from app.engine.models.endpoint import Timeouts
+from app.engine.models.failures import AttemptFailure, ProviderError, connection_lost, error_text, failure_from_response
+from app.engine.models.http_stream import EventStream, read_event
+from app.engine.models.reply.builder import ReplyBuilder
+from app.engine.models.reply.content import REPLY_LIMITS, ReplyTooLong
+from app.protocol.base import JsonObject, JsonValue
+
+_DONE = b"[DONE]"
+_BODY_LIMIT = 64 * 1024
+_AFTER_FINISH_S = 5.0  # how long usage may come after the model said that it is done
+_DRAIN_S = 0.05  # how long the end of the body may come after [DONE]; only then can the connection be used again
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | JsonObject | None = None
+
+
+class _Call(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Part(msgspec.Struct):
+    """Mistral sends content in parts: text, or thinking made of text parts."""
+
+    type: str = "text"
+    text: str = ""
+    thinking: "list[_Part] | str" = ""
+
+
+class _ThinkingBlock(msgspec.Struct):
+    """litellm's form of Anthropic's reasoning; the text comes as `reasoning_content` too."""
+
+    signature: str | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | list[_Part] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    thinking_blocks: list[_ThinkingBlock] | None = None
+    refusal: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    message: _Delta | None = None  # a whole reply, from servers that do not stream
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    """Of any type: a number that cannot be true must not cost the reply."""
+
+    prompt_tokens: JsonValue = None
+    completion_tokens: JsonValue = None
+    total_tokens: JsonValue = None
+    prompt_tokens_details: JsonValue = None
+    completion_tokens_details: JsonValue = None
+    prompt_cache_hit_tokens: JsonValue = None  # DeepSeek
+    cache_read_input_tokens: JsonValue = None  # litellm, for Anthropic
+    cache_creation_input_tokens: JsonValue = None
+    cost: JsonValue = None  # OpenRouter
+
+    def plain(self) -> Usage:
+        given = self.prompt_tokens_details
+        details = given if isinstance(given, dict) else {}
+        return Usage(
+            token_count(self.prompt_tokens),
+            token_count(self.completion_tokens) + self._reasoning_beside(),
+            _first(details.get("cached_tokens"), self.prompt_cache_hit_tokens, self.cache_read_input_tokens),
+            _first(self.cache_creation_input_tokens, details.get("cache_write_tokens")),
+            dollars(self.cost),
+        )
+
+    def _reasoning_beside(self) -> int:
+        """Reasoning that is billed beside the completion, as xAI counts it: only with it the total is the sum."""
+        given = self.completion_tokens_details
+        reasoning = token_count(given.get("reasoning_tokens")) if isinstance(given, dict) else 0
+        others = token_count(self.prompt_tokens) + token_count(self.completion_tokens)
+        return reasoning if token_count(self.total_tokens) == others + reasoning else 0
+
+
+def _first(*values: JsonValue) -> int:
+    """Of several names for one count the first that has one."""
+    return next((count for value in values if (count := token_count(value))), 0)
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: JsonValue = None
+
+
+# Of what is no reply so much is looked at, to quote it.
+_MOST_TOLD = 65_536
+_decoder = msgspec.json.Decoder(_Chunk)
+
+_STOP_REASONS: dict[str, StopReason] = {
+    "stop": "stop",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "length": "length",
+}
+
+
+class ChunkReader:
+    """Feeds the chunks of one stream to its assembly; `finish_reason` is set once the model is done."""
+
+    def __init__(self, assembly: ReplyBuilder, title: str) -> None:
+        self.finish_reason: str | None = None
+        self._assembly = assembly
+        self._title = title
+
+    def read(self, data: bytes) -> list[ModelEvent]:
+        """The events of one chunk; raises `ProviderError` for an error the server sends and for what is no chunk."""
+        chunk = self._decode(data)
+        if chunk.error:
+            raise ProviderError(self._error(chunk.error))
+        if chunk.usage is not None:
+            self._assembly.usage = chunk.usage.plain()
+        events: list[ModelEvent] = []
+        for choice in (chunk.choices or ())[:1]:
+            delta = choice.delta or choice.message
+            if delta is not None:
+                events += self._delta(delta)
+            if choice.finish_reason:
+                self.finish_reason = choice.finish_reason
+        return events
+
+    def end(self) -> list[ModelEvent]:
+        """The stream is over; raises `ProviderError` where it was cut, empty or filtered."""
+        reason = self.finish_reason
+        if reason == "content_filter":
+            text = f"{self._title} held back the reply (content filter). Word the request differently."
+            raise ProviderError(AttemptFailure(text, "content filter", may_pass=False, passes_elsewhere=False))
+        if reason in ("error", "malformed_function_call"):
+            raise ProviderError(
+                AttemptFailure(f"{self._title} could not finish the reply ({reason}).", "reply failed", may_pass=True)
+            )
+        if self._assembly.is_nothing and reason != "length":
+            text = f"{self._title} sent an empty reply: no text and no tool call. Try again, or choose another model."
+            raise ProviderError(AttemptFailure(text, "empty reply", may_pass=True))
+        return self._assembly.end(_STOP_REASONS.get(reason or "stop", "stop"))
+
+    def _decode(self, data: bytes) -> _Chunk:
+        try:
+            return _decoder.decode(data)
+        except (ValueError, RecursionError):
+            pass
+        try:  # one broken character must not cost the reply
+            return _decoder.decode(data.decode("utf-8", "replace"))
+        except (ValueError, RecursionError) as error:
+            said = error_text(self._assembly.redactor.hide_bytes(data[:_MOST_TOLD]))
+            text = f"{self._title} sent something that is not a model reply: {said}"
+            raise ProviderError(AttemptFailure(text, "unreadable reply", may_pass=True)) from error
+
+    def _error(self, error: JsonValue) -> AttemptFailure:
+        code = error.get("code") if isinstance(error, dict) else None
+        status = code if isinstance(code, int) and 400 <= code < 600 else 500
+        body = self._assembly.redactor.hide_bytes(msgspec.json.encode({"error": error})[:_MOST_TOLD])
+        return failure_from_response(self._title, status, {}, body)
+
+    def _delta(self, delta: _Delta) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        if reasoning := delta.reasoning_content or delta.reasoning:
+            events += self._assembly.thinking(reasoning)
+        for block in delta.thinking_blocks or ():
+            events += self._assembly.thinking("", block.signature or "")
+        if delta.content:
+            events += self._content(delta.content)
+        if delta.refusal:
+            events += self._assembly.text(delta.refusal)
+        for call in delta.tool_calls or ():
+            function = call.function or _Function()
+            arguments = function.arguments or ""
+            if isinstance(arguments, dict):
+                arguments = msgspec.json.encode(arguments).decode()
+            events += self._assembly.tool_call(call.index, call.id or "", function.name or "", arguments)
+        return events
+
+    def _content(self, content: str | list[_Part]) -> list[ModelEvent]:
+        if isinstance(content, str):
+            return self._assembly.text(content)
+        events: list[ModelEvent] = []
+        for part in content:
+            kind: Literal["text", "thinking"] = "thinking" if part.type == "thinking" else "text"
+            text = part.text
+            if isinstance(part.thinking, str):
+                text = text or part.thinking
+            else:
+                text = text or "".join(inner.text for inner in part.thinking)
+            events += self._assembly.thinking(text) if kind == "thinking" else self._assembly.text(text)
+        return events
+
+
+class ReplyStream:
+    """One body under way. `events` gives what comes in, `end` the last events; both raise what goes wrong."""
+
+    def __init__(
+        self,
+        response: aiohttp.ClientResponse,
+        assembly: ReplyBuilder,
+        title: str,
+        timeouts: Timeouts,
+        most_bytes: int = REPLY_LIMITS.stream_bytes,
+    ) -> None:
+        self._response = response
+        self._assembly = assembly
+        self._title = title
+        self._timeouts = timeouts
+        self._reader = ChunkReader(assembly, title)
+        self._stream = EventStream()
+        self._left = most_bytes
+
+    async def events(self, watch: Deadline) -> AsyncGenerator[ModelEvent, None]:
+        while True:
+            try:
+                piece = await watch.wait(self._response.content.readany(), self._limit_s)
+            except Stalled:
+                if self._reader.finish_reason is None:
+                    raise
+                return  # the reply was whole, only [DONE] is missing
+            self._left -= len(piece)
+            if self._left < 0:
+                raise ReplyTooLong("comes with more than can be a reply")
+            for data in self._stream.feed(piece) if piece else self._stream.finish():
+                if data == _DONE:
+                    await self._drain()
+                    return
+                for event in await read_event(data, self._reader.read):
+                    yield event
+                self._assembly.check()
+            if not piece:
+                for event in await self._closed():
+                    yield event
+                return
+
+    def end(self) -> list[ModelEvent]:
+        return self._reader.end()
+
+    @property
+    def _limit_s(self) -> float:
+        if self._reader.finish_reason is not None:
+            return _AFTER_FINISH_S
+        return self._timeouts.first_byte_s if self._assembly.is_nothing else self._timeouts.between_s
+
+    async def _closed(self) -> list[ModelEvent]:
+        """The body ended without [DONE]: whole after all, no event stream at all, or cut."""
+        events: list[ModelEvent] = []
+        if self._stream.stray and self._assembly.is_nothing:
+            if not self._stream.stray.lstrip().startswith(b"{"):
+                raise ProviderError(self._no_model_server())
+            events = await read_event(self._stream.stray, self._reader.read)
+        if self._reader.finish_reason is None and not self._assembly.is_nothing:
+            raise ProviderError(connection_lost(self._title))
+        return events
+
+    def _no_model_server(self) -> AttemptFailure:
+        url = self._response.url
+        said = error_text(self._assembly.redactor.hide_bytes(self._stream.stray[:_BODY_LIMIT]))
+        text = f"There is no model server at {url}; it answered: {said} Check the API base."
+        return AttemptFailure(text, "no model server", may_pass=False)
+
+    async def _drain(self) -> None:
+        try:
+            async with asyncio.timeout(_DRAIN_S):
+                await self._response.content.read(_BODY_LIMIT)
+        except (TimeoutError, aiohttp.ClientError):
+            self._response.close()
+
+
+async def read_start(response: aiohttp.ClientResponse) -> bytes:
+    """The first part of a body, as much as an error text needs."""
+    body = bytearray()
+    while len(body) < _BODY_LIMIT and (piece := await response.content.readany()):
+        body += piece
+    return bytes(body)

@@ -1,0 +1,183 @@
+"""Models of another machine, which holds the keys: `POST /api/stream` there, and the reply built again here."""
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from io import BytesIO
+
+import aiohttp
+import msgspec
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import ConfigurationError
+from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd
+from app.engine.models.catalog.providers import SHARED
+from app.engine.models.deadline import Aborted, Deadline, Stalled
+from app.engine.models.endpoint import ModelEndpoint, Timeouts
+from app.engine.models.failures import (
+    ABORTED,
+    AttemptFailure,
+    FailedAttempt,
+    ProviderError,
+    connection_lost,
+    failure_from_response,
+)
+from app.engine.models.http_pool import HttpPool, proxy_for
+from app.engine.models.http_stream import EventStream, LineTooLong, read_event, transport_failure
+from app.engine.models.openai.stream import read_start
+from app.engine.models.proxy.codec import EventOrderError, ProxyDecoder
+from app.engine.models.proxy.wire import BlockEnded, BlockGrew, SharedEvent, request_to_wire
+from app.engine.models.recovery.retry import ActiveStreams, AttemptEvents, RetryPolicy
+from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode
+from app.redaction import RedactedStream, Redactor
+
+# The other side sends a sign of life four times as often while the model thinks.
+_TIMEOUTS = Timeouts(first_byte_s=60.0, between_s=60.0)
+_RETRY = RetryPolicy()
+_STREAM = "text/event-stream"
+
+_decoder: msgspec.json.Decoder[SharedEvent] = msgspec.json.Decoder(SharedEvent)
+
+
+class ProxyModel:
+    """A `ChatModel` for one machine that shares its models. What the models there refuse was tried again there."""
+
+    def __init__(
+        self,
+        endpoint: ModelEndpoint,
+        connections: HttpPool,
+        timeouts: Timeouts = _TIMEOUTS,
+        retry: RetryPolicy = _RETRY,
+        limits: ReplyLimits = REPLY_LIMITS,
+    ) -> None:
+        self._endpoint = endpoint
+        self._limits = limits
+        self._connections = connections
+        self._timeouts = timeouts
+        self._retry = retry
+        self._streams = ActiveStreams()
+        self._base = endpoint.base_url.rstrip("/").removesuffix("/api")
+
+    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        return self._streams.of(self._attempt, request, cancel, self._retry)
+
+    async def close(self) -> None:
+        self._streams.close()
+
+    async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
+        reply = ProxyDecoder(request.model, self._limits)
+        try:
+            with Deadline(stop, self._limits.seconds) as watch:
+                async with aclosing(self._exchange(request, reply, watch, stop)) as events:
+                    async for event in events:
+                        yield event
+        except Aborted:
+            yield _aborted(reply)
+        except ReplyTooLong as error:
+            yield reply.cut(str(error))
+        except (
+            ProviderError,
+            ConfigurationError,
+            Stalled,
+            LineTooLong,
+            aiohttp.ClientError,
+            OSError,
+            ValueError,
+        ) as error:
+            if stop.is_set:
+                yield _aborted(reply)
+            else:
+                yield FailedAttempt(self._endpoint.redacted(self._failure(error)), reply.message)
+
+    async def _exchange(
+        self, request: ModelRequest, reply: ProxyDecoder, watch: Deadline, stop: CancelSignal
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """One request and its events, up to the last; raises what goes wrong."""
+        response = await watch.wait(self._post(request), self._timeouts.first_byte_s)
+        unsubscribe = stop.subscribe(response.close)
+        try:
+            if response.status != 200:
+                raise ProviderError(
+                    self._refusal(response, await watch.wait(read_start(response), self._timeouts.between_s))
+                )
+            if response.content_type != _STREAM:
+                text = f"{self._base} answers, but shares no models. Check the address."
+                raise ProviderError(AttemptFailure(text, "no shared models", may_pass=False))
+            hidden = _Hidden(self._endpoint.redactor)
+            async with aclosing(self._payloads(response, watch)) as payloads:
+                async for data in payloads:
+                    for sent in await read_event(data, hidden.of):
+                        event = reply.take(sent)
+                        if isinstance(event, ReplyEnd):
+                            yield _named(event)
+                            return
+                        yield event
+            raise ProviderError(connection_lost(self._endpoint.provider.title))
+        finally:
+            unsubscribe()
+            response.close()
+
+    async def _payloads(self, response: aiohttp.ClientResponse, watch: Deadline) -> AsyncGenerator[bytes, None]:
+        stream, left = EventStream(), self._limits.stream_bytes
+        while piece := await watch.wait(response.content.readany(), self._timeouts.between_s):
+            left -= len(piece)
+            if left < 0:
+                raise ReplyTooLong("comes with more than can be a reply")
+            for data in stream.feed(piece):
+                yield data
+        for data in stream.finish():
+            yield data
+
+    async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
+        headers = {"Content-Type": "application/json", "Accept": _STREAM}
+        if token := await self._endpoint.key_for(request.options.api_key):
+            headers["Authorization"] = f"Bearer {token}"
+        url = f"{self._base}/api/stream"
+        body = BytesIO(encode(msgspec.to_builtins(request_to_wire(request))))
+        return await self._connections.session.post(
+            url, data=body, headers=headers, proxy=proxy_for(url), allow_redirects=False
+        )
+
+    def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> AttemptFailure:
+        title, body = self._endpoint.provider.title, self._endpoint.redactor.hide_bytes(body)
+        return failure_from_response(title, response.status, response.headers, body, self._endpoint.key_help)
+
+    def _failure(self, error: Exception) -> AttemptFailure:
+        if isinstance(error, EventOrderError | msgspec.DecodeError):
+            text = f"{self._endpoint.provider.title} at {self._base} sent something else than a reply: {error}. "
+            return AttemptFailure(f"{text}Both sides may need the same version.", "unreadable reply", may_pass=False)
+        return transport_failure(error, self._endpoint.provider, self._base)
+
+
+class _Hidden:
+    """The events of one reply without the token, also where it comes in pieces: those of a block join."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._blocks: dict[int, RedactedStream] = {}
+
+    def of(self, data: bytes) -> list[SharedEvent]:
+        return list(self._of(data))
+
+    def _of(self, data: bytes) -> Iterator[SharedEvent]:
+        event = _decoder.decode(self._redactor.hide_bytes(data))
+        match event:
+            case BlockGrew():
+                block = self._blocks.setdefault(event.index, RedactedStream(self._redactor))
+                if delta := block.feed(event.delta):
+                    yield msgspec.structs.replace(event, delta=delta)
+            case BlockEnded():
+                if event.index in self._blocks and (rest := self._blocks.pop(event.index).finish()):
+                    yield BlockGrew(index=event.index, delta=rest)
+                yield event
+            case _:
+                yield event
+
+
+def _named(event: ReplyEnd) -> ReplyEnd:
+    """The model that answered, by its id here."""
+    return replace(event, message=replace(event.message, model=SHARED + event.message.model))
+
+
+def _aborted(reply: ProxyDecoder) -> ReplyEnd:
+    return ReplyEnd(replace(reply.message, stop_reason="aborted", error=ABORTED))

@@ -1,0 +1,179 @@
+"""When a rate limit will have passed: from headers, fields or text of a refusal, in seconds from now."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from app.protocol.base import JsonValue
+
+# A limit of a provider has an end within weeks; what is longer was misread.
+_MOST_S = 40 * 86_400.0
+_LONGEST_SENTENCES = 4_000
+# Unix times, in seconds and in milliseconds: beyond are no lengths of time.
+_EPOCH_S, _EPOCH_MS = 1e9, 1e12
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+# A provider's words are hostile too: possessive, and from the beginning of a number on, so that each is read once.
+_PART = re.compile(
+    r"(?<!\d)(\d++(?:\.\d++)?)\s*+(ms|milliseconds?|[smhd]|sec(?:ond)?s?|min(?:ute)?s?|hours?|days?)(?![a-z])", re.I
+)
+_LENGTH = re.compile(rf"(?:{_PART.pattern}[\s,]*+(?:and\s++)?)++", re.I)
+_IN = re.compile(
+    r"(?:(?:try|retry|available|resets?|renews?)\s+(?:again\s+)?(?:in|after)|(?:please\s+)?wait(?:\s+for)?)\s+(?:about\s+)?",
+    re.I,
+)
+_AT = re.compile(
+    r"(?:(?:try|retry|available)\s+(?:again\s+)?(?:at|after|on)|resets?\s++(?:at|on)?|(?:regain|until)\D{0,20}?)\s*"
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\s*(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?|\d{10,13}(?!\d))",
+    re.I,
+)
+# Of which the names hold seconds, moments or lengths such as "34s": OpenAI, Google, OpenRouter and those like them.
+_FIELDS = frozenset(
+    {
+        "retry_after",
+        "retry_after_seconds",
+        "retryafter",
+        "retrydelay",
+        "resets_in_seconds",
+        "resets_at",
+        "reset_at",
+        "x-ratelimit-reset",
+    }
+)
+_RESET = re.compile(r"(?:x|anthropic)-ratelimit-(?:.+-)?reset(?:-.+)?")
+
+
+def seconds_to_reset(headers: Mapping[str, str], body: bytes) -> float | None:
+    """What was said most plainly: a wait to keep, a field or a sentence of the body, then the state of the limits."""
+    for wait in (retry_after(headers), _of_body(body), _of_limits(headers)):
+        if wait is not None:
+            return wait
+    return None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait: `retry-after-ms`, or `Retry-After` as seconds or as a date."""
+    known = _in_lower_case(headers)
+    millis = _number(known.get("retry-after-ms", ""))
+    if millis is not None:
+        return _sane(millis / 1000)
+    asked = known.get("retry-after", "")
+    seconds = _number(asked)
+    if seconds is not None:
+        return _sane(seconds)
+    try:
+        return _until(parsedate_to_datetime(asked))
+    except ValueError:
+        return None
+
+
+def _of_body(body: bytes) -> float | None:
+    try:
+        value: JsonValue = msgspec.json.decode(body[:100_000])
+    except (ValueError, RecursionError):
+        return _of_words(body[:_LONGEST_SENTENCES].decode("utf-8", "replace"))
+    named = [wait for wait in map(_moment_or_length, _named(value, _FIELDS)) if wait is not None]
+    if named:
+        return max(named)
+    said = (_of_words(text) for text in _texts(value))
+    return next((wait for wait in said if wait is not None), None)
+
+
+def _of_words(text: str) -> float | None:
+    """From sentences such as "Please try again in 6m0s" or "resets at 2026-01-31T14:05:00Z"."""
+    text = text[:_LONGEST_SENTENCES]
+    if (at := _AT.search(text)) is not None:
+        return _moment_or_length(at[1])
+    for start in _IN.finditer(text):
+        if (length := _LENGTH.match(text, start.end())) is not None:
+            return _length(length[0])
+    return None
+
+
+def _of_limits(headers: Mapping[str, str]) -> float | None:
+    """The longest of those that are used up; where none says so, the first that comes to an end."""
+    known = _in_lower_case(headers)
+    ends: dict[str, float] = {}
+    for name, value in known.items():
+        wait = _moment_or_length(value) if _RESET.fullmatch(name) else None
+        if wait is not None:
+            ends[name] = wait
+    used_up = [wait for name, wait in ends.items() if _number(known.get(_remaining(name), "")) == 0]
+    return max(used_up) if used_up else min(ends.values(), default=None)
+
+
+def _in_lower_case(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _remaining(reset: str) -> str:
+    return reset.replace("reset", "remaining")
+
+
+def _moment_or_length(value: JsonValue) -> float | None:
+    """Seconds from now of a Unix time, an ISO date, a number of seconds or a length such as "1m30s"."""
+    text = str(value).strip()
+    number = _number(text)
+    if number is not None:
+        now = datetime.now(UTC).timestamp()
+        if number >= _EPOCH_MS:
+            return _sane(number / 1000 - now)
+        return _sane(number - now if number >= _EPOCH_S else number)
+    try:
+        return _until(datetime.fromisoformat(re.sub(r"\s*(UTC|GMT)$", "Z", text)))
+    except ValueError:
+        return _length(text) if _LENGTH.fullmatch(text) else None
+
+
+def _length(text: str) -> float | None:
+    total = 0.0
+    for amount, unit in _PART.findall(text):
+        word = unit.lower()
+        total += float(amount) * _UNITS["ms" if word.startswith(("ms", "mil")) else word[0]]
+    return _sane(total)
+
+
+def _until(moment: datetime) -> float | None:
+    """A moment without a zone is one of UTC."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return _sane((aware - datetime.now(UTC)) / timedelta(seconds=1))
+
+
+def _sane(seconds: float) -> float | None:
+    """What has passed is now."""
+    return max(0.0, seconds) if seconds <= _MOST_S else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value < 1e15 else None
+
+
+def _named(value: JsonValue, names: Iterable[str]) -> Iterator[JsonValue]:
+    """What stands under these names, however deep; values that are objects themselves are looked into."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name.lower() in names and isinstance(inner, str | int | float):
+                yield inner
+            else:
+                yield from _named(inner, names)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _named(inner, names)
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)

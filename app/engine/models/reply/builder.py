@@ -1,0 +1,338 @@
+"""Builds a reply from deltas, with `<think>` tags split off; gives the events to pass on."""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from app.engine.core.messages import AssistantMessage, StopReason, ToolCall, Usage
+from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
+from app.engine.models.failures import ABORTED
+from app.engine.models.reply.content import REPLY_LIMITS, GrowingText, ReplyContent, ReplyLimits, ReplyTooLong
+from app.protocol.base import JsonObject, JsonValue
+from app.redaction import RedactedStream, Redactor
+
+_OPEN = "<think>"
+_CLOSE = "</think>"
+# Blank space that is held back where a tag may follow; a reply that begins with more begins with text.
+_MOST_BLANK = 1_000
+_STRIDE = 4_096  # of a large delta, so that what is cut anew for each tag stays small
+
+TaggedText: TypeAlias = tuple[Literal["text", "thinking"], str]
+
+DraftKind = Literal["text", "thinking", "tool_call"]
+
+# A server that gives each call its name once is told by the first look. One that repeats it with each piece would have
+# the arguments parsed with each piece.
+_MOST_LOOKS = 64
+# A delta is looked through for keys in parts, so that what is over the limits of a reply is not looked at.
+_PART = 65_536
+_LONGEST_FIELD = 262_144
+
+
+class ThinkTagSplitter:
+    """Feed it text deltas; it gives back pieces with their kind. `finish` gives what was held back."""
+
+    def __init__(self) -> None:
+        self._state: Literal["before", "inside", "text"] = "before"
+        self._held = ""
+        self._started = False  # something of the present thinking block was given out
+        self._after = False  # a thinking block went before: blank space that follows it is not text
+
+    @property
+    def holds_text(self) -> bool:
+        return bool(self._held.strip())
+
+    def feed(self, delta: str) -> list[TaggedText]:
+        pieces: list[TaggedText] = []
+        for at in range(0, len(delta), _STRIDE):
+            if self._state == "text":
+                return [*pieces, ("text", delta[at:])]
+            self._held += delta[at : at + _STRIDE]
+            while self._held and self._step(pieces):
+                pass
+        return pieces
+
+    def finish(self) -> list[TaggedText]:
+        held, self._held = self._held, ""
+        kind: Literal["text", "thinking"] = "thinking" if self._state == "inside" else "text"
+        self._state = "text"
+        return [(kind, held)] if held.strip() else []
+
+    def _step(self, pieces: list[TaggedText]) -> bool:
+        """Take what can be told from the held text; False when more must come first."""
+        if self._state == "text":
+            pieces.append(("text", self._held))
+            self._held = ""
+            return False
+        return self._before(pieces) if self._state == "before" else self._inside(pieces)
+
+    def _before(self, pieces: list[TaggedText]) -> bool:
+        word = self._held.lstrip()
+        if word.startswith(_OPEN):
+            self._state, self._started, self._held = "inside", False, word[len(_OPEN) :]
+            return True
+        if _OPEN.startswith(word) and len(self._held) <= _MOST_BLANK:
+            return False
+        self._state = "text"
+        if self._after:
+            self._held = word
+        return True
+
+    def _inside(self, pieces: list[TaggedText]) -> bool:
+        thought, tag, rest = self._held.partition(_CLOSE)
+        if not tag:
+            keep = _overlap(thought)
+            thought, rest = thought[: len(thought) - keep], thought[len(thought) - keep :]
+        if not self._started:
+            thought = thought.lstrip()
+        if thought:
+            self._started = True
+            pieces.append(("thinking", thought))
+        self._held = rest
+        if not tag:
+            return False
+        self._state, self._after = "before", True
+        return True
+
+
+def _overlap(text: str) -> int:
+    """How many characters at the end of `text` may be the beginning of the closing tag."""
+    for size in range(min(len(_CLOSE) - 1, len(text)), 0, -1):
+        if _CLOSE.startswith(text[-size:]):
+            return size
+    return 0
+
+
+class _CallDraft:
+    """A tool call under way: where it stands in the content, and its raw arguments in pieces."""
+
+    __slots__ = ("arguments", "content_index", "given_id", "id", "index", "looks", "name", "redacted")
+
+    def __init__(self, index: int | None, given_id: str, name: str, redactor: Redactor) -> None:
+        self.redacted = RedactedStream(redactor)
+        self.content_index = 0
+        self.index = index
+        self.given_id = given_id
+        self.id = given_id or f"call_{uuid.uuid4().hex[:24]}"
+        self.name = name
+        self.arguments = GrowingText()
+        self.looks = 0
+
+    def call(self) -> ToolCall:
+        """The call as it stands when no more comes."""
+        raw = self.arguments.whole
+        arguments = parse_arguments(raw)
+        if arguments is None:
+            return ToolCall(self.id, self.name, {}, invalid=raw)
+        return ToolCall(self.id, self.name, arguments)
+
+    def is_whole(self) -> bool:
+        """It has arguments, and they are a whole object."""
+        self.looks += 1
+        return self.looks <= _MOST_LOOKS and self.arguments.length > 0 and self.call().invalid is None
+
+
+def parse_arguments(raw: str) -> JsonObject | None:
+    """A call's arguments, or None where they are no JSON object. Empty and `null` stand for no arguments."""
+    if not raw.strip():
+        return {}
+    try:
+        value: JsonValue = msgspec.json.decode(raw)
+    except (ValueError, RecursionError):  # not JSON, lone surrogates, nested too deep
+        return None
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else None
+
+
+class ReplyBuilder:
+    """One reply under way. Every method returns the events to pass on, in order.
+
+    Beyond its limits, which `over` names then, it does not grow any more: `check` once the events are passed on.
+    A key that the server quotes does not enter it: what may be the beginning of one is held back.
+    """
+
+    def __init__(self, model: str, limits: ReplyLimits = REPLY_LIMITS, redactor: Redactor | None = None) -> None:
+        self.redactor = redactor or Redactor()
+        self.model = model
+        self.usage = Usage()
+        self._content = ReplyContent(limits)
+        self._calls: list[_CallDraft] = []
+        self._tags = ThinkTagSplitter()
+        self._text = RedactedStream(self.redactor)
+        self._thinking = RedactedStream(self.redactor)
+        self.over = ""
+
+    def check(self) -> None:
+        """Raises `ReplyTooLong` once the reply has come to its limits."""
+        if self.over:
+            raise ReplyTooLong(self.over)
+
+    @property
+    def message(self) -> AssistantMessage:
+        """What came so far."""
+        return AssistantMessage(self._content.blocks, model=self.model)
+
+    @property
+    def is_nothing(self) -> bool:
+        """No text, no thinking, no call so far."""
+        holds = self._tags.holds_text or self._text.holds or self._thinking.holds
+        return not len(self._content) and not holds
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self._calls)
+
+    def start(self) -> ReplyStart:
+        return ReplyStart(self.message)
+
+    def text(self, delta: str) -> list[ModelEvent]:
+        """More text, in which `<think>` tags may stand."""
+        return self._within(self._text_piece(delta))
+
+    def thinking(self, delta: str, signature: str = "") -> list[ModelEvent]:
+        """More reasoning that came in a field of its own."""
+        return self._within(self._thinking_piece(delta, self._hidden(signature)))
+
+    def tool_call(self, index: int | None, call_id: str, name: str, arguments: str) -> list[ModelEvent]:
+        """A piece of a tool call; `call_id` and `name` may be empty in all pieces but the first."""
+        return self._within(self._call_piece(index, self._hidden(call_id), self._hidden(name), arguments))
+
+    def end(self, stop_reason: StopReason) -> list[ModelEvent]:
+        """The reply is whole."""
+        if self._calls and stop_reason == "stop":
+            stop_reason = "tool_use"
+        events = self.close_blocks()
+        return [*events, ReplyEnd(replace(self.message, stop_reason=stop_reason, usage=self.usage))]
+
+    def cut(self, reason: str) -> list[ModelEvent]:
+        """The reply was ended by us since it went on for too long; what came so far is kept."""
+        events = self.close_blocks()
+        content = self._content.end_cut(reason)
+        return [*events, ReplyEnd(AssistantMessage(content, "length", None, self.model, self.usage, reason))]
+
+    def abort(self) -> ReplyEnd:
+        """The reply was stopped by us; what came so far is kept."""
+        self.close_blocks()
+        return ReplyEnd(replace(self.message, stop_reason="aborted", error=ABORTED, usage=self.usage))
+
+    def close_blocks(self) -> list[ModelEvent]:
+        """End every open block; tool calls get their arguments now."""
+        events = [*self._within(self._flush()), *self._close_block()]
+        for draft in self._calls:
+            events += self._within(self._grow_call(draft, draft.redacted.finish()))
+        for draft in self._calls:
+            self._content.replace(draft.content_index, draft.call())
+        partial = self._content.partial
+        return [*events, *(BlockEnd("tool_call", draft.content_index, partial) for draft in self._calls)]
+
+    def _within(self, events: Iterator[ModelEvent]) -> list[ModelEvent]:
+        """The events up to the limits: what is over them has no event."""
+        passed: list[ModelEvent] = []
+        try:
+            self.check()
+            for event in events:
+                passed.append(event)
+        except ReplyTooLong as error:
+            self.over = str(error)
+        return passed
+
+    def _hidden(self, field: str) -> str:
+        return self.redactor.hide(field[:_LONGEST_FIELD])
+
+    def _text_piece(self, delta: str) -> Iterator[ModelEvent]:
+        yield from self._flush_thinking()
+        for part in _parts(delta):
+            for kind, piece in self._tags.feed(self._text.feed(part)):
+                yield from self._grow(kind, piece)
+
+    def _thinking_piece(self, delta: str, signature: str) -> Iterator[ModelEvent]:
+        yield from self._flush_text()
+        first = signature
+        for part in _parts(delta):
+            yield from self._grow("thinking", self._thinking.feed(part), first)
+            first = ""
+
+    def _call_piece(self, index: int | None, call_id: str, name: str, arguments: str) -> Iterator[ModelEvent]:
+        draft = self._find(index, call_id, name)
+        if draft is None:
+            yield from self._flush()
+            yield from self._close_block()
+            draft = self._new_call(index, call_id, name)
+            yield BlockStart("tool_call", draft.content_index, self._content.partial)
+        elif name and not draft.name:
+            draft.name = name
+            self._content.replace(draft.content_index, ToolCall(draft.id, name, {}))
+        for part in _parts(arguments):
+            yield from self._grow_call(draft, draft.redacted.feed(part))
+
+    def _grow_call(self, draft: _CallDraft, arguments: str) -> Iterator[ModelEvent]:
+        if arguments:
+            self._content.grow_call(draft.content_index, arguments)
+            yield BlockDelta("tool_call", draft.content_index, arguments, self._content.partial)
+
+    def _flush(self) -> Iterator[ModelEvent]:
+        """What was held back of text and thinking, which ends here."""
+        yield from self._flush_thinking()
+        yield from self._flush_text()
+        for kind, piece in self._tags.finish():
+            yield from self._grow(kind, piece)
+
+    def _flush_text(self) -> Iterator[ModelEvent]:
+        if self._text.holds:
+            for kind, piece in self._tags.feed(self._text.finish()):
+                yield from self._grow(kind, piece)
+
+    def _flush_thinking(self) -> Iterator[ModelEvent]:
+        if self._thinking.holds:
+            yield from self._grow("thinking", self._thinking.finish())
+
+    def _grow(self, kind: Literal["text", "thinking"], delta: str, signature: str = "") -> Iterator[ModelEvent]:
+        if not delta and not signature:
+            return
+        content, is_thinking = self._content, kind == "thinking"
+        if content.is_thinking is not is_thinking:
+            yield from self._close_block()
+            index = content.begin(is_thinking=is_thinking)
+            yield BlockStart(kind, index, content.partial)
+        content.grow(delta, signature)
+        yield BlockDelta(kind, len(content) - 1, delta, content.partial)
+
+    def _close_block(self) -> Iterator[ModelEvent]:
+        kind: Literal["text", "thinking"] = "thinking" if self._content.is_thinking else "text"
+        index = self._content.close()
+        if index is not None:
+            yield BlockEnd(kind, index, self._content.partial)
+
+    def _new_call(self, index: int | None, call_id: str, name: str) -> _CallDraft:
+        draft = _CallDraft(index, call_id, name, self.redactor)
+        if any(known.id == call_id for known in self._calls):
+            # Two calls under one id could not be told apart by their results.
+            draft.id = f"call_{uuid.uuid4().hex[:24]}"
+        draft.content_index = self._content.begin_call(ToolCall(draft.id, name, {}))
+        draft.arguments = self._content.arguments_of(draft.content_index)
+        self._calls.append(draft)
+        return draft
+
+    def _find(self, index: int | None, call_id: str, name: str) -> _CallDraft | None:
+        """The call a piece belongs to; None when it begins a new one."""
+        if call_id:
+            same = [draft for draft in self._calls if draft.given_id == call_id]
+            here = [draft for draft in same if index is None or draft.index == index]
+            # One id under two indexes is two calls where the second has a name of its own.
+            return here[-1] if here else same[-1] if same and not name else None
+        found = [draft for draft in self._calls if index is None or draft.index == index]
+        if not found:
+            return None
+        last = found[-1]
+        if name and last.name and last.is_whole():
+            return None  # a server that sends no ids began its next call
+        return last
+
+
+def _parts(text: str) -> Iterator[str]:
+    """One at least."""
+    return (text[at : at + _PART] for at in range(0, max(1, len(text)), _PART))

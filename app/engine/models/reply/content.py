@@ -1,0 +1,239 @@
+"""The content of a streaming reply: grows in linear time, within the limits of a reply."""
+
+import json
+from dataclasses import dataclass, field
+
+import msgspec
+
+from app.engine.core.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
+from app.protocol.base import JsonObject
+
+# Pieces of a few characters are joined in runs of so many: a string object takes twelve times what such a piece says.
+_RUN = 256
+
+
+def encode(body: JsonObject) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:  # lone surrogates, such as file names that are not UTF-8
+        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyLimits:
+    """What one reply may hold, in characters. The longest real replies have about 600,000 (128,000 tokens).
+
+    `call_arguments` is for one call, `arguments` for all. `blocks` counts texts, thoughts and calls. `stream_bytes` is
+    what may be received for it, `seconds` how long it may take.
+    """
+
+    text: int = 1_000_000
+    thinking: int = 1_000_000
+    call_arguments: int = 1_000_000
+    arguments: int = 1_500_000
+    calls: int = 128
+    blocks: int = 1_000
+    stream_bytes: int = 256 * 1024 * 1024
+    seconds: float = 3_600.0
+
+
+REPLY_LIMITS = ReplyLimits()
+
+
+class ReplyTooLong(Exception):
+    """The reply goes on beyond a limit. The text says which, after "the reply was cut because it …"."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """The reply as of one event. Its text is joined when somebody asks: a reply has many thousand events.
+
+    A thought that still grows has no signature yet.
+    """
+
+    finished: tuple[AssistantContent, ...]
+    open: "GrowingText | None" = None
+    runs: int = 0
+    pieces: "list[str]" = field(default_factory=list[str])
+    count: int = 0
+
+    @property
+    def content(self) -> tuple[AssistantContent, ...]:
+        if self.open is None:
+            return self.finished
+        text = "".join((*self.open.runs[: self.runs], *self.pieces[: self.count]))
+        return (*self.finished, Thinking(text) if self.open.is_thinking else Text(text))
+
+    @property
+    def text(self) -> str:
+        return AssistantMessage(self.content).text
+
+
+class GrowingText:
+    """Text in pieces. Lists only grow or are replaced by new ones, so that a snapshot of their lengths stays valid."""
+
+    __slots__ = ("is_thinking", "length", "pieces", "runs", "signatures")
+
+    def __init__(self, *, is_thinking: bool = False) -> None:
+        self.is_thinking = is_thinking
+        self.length = 0
+        self.signatures: list[str] = []
+        self.runs: list[str] = []
+        self.pieces: list[str] = []
+
+    @property
+    def whole(self) -> str:
+        return "".join((*self.runs, *self.pieces))
+
+    def add(self, piece: str) -> None:
+        self.length += len(piece)
+        self.pieces.append(piece)
+        if len(self.pieces) >= _RUN:
+            self.runs.append("".join(self.pieces))
+            self.pieces = []
+
+    def block(self) -> Text | Thinking:
+        return Thinking(self.whole, "".join(self.signatures)) if self.is_thinking else Text(self.whole)
+
+
+class ReplyContent:
+    """Blocks in their order; the last one may be a text or a thought that grows. Raises `ReplyTooLong`."""
+
+    def __init__(self, limits: ReplyLimits = REPLY_LIMITS) -> None:
+        self.limits = limits
+        self._finished: list[AssistantContent] = []
+        self._snapshot_of: tuple[AssistantContent, ...] | None = None
+        self._open: GrowingText | None = None
+        self._calls: dict[int, GrowingText] = {}
+        self._text = self._thinking = self._arguments = 0
+
+    def __len__(self) -> int:
+        return len(self._finished) + (self._open is not None)
+
+    @property
+    def partial(self) -> _Snapshot:
+        """The content so far, as a `PartialReply` that does not change."""
+        if self._snapshot_of is None:
+            self._snapshot_of = tuple(self._finished)
+        grown = self._open
+        if grown is None:
+            return _Snapshot(self._snapshot_of)
+        return _Snapshot(self._snapshot_of, grown, len(grown.runs), grown.pieces, len(grown.pieces))
+
+    @property
+    def blocks(self) -> tuple[AssistantContent, ...]:
+        return self.partial.content
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self._calls)
+
+    @property
+    def is_thinking(self) -> bool | None:
+        """Whether what grows is a thought; None where nothing grows."""
+        return None if self._open is None else self._open.is_thinking
+
+    def begin(self, *, is_thinking: bool) -> int:
+        """Open a text or a thought; its index."""
+        self.close()
+        self._check_blocks()
+        self._open = GrowingText(is_thinking=is_thinking)
+        return len(self._finished)
+
+    def grow(self, delta: str, signature: str = "") -> None:
+        """More of what is open."""
+        assert self._open is not None, "a block was begun"
+        if self._open.is_thinking:
+            self._thinking = _counted(
+                self._thinking, len(delta) + len(signature), self.limits.thinking, "characters of thinking"
+            )
+            self._open.signatures.append(signature)
+        else:
+            self._text = _counted(self._text, len(delta), self.limits.text, "characters of text")
+        self._open.add(delta)
+
+    def close(self) -> int | None:
+        """Finish what grows; its index, None where nothing did."""
+        if self._open is None:
+            return None
+        self._finished.append(self._open.block())
+        self._open = self._snapshot_of = None
+        return len(self._finished) - 1
+
+    def sign(self, index: int, signature: str) -> None:
+        """Give a thought its signature."""
+        if self._open is not None and index == len(self._finished):
+            self.close()
+        block = self._finished[index]
+        assert isinstance(block, Thinking)
+        self._thinking = _counted(self._thinking, len(signature), self.limits.thinking, "characters of thinking")
+        self.replace(index, Thinking(block.text, signature))
+
+    def begin_call(self, call: ToolCall) -> int:
+        """Add a call whose arguments are to come; its index."""
+        self.close()
+        self._check_blocks()
+        if len(self._calls) >= self.limits.calls:
+            raise ReplyTooLong(f"has more than {self.limits.calls:,} tool calls")
+        self._count_arguments(len(call.id) + len(call.name))
+        self._finished.append(call)
+        self._snapshot_of = None
+        self._calls[len(self._finished) - 1] = GrowingText()
+        return len(self._finished) - 1
+
+    def grow_call(self, index: int, arguments: str) -> None:
+        """More of a call's raw arguments."""
+        raw = self._calls[index]
+        limit = self.limits.call_arguments
+        if raw.length + len(arguments) > limit:
+            raise ReplyTooLong(f"has a tool call with more than {limit:,} characters of arguments")
+        self._count_arguments(len(arguments))
+        raw.add(arguments)
+
+    def arguments_of(self, index: int) -> GrowingText:
+        return self._calls[index]
+
+    def replace(self, index: int, block: AssistantContent) -> None:
+        """Put a finished block in another form, such as a call with its arguments."""
+        self._finished[index] = block
+        self._snapshot_of = None
+
+    def add(self, block: AssistantContent) -> None:
+        """A block that comes whole."""
+        if isinstance(block, ToolCall):
+            index = self.begin_call(ToolCall(block.id, block.name, {}))
+            self.grow_call(index, block.invalid or encode(block.arguments).decode())
+            self.replace(index, block)
+            return
+        self.begin(is_thinking=isinstance(block, Thinking))
+        self.grow(block.text, block.signature if isinstance(block, Thinking) else "")
+        self.close()
+
+    def end_cut(self, reason: str) -> tuple[AssistantContent, ...]:
+        """The blocks of a reply that was cut here. Where no results of calls will tell the model, its text does."""
+        self.close()
+        if not self._calls:
+            self._finished.append(Text(f"\n\n[The reply was cut here by the app: it {reason}.]"))
+            self._snapshot_of = None
+        return self.blocks
+
+    def at(self, index: int) -> AssistantContent | None:
+        """The block as it is now, without the text of one that grows; None where there is none."""
+        if self._open is not None and index == len(self._finished):
+            return Thinking("") if self._open.is_thinking else Text("")
+        return self._finished[index] if 0 <= index < len(self._finished) else None
+
+    def _check_blocks(self) -> None:
+        if len(self._finished) >= self.limits.blocks:
+            raise ReplyTooLong(f"has more than {self.limits.blocks:,} parts")
+
+    def _count_arguments(self, more: int) -> None:
+        self._arguments = _counted(
+            self._arguments, more, self.limits.arguments, "characters of arguments in its tool calls"
+        )
+
+
+def _counted(so_far: int, more: int, limit: int, what: str) -> int:
+    if so_far + more > limit:
+        raise ReplyTooLong(f"has more than {limit:,} {what}")
+    return so_far + more

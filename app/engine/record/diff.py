@@ -1,0 +1,131 @@
+"""Two records compared as plain lines; what differs between runs by nature is left out."""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+import msgspec
+
+from app.engine.agent.compaction.context_window import LEFT_OUT
+from app.engine.record.format import TaskRecord
+from app.protocol.asks import Ask
+from app.protocol.blocks import (
+    Block,
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    NoticeKind,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from app.protocol.conversations import Node
+from app.protocol.tasks import LimitKind, Task, TaskStopReason
+
+# Of engines that end and go on, of what a task left behind, of the other agents in its conversation.
+_NOT_PLAYED: frozenset[NoticeKind] = frozenset({"interrupted", "resumed", "info"})
+# Time does not pass in a replay, and no other task uses up its day.
+_OF_TIME: frozenset[LimitKind] = frozenset({"minutes", "day_money", "day_tokens"})
+_TIMED: frozenset[TaskStopReason] = frozenset({"time_limit", "day_limit"})
+_SHARE_OF_TIME = re.compile(r"(?: and )?(?<!\S)\S++ of (?:\d+ minutes|the \S+ (?:tokens )?of today)")
+_LEFT_BEHIND = re.compile(r" (?:Ended|Not read any more): .*", re.DOTALL)
+
+
+def compare(recorded: TaskRecord, today: TaskRecord) -> list[str]:
+    """A unified difference, empty where the loop does today what it did then."""
+    timed = is_timed(recorded.head.task)
+    then, now = plain_lines(recorded, timed=timed), plain_lines(today, timed=timed)
+    return list(difflib.unified_diff(then, now, "recorded", "today", n=2, lineterm=""))
+
+
+def is_timed(task: Task) -> bool:
+    """A limit of time or of the day ended it."""
+    return task.stop_reason in _TIMED
+
+
+def plain_lines(record: TaskRecord, *, timed: bool) -> list[str]:
+    """Turn by turn: what the model was sent, what it said, what came of its calls; then the asks and the end.
+
+    Requests are made anew from the nodes, so that they are not known from where on the oldest were left out of them.
+    """
+    requests = iter(record.requests)
+    is_known, lines = True, list[str]()
+    for node in record.nodes:
+        if node.role == "assistant" and (request := next(requests, None)) is not None and is_known:
+            lines += [f"request: {request.kept} messages as before, and", *_indented(request.added)]
+        lines += _node(node, timed)
+        is_known = is_known and not any(isinstance(b, NoticeBlock) and LEFT_OUT in b.text for b in node.blocks)
+    for request in requests:
+        lines += [f"request without a reply: {request.kept} messages as before, and", *_indented(request.added)]
+    lines += [_ask(ask) for ask in record.asks if _is_played(ask)]
+    return [*lines, _end(record.head.task, timed)]
+
+
+def replies(record: TaskRecord) -> list[Node]:
+    return [node for node in record.nodes if node.role == "assistant"]
+
+
+def _node(node: Node, timed: bool) -> Iterator[str]:
+    blocks = [line for block in node.blocks if (line := _block(block, timed)) is not None]
+    if not blocks and node.role == "system":
+        return
+    yield f"{node.role} {node.status}"
+    yield from _indented(blocks)
+    yield from _indented([node.error] if node.error else [])
+
+
+def _indented(texts: Iterable[str]) -> list[str]:
+    return [f"    {line}" for text in texts for line in text.splitlines()]
+
+
+def _ask(ask: Ask) -> str:
+    given = {True: "allowed", False: "denied", None: ask.answer or ""}[ask.allowed]
+    return f"ask {ask.kind}: {ask.text} → {ask.status} {given}"
+
+
+def _is_played(ask: Ask) -> bool:
+    """Not what an engine asked that came after another, nor what time has."""
+    return ask.kind != "unknown" and (ask.limit is None or ask.limit.kind not in _OF_TIME)
+
+
+def _end(task: Task, timed: bool) -> str:
+    if timed:
+        return f"end: {task.status}"
+    return f"end: {task.status} ({task.stop_reason or 'no reason'}) after {task.step_count} turns"
+
+
+def _block(block: Block, timed: bool) -> str | None:
+    match block:
+        case TextBlock(text=text):
+            return text
+        case ThinkingBlock(text=text):
+            return f"thinks: {text}"
+        case ImageBlock(name=name) | FileBlock(name=name):
+            return f"attached: {name}"
+        case ToolCallBlock(call_id=call_id, tool=tool, arguments=arguments, invalid=invalid):
+            given = invalid if invalid is not None else msgspec.json.encode(arguments, order="sorted").decode()
+            return f"calls {tool} {call_id}: {given}"
+        case ToolResultBlock(call_id=call_id, tool=tool, text=text, is_error=is_error):
+            return f"{'error' if is_error else 'result'} of {tool} {call_id}: {text}"
+        case SummaryBlock(text=text):
+            return f"summary: {text}"
+        case NoticeBlock():
+            return _notice(block, timed)
+        case _:
+            assert_never(block)
+
+
+def _notice(notice: NoticeBlock, timed: bool) -> str | None:
+    match notice.kind:
+        case kind if kind in _NOT_PLAYED or (timed and kind in ("stopped", "limit")):
+            return None
+        case "stopped":  # it names who did it
+            return "remark stopped"
+        case "warning" if notice.text.startswith("Used: "):
+            text = _SHARE_OF_TIME.sub("", notice.text).replace("Used:  and ", "Used: ")
+            return None if text.startswith("Used: ;") else f"remark warning: {text}"
+        case kind:
+            return f"remark {kind}: {_LEFT_BEHIND.sub('', notice.text)}"

@@ -1,0 +1,242 @@
+"""The recorded model, tools and person of a replay."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from app.engine.agent.compaction.summary import is_summary_request
+from app.engine.agent.history.conversion import messages_of
+from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import EngineError
+from app.engine.core.messages import AssistantMessage, Image, StopReason, Text, Usage
+from app.engine.event_log import Frame
+from app.engine.models.base import ModelEvent, ModelNotice, ModelRequest, ReplyEnd, ReplyStart, RetryLater
+from app.engine.record.format import TaskRecord
+from app.engine.record.make_record import message_text
+from app.engine.record.replay_script import ReplayScript
+from app.engine.tools.base import Access, ExecutionMode, GuardedTool, OnUpdate, ToolError, ToolResult
+from app.protocol.asks import Approval, Ask, AskAnswerParams
+from app.protocol.base import JsonObject
+from app.protocol.blocks import ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.events import AskUpdate, Delta, EventRecord
+
+BEYOND = "The record has no reply for this model call: the loop goes on today where it ended then."
+
+
+class RecordedModel:
+    """A `ChatModel` that gives the replies of a record in their order."""
+
+    def __init__(self, stage: ReplayScript) -> None:
+        self.sent: list[list[str]] = []
+        self._stage = stage
+
+    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        if is_summary_request(request):
+            yield await self._summary(request, cancel)
+            return
+        if self._stage.is_refused():
+            yield ReplyEnd(AssistantMessage((), "error", "Too long.", request.model), is_too_long=True)
+            return
+        turn = self._stage.next_turn()
+        if turn is None and self._stage.ends_early and not cancel.is_set:
+            await self._stage.halt()
+            await cancel.wait()
+            yield ReplyEnd(AssistantMessage((), "aborted", "Request was aborted", request.model))
+            return
+        self.sent.append([message_text(message) for message in request.messages])
+        if turn is None:
+            yield ReplyEnd(AssistantMessage((), "error", BEYOND, request.model))
+            return
+        yield ReplyStart(AssistantMessage(model=request.model))
+        for remark in turn.remarks:
+            yield ModelNotice(remark, AssistantMessage(model=request.model))
+        self._stage.reply_ends()
+        reply = _reply(turn.reply, is_aborted=self._stage.ends_early and self._stage.is_last)
+        if reply.stop_reason == "aborted":
+            await self._stage.halt()
+            await cancel.wait()
+        yield ReplyEnd(reply)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+    async def _summary(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
+        """The recorded one, or what was wrong with it then."""
+        said = self._stage.next_summary()
+        if isinstance(said, str):
+            return ReplyEnd(AssistantMessage((Text(said),), model=request.model))
+        if said.ended:
+            await self._stage.halt()
+            await cancel.wait()
+            return ReplyEnd(AssistantMessage((), "aborted", "Request was aborted", request.model))
+        later = RetryLater(said.why) if said.passes else None
+        return ReplyEnd(AssistantMessage((), "error", said.why, request.model), later)
+
+
+def _reply(node: Node, *, is_aborted: bool) -> AssistantMessage:
+    whole = msgspec.structs.replace(node, status="complete")
+    known = next((one for one in messages_of((whole,)) if isinstance(one, AssistantMessage)), AssistantMessage())
+    return replace(
+        known, stop_reason=_reason(node, known.stop_reason, is_aborted), error=node.error, usage=_usage(node)
+    )
+
+
+def _reason(node: Node, known: StopReason, is_aborted: bool) -> StopReason:
+    match node.status:
+        case "failed":
+            return "error"
+        case "cut" | "streaming":
+            return "aborted" if is_aborted else "length"
+        case "complete":
+            return known
+
+
+def _usage(node: Node) -> Usage:
+    used = node.usage
+    if used is None:
+        return Usage()
+    return Usage(
+        used.input_tokens,
+        used.output_tokens,
+        used.cache_read_tokens,
+        used.cache_write_tokens,
+        used.cost_usd if used.cost_usd is not None else 0.0,
+    )
+
+
+class RecordedTool:
+    """Stands in for a tool, with its name and schema of today. `is_real` tools, those of the loop itself, do run."""
+
+    def __init__(self, tool: GuardedTool, stage: ReplayScript, *, is_real: bool) -> None:
+        self._tool = tool
+        self._stage = stage
+        self._is_real = is_real
+        self._looked_at: tuple[JsonObject, Access] | None = None
+
+    @property
+    def name(self) -> str:
+        return self._tool.name
+
+    @property
+    def label(self) -> str:
+        return self._tool.label
+
+    @property
+    def description(self) -> str:
+        return self._tool.description
+
+    @property
+    def parameters(self) -> JsonObject:
+        return self._tool.parameters
+
+    @property
+    def execution_mode(self) -> ExecutionMode:
+        return self._tool.execution_mode
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return self._tool.prepare_arguments(arguments)
+
+    def access(self, arguments: JsonObject) -> Access:
+        """As the person was asked then; nothing that needs one where nobody was. The disk is not looked at."""
+        if self._looked_at is None or self._looked_at[0] is not arguments:  # a second look tells the same
+            self._looked_at = (arguments, self._access(arguments))
+        return self._looked_at[1]
+
+    def allow(self, call_id: str, access: Access) -> None:
+        if self._is_real:
+            self._tool.allow(call_id, access)
+
+    def _access(self, arguments: JsonObject) -> Access:
+        call_id, approval = self._stage.check_call(self.name)
+        if self._is_real:
+            return self._tool.access(arguments)
+        if approval is not None:
+            return _access(approval)
+        result = self._stage.turn.results.get(call_id)
+        if result is not None and not result.execution_id:  # it did not run: the policy refused it, say
+            return Access("free", f"Use {self.name}.")
+        return Access("read", f"Use {self.name}.", (self._stage.some_file,))
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        if self._is_real:
+            return await self._tool.execute(call_id, arguments, cancel, on_update)
+        if self._stage.is_stopped_in(call_id):
+            await self._stage.halt()
+            await cancel.wait()
+        result = self._stage.turn.results.get(call_id)
+        if result is None:
+            raise ToolError("The record has no result of this call.")
+        return _result(result)
+
+
+def _access(approval: Approval) -> Access:
+    return Access(
+        "run" if approval.command is not None else "write" if approval.writes else "read",
+        approval.text,
+        tuple(Path(path) for path in approval.reads),
+        tuple(Path(path) for path in approval.writes),
+        approval.command,
+        approval.preview,
+    )
+
+
+def _result(block: ToolResultBlock) -> ToolResult:
+    images = tuple(Image(image.media_type, image.data) for image in block.images)
+    return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error)
+
+
+class RecordedPerson:
+    """A listener of the event log; `answer_all` is its work, until it is cancelled."""
+
+    def __init__(self, record: TaskRecord, stage: ReplayScript, desk: PendingAsks) -> None:
+        self._recorded = deque(record.asks)
+        self._stage = stage
+        self._desk = desk
+        self._asked: asyncio.Queue[Ask] = asyncio.Queue()
+        self._seen: set[str] = set()
+
+    def on_event(self, record: EventRecord, frame: Frame) -> None:
+        event = record.event
+        if isinstance(event, AskUpdate) and event.ask.status == "waiting" and event.ask.id not in self._seen:
+            self._seen.add(event.ask.id)
+            self._asked.put_nowait(event.ask)
+
+    def on_delta(self, delta: Delta, frame: Frame) -> None:
+        """What streams is not answered."""
+
+    async def answer_all(self) -> None:
+        while True:
+            await self._answer(await self._asked.get())
+
+    async def _answer(self, ask: Ask) -> None:
+        """An ask that the record does not have, or that nobody answered then, ends the task."""
+        then = self._take(ask)
+        if then is None or then.status != "answered":
+            await self._stage.halt()
+            return
+        params = AskAnswerParams(
+            ask_id=ask.id, text=then.answer or "", allow=then.allowed, remember=then.remember, amount=then.amount
+        )
+        try:
+            await self._desk.answer(params, then.answered_by or "")
+        except EngineError:  # it cannot be answered as it was: the difference shows in what was asked
+            await self._stage.halt()
+
+    def _take(self, ask: Ask) -> Ask | None:
+        """The first of the same kind that is left."""
+        found = next((one for one in self._recorded if _kind(one) == _kind(ask)), None)
+        if found is not None:
+            self._recorded.remove(found)
+        return found
+
+
+def _kind(ask: Ask) -> tuple[str, str | None]:
+    return ask.kind, ask.limit.kind if ask.limit is not None else None

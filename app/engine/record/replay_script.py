@@ -1,0 +1,228 @@
+"""What comes next in a record while it is replayed."""
+
+import os
+import re
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import takewhile
+from pathlib import Path
+
+from app.engine.agent.history.conversion import user_message
+from app.engine.agent.history.visible_history import summary_of
+from app.engine.agent.loop.tool_batch import SKIPPED
+from app.engine.agent.prompt.texts import prompt_text
+from app.engine.agent.run.task_run import TaskRun
+from app.engine.core.errors import IllegalMove
+from app.engine.core.ids import new_id
+from app.engine.core.messages import text_of
+from app.engine.record.diff import is_timed
+from app.engine.record.format import TaskRecord
+from app.protocol.asks import Approval
+from app.protocol.blocks import NoticeBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.tasks import Queued
+
+NO_SUMMARY = "The record has no summary here: the loop makes one today where it did not then."
+_NO_SUMMARY = re.compile(r"(?:The older part could not be summarised|No summary was made): (.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class NoSummary:
+    """Why a call for a summary gave none. `passes`: it was not tried again; `ended`: the task ended meanwhile."""
+
+    why: str
+    passes: bool
+    ended: bool
+
+
+class RecordedTurn:
+    """A reply of the record, the results of its calls, what the model layer remarked and what people said meanwhile."""
+
+    def __init__(self, reply: Node) -> None:
+        self.reply = reply
+        self.results: dict[str, ToolResultBlock] = {}
+        self.remarks: list[str] = []
+        self.words: list[str] = []
+
+    @property
+    def calls(self) -> tuple[ToolCallBlock, ...]:
+        return tuple(block for block in self.reply.blocks if isinstance(block, ToolCallBlock))
+
+    def speaking_call(self) -> str | None:
+        """The call during which people spoke: the last one before those that were skipped for it."""
+        ran = [call.call_id for call in self.calls if not self._was_skipped(call.call_id)]
+        return ran[-1] if ran else None
+
+    def stopping_call(self) -> str | None:
+        """The call during which the task was stopped: the first that began and failed, else the last that began."""
+        begun = [call_id for call_id, result in self.results.items() if result.execution_id]
+        failed = [call_id for call_id in begun if self.results[call_id].is_error]
+        return next(iter((*failed, *reversed(begun), *(call.call_id for call in self.calls))), None)
+
+    def _was_skipped(self, call_id: str) -> bool:
+        result = self.results.get(call_id)
+        return result is not None and result.text == SKIPPED
+
+
+class ReplayScript:
+    """Follows one replay. `run` is set before the play begins."""
+
+    def __init__(self, record: TaskRecord) -> None:
+        task = record.head.task
+        self.run: TaskRun | None = None
+        told = {remark for part in record.head.prompt for remark in part.remarks}
+        self.turns = _turns(record.nodes, told)
+        self._summaries = {node.turn: block.text for node in record.nodes if (block := summary_of(node)) is not None}
+        self._answered = {turn.reply.turn for turn in self.turns} | set(self._summaries)
+        self._failures = deque(_failures(record.nodes))
+        self._last_call = task.step_count
+        self._first_words = _first_words(record)
+        self.approvals = {
+            (_turn_of(ask.approval, self.turns), ask.approval.call_id): ask.approval
+            for ask in record.asks
+            if ask.approval is not None
+        }
+        # Of the workspace, so that the policy lets it be read.
+        self.some_file = Path(os.path.realpath(task.workspace)) / "recorded"
+        self._stops_in_a_step = task.stop_reason == "manual_stop" or task.status == "interrupted"
+        self.ends_early = self._stops_in_a_step or is_timed(task)
+        self._was_interrupted = task.status == "interrupted"
+        self._at = -1
+        self._unchecked: deque[ToolCallBlock] = deque()
+
+    @property
+    def turn(self) -> RecordedTurn:
+        return self.turns[self._at]
+
+    @property
+    def is_last(self) -> bool:
+        return self._at >= len(self.turns) - 1
+
+    def next_turn(self) -> RecordedTurn | None:
+        """The turn of the model call that begins now; None past the end of the record."""
+        self._at += 1
+        if self._at >= len(self.turns):
+            return None
+        self._unchecked = deque(self.turn.calls)
+        return self.turn
+
+    def is_refused(self) -> bool:
+        """The call that is made now had no reply in the record: its request was too long."""
+        assert self.run is not None
+        number, coming = self.run.task.step_count, self.turns[self._at + 1 : self._at + 2]
+        return number not in self._answered and any(turn.reply.turn > number for turn in coming)
+
+    def next_summary(self) -> str | NoSummary:
+        """What came of the call for a summary that is made now."""
+        assert self.run is not None
+        number = self.run.task.step_count
+        said = self._summaries.get(number)
+        if said is not None:
+            words, self._first_words = self._first_words, ()
+            for text in words:
+                self._say(text)
+            return said
+        why = self._failures[0] if self._failures else NO_SUMMARY
+        is_last_try = number + 1 not in self._summaries and not self._had_no_answer(number + 1)
+        if is_last_try and self._failures:
+            self._failures.popleft()
+        passes = is_last_try and not self._had_no_answer(number - 1)
+        return NoSummary(why, passes, ended=self._stops_in_a_step and number >= self._last_call)
+
+    def _had_no_answer(self, number: int) -> bool:
+        return 0 < number <= self._last_call and number not in self._answered
+
+    def reply_ends(self) -> None:
+        """What was said while a reply without calls was written is read after it."""
+        if self.turn.speaking_call() is None:
+            self._speak()
+
+    def check_call(self, tool: str) -> tuple[str, Approval | None]:
+        """The recorded call that is about to be checked, and what a person was asked about it."""
+        call = next((call for call in self._unchecked if call.tool == tool), None)
+        if call is None:
+            return "", None
+        while self._unchecked.popleft() is not call:
+            pass  # calls that were never checked: no such tool, or wrong arguments
+        if call.call_id == self.turn.speaking_call():
+            self._speak()
+        return call.call_id, self.approvals.get((self._at, call.call_id))
+
+    def is_stopped_in(self, call_id: str) -> bool:
+        return self._stops_in_a_step and self.is_last and call_id == self.turn.stopping_call()
+
+    async def halt(self) -> None:
+        """Stop the task, or end it as an engine that leaves does, whichever happened."""
+        assert self.run is not None
+        if self._was_interrupted:
+            self.run.interrupt(resumes=False)
+            return
+        with suppress(IllegalMove):  # it is ending already
+            await self.run.stop("the record")
+
+    def _speak(self) -> None:
+        assert self.run is not None
+        words, self.turn.words = self.turn.words, []
+        for text in words:
+            if text == prompt_text("as_chat"):
+                self.run.set_mode("chat")
+            else:
+                self._say(text)
+
+    def _say(self, text: str) -> None:
+        assert self.run is not None
+        self.run.queue_message(Queued(id=new_id("queued"), kind="steer", text=text, queued_at=datetime.now(UTC)))
+
+
+def begins_with_a_message(record: TaskRecord) -> bool:
+    """Not so for the turn of one of several agents, nor for a summary by hand."""
+    return bool(record.nodes) and record.nodes[0].role == "user"
+
+
+def _turns(nodes: Sequence[Node], told: Collection[str]) -> list[RecordedTurn]:
+    """What a person said before the first reply is the prompt; a nudge and remarks on the prompt are the loop's own."""
+    turns: list[RecordedTurn] = []
+    nudge = prompt_text("nudge")
+    for node in nodes:
+        if node.role == "assistant":
+            turns.append(RecordedTurn(node))
+        elif turns and node.role == "user" and (said := text_of(user_message(node.blocks))) != nudge:
+            turns[-1].words.append(said)
+        elif turns:
+            turns[-1].results |= {one.call_id: one for one in node.blocks if isinstance(one, ToolResultBlock)}
+            notices = (block for block in node.blocks if isinstance(block, NoticeBlock) and block.kind == "model")
+            turns[-1].remarks += [notice.text for notice in notices if notice.text not in told]
+    return turns
+
+
+def _first_words(record: TaskRecord) -> tuple[str, ...]:
+    """What people said while the summary was made with which a task began."""
+    if begins_with_a_message(record):
+        return ()
+    before = takewhile(lambda node: node.role != "assistant", record.nodes)
+    return tuple(text_of(user_message(node.blocks)) for node in before if node.role == "user")
+
+
+def _failures(nodes: Sequence[Node]) -> Iterator[str]:
+    """Why summaries were not made, as people were told."""
+    for node in nodes:
+        for block in node.blocks:
+            if isinstance(block, NoticeBlock) and (found := _NO_SUMMARY.match(block.text)):
+                yield found[1]
+
+
+def _turn_of(approval: Approval, turns: Sequence[RecordedTurn]) -> int:
+    """Ids of calls may come again in later turns: the first turn whose call says the same command."""
+    with_id = [
+        index for index, turn in enumerate(turns) if any(call.call_id == approval.call_id for call in turn.calls)
+    ]
+    exact = [
+        index
+        for index in with_id
+        for call in turns[index].calls
+        if call.call_id == approval.call_id and approval.command in (None, call.arguments.get("command"))
+    ]
+    return next(iter((*exact, *with_id)), -1)

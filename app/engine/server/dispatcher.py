@@ -1,0 +1,89 @@
+"""From a frame to its answer; the handlers of all methods."""
+
+import logging
+from collections.abc import Iterable
+
+import msgspec
+
+from app.engine.core.errors import EngineError
+from app.engine.server import json_rpc
+from app.engine.server.handlers import agents, asks, context, conversations, data, engine, executions, settings, tasks
+from app.engine.server.idempotent_commands import ClientCommand, IdempotentCommands
+from app.engine.server.json_rpc import BadFrame, check_depth, id_of, read_request
+from app.engine.server.route import ServedMethod
+from app.engine.server.services import Services
+from app.engine.server.session import ClientSession
+from app.engine.tools.shell.environment import client_environment
+from app.protocol.engine import CHALLENGE, INITIALIZE
+from app.protocol.methods import FailureObject, Request, Response
+
+ROUTES: tuple[ServedMethod, ...] = (
+    *engine.HANDLERS,
+    *tasks.HANDLERS,
+    *asks.HANDLERS,
+    *conversations.HANDLERS,
+    *agents.HANDLERS,
+    *agents.PERSONALITY_HANDLERS,
+    *executions.HANDLERS,
+    *asks.GRANT_HANDLERS,
+    *settings.MODEL_HANDLERS,
+    *data.HANDLERS,
+    *tasks.USAGE_HANDLERS,
+    *context.HANDLERS,
+    *context.PROMPT_HANDLERS,
+    *conversations.COMPARISON_HANDLERS,
+    *settings.HANDLERS,
+)
+
+_log = logging.getLogger(__name__)
+_FIRST = (CHALLENGE.name, INITIALIZE.name)
+_ENCODER = msgspec.json.Encoder()
+
+
+class Dispatcher:
+    def __init__(self, services: Services, routes: Iterable[ServedMethod], commands: IdempotentCommands) -> None:
+        self._services = services
+        self._routes = {route.name: route for route in routes}
+        self._commands = commands
+
+    async def answer(self, session: ClientSession, frame: bytes) -> bytes:
+        """The encoded response; never raises for what a client sent or a handler did."""
+        try:
+            request = read_request(frame)
+            if session.client_id:  # the two calls of a stranger have a fixed form
+                check_depth(frame, request.id)
+        except BadFrame as error:
+            return refusal(json_rpc.bad_frame(error), error.request_id)
+        route = self._routes.get(request.method)
+        if route is None:
+            return refusal(json_rpc.unknown_method(request.method, self._routes), request.id)
+        if not session.client_id and route.name not in _FIRST:
+            return refusal(json_rpc.not_initialized(request.method), request.id)
+        return await self._serve(session, route, request)
+
+    def busy(self, frame: bytes) -> bytes:
+        """The answer to a request that comes too soon after too many others."""
+        return refusal(json_rpc.busy("Too many requests at once. Try again in a second."), id_of(frame))
+
+    async def _serve(self, session: ClientSession, route: ServedMethod, request: Request) -> bytes:
+        client_environment.set(session.environment)
+        try:
+            result = await self._result(session, route, request)
+            return _ENCODER.encode(Response(id=request.id, result=msgspec.Raw(result)))
+        except EngineError as error:
+            return refusal(json_rpc.engine_error(error), request.id)
+        except Exception:  # noqa: BLE001 -- one of the four places: a bug in a handler must not end the engine
+            _log.exception("%s failed", request.method)
+            return refusal(json_rpc.internal(request.method), request.id)
+
+    async def _result(self, session: ClientSession, route: ServedMethod, request: Request) -> bytes:
+        if not route.changes:
+            return await route.serve(self._services, session, request.params, "")
+        command = ClientCommand(session.client_id, request.id, request.method)
+        return await self._commands.once(
+            command, lambda: route.serve(self._services, session, request.params, command.name)
+        )
+
+
+def refusal(what: FailureObject, request_id: str | int | None) -> bytes:
+    return _ENCODER.encode(Response(id=request_id, error=what))

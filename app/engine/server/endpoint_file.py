@@ -1,0 +1,80 @@
+"""The endpoint file and the lock by which one data directory has one engine."""
+
+import os
+import secrets
+import time
+from pathlib import Path
+
+import msgspec
+
+from app.engine.core.errors import EngineRunning
+from app.file_lock import FileLock
+from app.paths import Paths
+from app.protocol.engine import Endpoint
+from app.regular_file import read_regular
+
+_LARGEST = 64_000
+_PATIENCE_S = 0.1
+_PAUSE_S = 0.005
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def write_endpoint(file: Path, endpoint: Endpoint) -> None:
+    """Put the file in place whole, 0600 from its first byte on."""
+    new = file.with_name(f"{file.name}.{os.getpid()}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(msgspec.json.encode(endpoint))
+    os.replace(new, file)
+
+
+def remove_endpoint(file: Path, instance_id: str) -> None:
+    """Take the file away unless it is another engine's by now."""
+    try:
+        found = msgspec.json.decode(read_regular(file, _LARGEST), type=Endpoint)
+    except (OSError, msgspec.DecodeError):
+        return
+    if found.instance_id == instance_id:
+        file.unlink(missing_ok=True)
+
+
+class EngineLock:
+    """Held for the life of an engine."""
+
+    def __init__(self, lock: FileLock) -> None:
+        self._lock = lock
+
+    @classmethod
+    def take(cls, paths: Paths) -> "EngineLock":
+        """`EngineRunning`, naming the process, when another engine has the data directory."""
+        lock = FileLock.take(paths.lock)
+        give_up_at = time.monotonic() + _PATIENCE_S
+        while lock is None and time.monotonic() < give_up_at:  # a client that looks who holds it has it for an instant
+            time.sleep(_PAUSE_S)
+            lock = FileLock.take(paths.lock)
+        if lock is None:
+            raise EngineRunning(
+                f"Another engine{_holder(paths)} works on {paths.home}. "
+                "Use it, end it with `errand engine --stop`, or set ERRAND_HOME to another folder."
+            )
+        paths.endpoint.unlink(missing_ok=True)  # of an engine that was killed: its port may be anybody's by now
+        _pid_file(paths).write_text(str(os.getpid()), encoding="ascii")
+        return cls(lock)
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+def _pid_file(paths: Paths) -> Path:
+    # Beside the lock, not in it: on Windows a locked file cannot be read.
+    return paths.lock.with_suffix(".pid")
+
+
+def _holder(paths: Paths) -> str:
+    try:
+        return f" (process {_pid_file(paths).read_text(encoding='ascii')})"
+    except OSError:
+        return ""

@@ -1,0 +1,110 @@
+"""Commands are done once: the same client's same request gets the first one's answer, also after a restart."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+from app.engine.core.errors import Busy, CannotSave, Conflict
+from app.engine.storage.database import Database
+from app.engine.storage.records import commands
+from app.engine.storage.sqlite.journal import own_changes
+from app.protocol.engine import ENGINE_SHUTDOWN
+from app.protocol.tasks import TASK_STOP
+
+_MOST_UNDER_WAY = 1_000
+# What must work though nothing can be saved.
+_EVEN_SO = frozenset({TASK_STOP.name, ENGINE_SHUTDOWN.name})
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCommand:
+    client_id: str
+    request_id: str | int
+    method: str
+
+    @property
+    def stored_id(self) -> str:
+        """As the table has it: 7 and "7" differ."""
+        return repr(self.request_id)
+
+    @property
+    def name(self) -> str:
+        """What is made by this command is named after it, so that done again it finds what is there."""
+        return blake2b(repr((self.client_id, self.request_id)).encode(), digest_size=10).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    method: str
+    task: asyncio.Task[bytes]
+
+
+class IdempotentCommands:
+    """Owns the commands under way: they go on when the client that sent them is gone."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._under_way: dict[tuple[str, str], _UnderWay] = {}
+
+    async def once(self, command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The result of `work`, which runs only if this command never ran. An error of `work` is not remembered."""
+        key = (command.client_id, command.stored_id)
+        known = self._under_way.get(key)
+        if known is None:
+            known = self._begin(key, command, work)
+        else:
+            _check(command, known.method)
+        return await asyncio.shield(known.task)
+
+    async def settle(self, seconds: float) -> None:
+        """Let what is under way end, for at most so long."""
+        under_way = [one.task for one in self._under_way.values() if not one.task.done()]
+        if not under_way:
+            return
+        _, late = await asyncio.wait(under_way, timeout=seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    def _begin(self, key: tuple[str, str], command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> _UnderWay:
+        if len(self._under_way) >= _MOST_UNDER_WAY:
+            raise Busy("Too many commands are under way. Try again shortly.")
+        task = asyncio.get_running_loop().create_task(self._run(command, work), name=f"command {command.method}")
+        known = self._under_way[key] = _UnderWay(command.method, task)
+        task.add_done_callback(lambda task: self._on_done(key, task))
+        return known
+
+    def _on_done(self, key: tuple[str, str], task: asyncio.Task[bytes]) -> None:
+        """Its answer is in the database, or it failed and may be sent again."""
+        del self._under_way[key]
+        if not task.cancelled():
+            task.exception()  # told to who waits; its client may be gone
+
+    async def _run(self, command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> bytes:
+        own_changes()
+        answered = await self._database.commands.answered(command.client_id, command.stored_id)
+        if answered is not None:
+            _check(command, answered.method)
+            return answered.result.encode()
+        if command.method in _EVEN_SO:
+            result = await work()  # at once: what is to stop does not wait for the disk
+            try:
+                await self._database.journal.probe()
+            except CannotSave:
+                return result
+        else:
+            await self._database.journal.probe()
+            result = await work()
+        self._database.journal.put(
+            commands.save(command.client_id, command.stored_id, command.method, result.decode(), datetime.now(UTC))
+        )
+        # An acknowledged command is on disk, with all that it changed.
+        await self._database.journal.flush()
+        return result
+
+
+def _check(command: ClientCommand, method: str) -> None:
+    if method != command.method:
+        raise Conflict(f"The id {command.request_id!r} was used for {method}; choose a new id.")

@@ -1,0 +1,191 @@
+"""The WebSocket on the loopback and each client's connection."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
+
+from app.engine.core.errors import ConfigurationError
+from app.engine.server import json_rpc
+from app.engine.server.acceptor import Acceptor, TokenBucket
+from app.engine.server.dispatcher import ROUTES, Dispatcher, refusal
+from app.engine.server.idempotent_commands import IdempotentCommands
+from app.engine.server.json_rpc import MOST_BYTES
+from app.engine.server.outbox import Outbox
+from app.engine.server.route import ServedMethod
+from app.engine.server.services import Services
+from app.engine.server.session import ClientSession, Handshake, refuse
+from app.protocol.engine import HealthUpdate
+from app.protocol.methods import Notice
+
+_MOST_UNDER_WAY = 64
+
+# A client that neither answers a ping nor takes what is sent is closed after 45 s.
+_HEARTBEAT_S = 30.0
+_CLOSE_S = 2.0
+# Above our own limit, so that a message that is a little too long gets an answer and not a closed socket; and so low
+# that strangers cannot fill the memory with beginnings.
+_CLOSED_AT_BYTES = MOST_BYTES + MOST_BYTES // 4
+_SETTLE_S = 5.0
+
+
+class ClientConnection:
+    """Owns the tasks that serve one client. Its requests run side by side; reads end with the line."""
+
+    def __init__(self, socket: web.WebSocketResponse, session: ClientSession, dispatcher: Dispatcher) -> None:
+        self._socket = socket
+        self._session = session
+        self._dispatcher = dispatcher
+        self._rate = TokenBucket()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._places = asyncio.Semaphore(_MOST_UNDER_WAY)
+
+    async def serve(self) -> None:
+        """Returns when the socket is closed."""
+        async with asyncio.TaskGroup() as group:
+            sender = group.create_task(self._send(), name="send to client")
+            try:
+                async for message in self._socket:
+                    # A client that asks faster than it reads, or than we answer, waits: its socket fills up.
+                    await self._session.outbox.room()
+                    await self._take(group, message)
+            finally:
+                sender.cancel()
+                for task in self._under_way:
+                    task.cancel()
+
+    def tell(self, data: bytes) -> None:
+        """Send what concerns every client that has introduced itself."""
+        if self._session.client_id:
+            self._session.reply(data)
+
+    async def part(self, seconds: float) -> None:
+        """Send what waits, for at most so long, then close."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._session.outbox.emptied()
+        except TimeoutError:
+            pass  # it does not read; it is told by the close
+        await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"The engine ends.")
+
+    async def _take(self, group: asyncio.TaskGroup, message: WSMessage) -> None:
+        if message.type is not WSMsgType.TEXT:
+            self._session.reply(refusal(json_rpc.binary_frame(), None))
+            return
+        frame: bytes = message.data
+        if not self._rate.allows():
+            self._session.reply(self._dispatcher.busy(frame))
+            return
+        await self._places.acquire()
+        task = group.create_task(self._answer(frame), name="answer a request")
+        self._under_way.add(task)
+        task.add_done_callback(self._on_answered)
+
+    def _on_answered(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        self._places.release()
+
+    async def _answer(self, frame: bytes) -> None:
+        self._session.reply(await self._dispatcher.answer(self._session, frame))
+
+    async def _send(self) -> None:
+        try:
+            while True:
+                await self._socket.send_frame(await self._session.outbox.take(), WSMsgType.TEXT)
+        except ConnectionError:
+            pass  # the client is gone; the reader learns it too and ends the line
+
+
+def bound(port: int) -> socket.socket:
+    """A socket on 127.0.0.1; 0 takes any free port. ConfigurationError where the port is taken or not ours to use."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":  # a port that an engine has just left is free; elsewhere the option lets two share one
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise ConfigurationError(
+            f"Port {port} cannot be used ({error.strerror}). Give another with --port, or none for any free one."
+        ) from error
+    return listener
+
+
+class Server:
+    """Serves `/rpc` on a socket that `bound` gave; `port` is that socket's. `outbox` makes one for each client."""
+
+    def __init__(
+        self,
+        services: Services,
+        token: str,
+        listener: socket.socket,
+        routes: Sequence[ServedMethod] = ROUTES,
+        outbox: Callable[[], Outbox] = Outbox,
+    ) -> None:
+        self.port = int(listener.getsockname()[1])
+        self._acceptor = Acceptor(listener)
+        self._services = services
+        self._token = token
+        self._outbox = outbox
+        self._commands = IdempotentCommands(services.database)
+        self._dispatcher = Dispatcher(services, routes, self._commands)
+        self._lines: set[ClientConnection] = set()
+        self._runner: web.AppRunner | None = None
+        self._stop_telling = services.database.health.subscribe(self._on_health)
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/rpc"
+
+    async def start(self) -> None:
+        application = web.Application()
+        application.router.add_get("/rpc", self._accept)
+        self._runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=_CLOSE_S)
+        await self._runner.setup()
+        assert self._runner.server is not None
+        self._acceptor.start(self._runner.server)
+
+    async def close(self) -> None:
+        """Let commands under way end, send what waits, then part from every client."""
+        self._stop_telling()
+        await self._acceptor.close()
+        await self._commands.settle(_SETTLE_S)
+        await asyncio.gather(*(line.part(_CLOSE_S) for line in self._lines))
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def _on_health(self) -> None:
+        """To every client, whatever it follows and however slow it is: it is short and rare."""
+        health = self._services.database.health.conditions
+        notice = Notice("health", HealthUpdate(conditions=health, tasks=self._services.runner.running()))
+        data = msgspec.json.encode(notice)
+        for line in self._lines:
+            line.tell(data)
+
+    async def _accept(self, request: web.Request) -> web.StreamResponse:
+        self._acceptor.asks(request.transport)
+        refusal = refuse(request.headers, self.port)
+        if refusal is not None:
+            status, text = refusal
+            return web.Response(status=status, text=text)
+        web_socket = web.WebSocketResponse(
+            timeout=_CLOSE_S, heartbeat=_HEARTBEAT_S, compress=False, max_msg_size=_CLOSED_AT_BYTES, decode_text=False
+        )
+        if not web_socket.can_prepare(request):
+            return web.Response(status=426, text="This address speaks WebSocket.")
+        await web_socket.prepare(request)
+        handshake = Handshake(self._token, partial(self._acceptor.admit, request.transport))
+        session = ClientSession(self._services.log, self._outbox(), handshake)
+        line = ClientConnection(web_socket, session, self._dispatcher)
+        self._lines.add(line)
+        detach = self._services.log.attach(session)
+        try:
+            await line.serve()
+        finally:
+            detach()
+            self._lines.discard(line)
+        return web_socket

@@ -1,0 +1,78 @@
+"""What an event changes in the database: its own row and the record it carries."""
+
+from typing import assert_never
+
+from app.engine.storage.records import agents, asks, conversations, events, grants, nodes, removal, tasks, turns
+from app.engine.storage.sqlite.statements import Write
+from app.protocol.events import (
+    AgentDeleted,
+    AgentUpdate,
+    AskUpdate,
+    ConversationDeleted,
+    ConversationUpdate,
+    EventRecord,
+    GrantUpdate,
+    PersonalityDeleted,
+    PersonalityUpdate,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+)
+
+
+def event_writes(record: EventRecord) -> tuple[Write, ...]:
+    """To be put in one group: the log and the state it tells of never differ."""
+    if isinstance(record.event, ConversationDeleted):
+        return (*removal.writes(record.event.conversation_id), events.save(record))
+    return (events.save(record), _change(record.event))
+
+
+def _change(
+    event: (
+        ConversationUpdate
+        | AgentUpdate
+        | AgentDeleted
+        | TaskUpdate
+        | TaskMessage
+        | TaskPlan
+        | AskUpdate
+        | GrantUpdate
+        | PersonalityUpdate
+        | PersonalityDeleted
+    ),
+) -> Write:
+    match event:
+        case ConversationUpdate(conversation=conversation):
+            return conversations.save(conversation)
+        case AgentUpdate() | AgentDeleted():
+            return _agent_change(event)
+        case TaskUpdate(task=task):
+            return tasks.save(task)
+        case TaskMessage(node=node):
+            return nodes.save(node)
+        case TaskPlan(plan=plan):
+            return turns.save_plan(plan)
+        case AskUpdate(ask=ask):
+            return asks.save(ask)
+        case GrantUpdate(grant=grant):
+            return grants.save(grant)
+        case PersonalityUpdate() | PersonalityDeleted():
+            return _personality_change(event)
+        case _:
+            assert_never(event)
+
+
+def _agent_change(event: AgentUpdate | AgentDeleted) -> Write:
+    match event:
+        case AgentUpdate(agent=agent):
+            return agents.save_agent(agent)
+        case AgentDeleted(agent_id=agent_id):
+            return agents.delete_agent(agent_id)
+
+
+def _personality_change(event: PersonalityUpdate | PersonalityDeleted) -> Write:
+    match event:
+        case PersonalityUpdate(personality=personality):
+            return agents.save_personality(personality)
+        case PersonalityDeleted(personality_id=personality_id):
+            return agents.delete_personality(personality_id)

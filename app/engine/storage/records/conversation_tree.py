@@ -1,0 +1,151 @@
+"""The shape of a conversation: forks, newest leaf, outline."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from sqlalchemy import bindparam, case, select
+
+from app.engine.storage.sqlite.reader import Reader
+from app.engine.storage.sqlite.statements import from_json
+from app.engine.storage.sqlite.tables import nodes
+from app.protocol.base import Timestamp
+from app.protocol.conversations import Fork, Node, NodeStatus, Role, TreeNode
+
+_LONGEST_TEXT = 120
+# White space at the beginning of a text does not count.
+_READ = 180
+# Bodies in memory at a time.
+_PIECE = 200
+
+_LINKS = select(nodes.c.parent_id, nodes.c.id).order_by(nodes.c.number)
+_ROOTS = _LINKS.where(nodes.c.conversation_id == bindparam("conversation_id"), nodes.c.parent_id.is_(None))
+
+_below = select(nodes.c.id, nodes.c.number).where(nodes.c.id == bindparam("id")).cte("below", recursive=True)
+_below = _below.union_all(select(nodes.c.id, nodes.c.number).join_from(_below, nodes, nodes.c.parent_id == _below.c.id))
+_NEWEST_BELOW = select(_below.c.id).order_by(_below.c.number.desc()).limit(1)
+
+# The results of tools are long and not shown: they stay in the database.
+_IS_WRITTEN = nodes.c.role.in_(("user", "assistant"))
+_SOME = (
+    select(nodes.c.number, nodes.c.id, nodes.c.parent_id, case((_IS_WRITTEN, nodes.c.body), else_=None).label("body"))
+    .where(nodes.c.conversation_id == bindparam("conversation_id"), nodes.c.number > bindparam("after"))
+    .order_by(nodes.c.number)
+    .limit(_PIECE)
+)
+
+
+class _Block(msgspec.Struct):
+    type: str
+    text: str = ""
+    tool: str = ""
+
+
+class _Sketch(msgspec.Struct, rename="camel"):
+    """Of a stored node what the outline shows: to decode all of it takes twice as long."""
+
+    role: Role
+    author: str
+    status: NodeStatus
+    created_at: Timestamp
+    blocks: list[_Block]
+    task_id: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """All that people and agents wrote, oldest first; each follows the nearest such node above it.
+
+    `nearest` has for every node of the conversation itself or, if it is left out, what it stands under.
+    """
+
+    nodes: tuple[TreeNode, ...]
+    nearest: dict[str, str | None]
+
+
+class TreeStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def forks(self, page: Sequence[Node]) -> tuple[Fork, ...]:
+        """For each node of a page that has siblings, and for what follows the last one. Costs as much as the page."""
+        if not page:
+            return ()
+        last = page[-1].id
+        parents = [node.parent_id for node in page if node.parent_id is not None]
+        links = [*await self._reader.rows(_LINKS.where(nodes.c.parent_id.in_([*parents, last])))]
+        if page[0].parent_id is None:
+            links += await self._reader.rows(_ROOTS, {"conversation_id": page[0].conversation_id})
+        children: dict[str | None, list[str]] = {}
+        for link in links:
+            children.setdefault(link.parent_id, []).append(link.id)
+        places = (*(node.parent_id for node in page), last)
+        return tuple(
+            Fork(parent_id=place, child_ids=tuple(children[place]))
+            for place in places
+            if place in children and (len(children[place]) > 1 or place == last)
+        )
+
+    async def newest_leaf(self, node_id: str) -> str:
+        """The end of the branch below a node that was written to last: the node itself where nothing follows it."""
+        rows = await self._reader.rows(_NEWEST_BELOW, {"id": node_id})
+        return rows[0].id if rows else node_id
+
+    async def outline(self, conversation_id: str) -> Outline:
+        drawn, after = _Drawn(), 0
+        while True:
+            rows = await self._reader.rows(_SOME, {"conversation_id": conversation_id, "after": after})
+            await asyncio.to_thread(drawn.add, rows)
+            if len(rows) < _PIECE:
+                return Outline(tuple(drawn.written), drawn.nearest)
+            after = rows[-1].number
+
+
+class _Drawn:
+    """An outline under way."""
+
+    def __init__(self) -> None:
+        self.nearest: dict[str, str | None] = {}
+        self.written: list[TreeNode] = []
+
+    def add(self, rows: Iterable[Sequence[Any]]) -> None:
+        for _, node_id, parent_id, body in rows:
+            above = self.nearest.get(parent_id)
+            sketch = from_json(body, _Sketch) if body is not None else None
+            if sketch is None or sketch.author == "engine":
+                self.nearest[node_id] = above
+                continue
+            self.nearest[node_id] = node_id
+            self.written.append(
+                TreeNode(
+                    id=node_id,
+                    parent_id=above,
+                    role=sketch.role,
+                    status=sketch.status,
+                    created_at=sketch.created_at,
+                    text=_beginning(sketch.blocks) or sketch.error or "",
+                    task_id=sketch.task_id,
+                )
+            )
+
+
+def first_words(body: str) -> str:
+    """How a stored node begins, in one line: its first text, or else what it calls or was given back."""
+    blocks = from_json(body, _Sketch).blocks
+    shown = (msgspec.structs.replace(block, type="text") if block.type == "toolResult" else block for block in blocks)
+    return _beginning(shown)
+
+
+def _beginning(blocks: Iterable[_Block]) -> str:
+    """Of the first text, or else the names of the tools that are called."""
+    calls: list[str] = []
+    for block in blocks:
+        if block.type == "toolCall":
+            calls.append(block.tool)
+        if block.type == "text" and (text := block.text.lstrip()):
+            line = " ".join(text[:_READ].split())
+            return line if len(line) <= _LONGEST_TEXT else line[:_LONGEST_TEXT].rstrip() + "…"
+    return ", ".join(calls)

@@ -1,0 +1,43 @@
+"""Grants: an append-only record of decisions given, used and revoked. A grant is its newest row."""
+
+from sqlalchemy import bindparam, func, select
+
+from app.engine.storage.sqlite.reader import Reader
+from app.engine.storage.sqlite.statements import Write, to_json
+from app.engine.storage.sqlite.tables import grants
+from app.protocol.asks import Grant
+
+_ADD = grants.insert()
+_newest = select(func.max(grants.c.number)).group_by(grants.c.grant_id)
+_ALL = select(grants.c.body).where(grants.c.number.in_(_newest)).order_by(grants.c.number)
+_VALID = _ALL.where(grants.c.action != "revoked")
+_ONE = select(grants.c.body).where(grants.c.grant_id == bindparam("grant_id")).order_by(grants.c.number.desc()).limit(1)
+_HISTORY = select(grants.c.body).where(grants.c.grant_id == bindparam("grant_id")).order_by(grants.c.number)
+
+
+def save(grant: Grant) -> Write:
+    """One more row: given, used or revoked, as the grant says."""
+    action = "given" if grant.last_used_at is None else "used"
+    if grant.revoked_at is not None:
+        action = "revoked"
+    return Write(_ADD, {"grant_id": grant.id, "action": action, "body": to_json(grant)})
+
+
+class GrantStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def get(self, grant_id: str) -> Grant | None:
+        return await self._reader.struct(_ONE, Grant, {"grant_id": grant_id})
+
+    async def valid(self) -> tuple[Grant, ...]:
+        """Those not revoked."""
+        return await self._reader.structs(_VALID, Grant)
+
+    async def all(self) -> tuple[Grant, ...]:
+        """Each as it is now, the revoked ones too."""
+        return await self._reader.structs(_ALL, Grant)
+
+    async def history(self, grant_id: str) -> tuple[Grant, ...]:
+        """Every state it was in, oldest first."""
+        return await self._reader.structs(_HISTORY, Grant, {"grant_id": grant_id})

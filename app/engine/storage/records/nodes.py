@@ -1,0 +1,151 @@
+"""Nodes: the trees of all conversations, read branch by branch."""
+
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+
+from sqlalchemy import bindparam, func, literal, select
+
+from app.engine.storage.sqlite.reader import Reader
+from app.engine.storage.sqlite.statements import Upsert, Write, to_json, to_text
+from app.engine.storage.sqlite.tables import nodes
+from app.protocol.conversations import Node
+
+# A whole path is read in pieces of this size: each holds up the event loop for a few milliseconds.
+_PIECE = 500
+
+# Of the end of a branch: few models read more.
+_MOST_RECENT = 5_000
+_MOST_SIZE = 10_000_000
+# What goes to a client in one message, which it takes in as a whole.
+_LARGEST_PAGE = 8_000_000
+# Bodies decoded at once.
+_MOST_AT_ONCE = 256 * 1024
+_ENDLESS = 1_000_000_000
+
+# The tree never changes its shape: a node that is there only takes its finished content.
+_SAVE = Upsert(nodes, ["id"], ["status", "body"])
+_ONE = select(nodes.c.body).where(nodes.c.id == bindparam("id"))
+_STREAMING = select(nodes.c.body).where(nodes.c.status == literal("streaming", literal_execute=True))
+
+_start = select(nodes.c.id, nodes.c.parent_id, literal(1).label("depth")).where(nodes.c.id == bindparam("leaf_id"))
+_walk = _start.cte("walk", recursive=True)
+_walk = _walk.union_all(
+    select(nodes.c.id, nodes.c.parent_id, _walk.c.depth + 1)
+    .join_from(_walk, nodes, nodes.c.id == _walk.c.parent_id)
+    .where(_walk.c.depth < bindparam("limit"))
+)
+_BRANCH = select(nodes.c.body).join_from(_walk, nodes, nodes.c.id == _walk.c.id).order_by(_walk.c.depth.desc())
+_SIZES = (
+    select(nodes.c.id, func.length(nodes.c.body).label("size"))
+    .join_from(_walk, nodes, nodes.c.id == _walk.c.id)
+    .order_by(_walk.c.depth)
+)
+_LINKS = (
+    select(nodes.c.id, nodes.c.parent_id)
+    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(nodes.c.number)
+)
+_NEWEST = (
+    select(nodes.c.id)
+    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(nodes.c.number.desc())
+    .limit(1)
+)
+_PARENT = select(nodes.c.parent_id).where(nodes.c.id == bindparam("id"))
+
+
+def save(node: Node) -> Write:
+    return Write(
+        _SAVE,
+        {
+            "id": node.id,
+            "conversation_id": node.conversation_id,
+            "parent_id": node.parent_id,
+            "role": node.role,
+            "status": node.status,
+            "created_at": to_text(node.created_at),
+            "body": to_json(node),
+        },
+    )
+
+
+class NodeStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def get(self, node_id: str) -> Node | None:
+        return await self._reader.struct(_ONE, Node, {"id": node_id})
+
+    async def branch(
+        self, leaf_id: str, limit: int = 50, before_id: str | None = None
+    ) -> tuple[tuple[Node, ...], bool]:
+        """One page of a branch, oldest first, and whether older ones exist.
+
+        It ends with `leaf_id`, or with the parent of `before_id` to continue above a page. Costs as much as the page,
+        however long the branch is; one of large nodes has fewer. Empty when there is no such node.
+        """
+        last = leaf_id if before_id is None else await self._parent(before_id)
+        if last is None:
+            return (), False
+        sizes = await self._reader.rows(_SIZES, {"leaf_id": last, "limit": limit + 1})
+        sums = accumulate(row.size for row in sizes[:limit])
+        count = max(1, sum(size <= _LARGEST_PAGE for size in sums))
+        found = await self._reader.structs(_BRANCH, Node, {"leaf_id": last, "limit": count})
+        return found, len(sizes) > count
+
+    async def path(self, leaf_id: str) -> tuple[Node, ...]:
+        """The whole branch from the root to `leaf_id`: what a model's context is made of."""
+        piece, has_more = await self.branch(leaf_id, _PIECE)
+        pieces = [piece]
+        while has_more:
+            piece, has_more = await self.branch(leaf_id, _PIECE, piece[0].id)
+            pieces.append(piece)
+        return tuple(node for piece in reversed(pieces) for node in piece)
+
+    async def recent(self, leaf_id: str) -> tuple[Node, ...]:
+        """The end of the branch to `leaf_id`: as much as a model may read, however long the branch is."""
+        rows = await self._reader.rows(_SIZES, {"leaf_id": leaf_id, "limit": _MOST_RECENT})
+        groups: list[list[str]] = []
+        size = whole = 0
+        for row in rows:
+            whole += row.size
+            if whole > _MOST_SIZE and groups:
+                break
+            if not groups or size + row.size > _MOST_AT_ONCE or len(groups[-1]) >= _PIECE:
+                groups.append([])
+                size = 0
+            groups[-1].append(row.id)
+            size += row.size
+        found = [await self.several(group) for group in groups]
+        return tuple(node for group in reversed(found) for node in reversed(group))
+
+    async def on_path(self, leaf_id: str, node_ids: Collection[str]) -> tuple[Node, ...]:
+        """Those of some nodes that are on the branch to `leaf_id`, in its order."""
+        if not node_ids:
+            return ()
+        chosen = _BRANCH.where(nodes.c.id.in_(tuple(node_ids)))
+        return await self._reader.structs(chosen, Node, {"leaf_id": leaf_id, "limit": _ENDLESS})
+
+    async def links(self, conversation_id: str) -> tuple[tuple[str, str | None], ...]:
+        """The id and the parent's id of all nodes of a conversation, in the order in which they were written."""
+        rows = await self._reader.rows(_LINKS, {"conversation_id": conversation_id})
+        return tuple((row.id, row.parent_id) for row in rows)
+
+    async def newest(self, conversation_id: str) -> str | None:
+        """The node of a conversation that was written last."""
+        rows = await self._reader.rows(_NEWEST, {"conversation_id": conversation_id})
+        return rows[0].id if rows else None
+
+    async def several(self, node_ids: Sequence[str]) -> tuple[Node, ...]:
+        """Some hundred nodes, in the order of their ids here; those that are gone are left out."""
+        found = await self._reader.structs(select(nodes.c.body).where(nodes.c.id.in_(node_ids)), Node)
+        by_id = {node.id: node for node in found}
+        return tuple(by_id[node_id] for node_id in node_ids if node_id in by_id)
+
+    async def streaming(self) -> tuple[Node, ...]:
+        """Nodes that were never finished: after a crash these were cut."""
+        return await self._reader.structs(_STREAMING, Node)
+
+    async def _parent(self, node_id: str) -> str | None:
+        rows = await self._reader.rows(_PARENT, {"id": node_id})
+        return rows[0].parent_id if rows else None

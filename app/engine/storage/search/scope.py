@@ -1,0 +1,90 @@
+"""Where a search looks: the names that its operators give, found as conversations and agents."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Text, TextClause, bindparam, func, literal, select, text
+
+from app.engine.storage.search.query import SearchQuery
+from app.engine.storage.search.titles import TitleSearch
+from app.engine.storage.sqlite.reader import Reader
+from app.engine.storage.sqlite.search_index import WITH_FORMER
+from app.engine.storage.sqlite.tables import agents, conversations
+from app.protocol.conversations import Conversation
+
+# The newest that a title's words fit: each is one more word for the index to join.
+_MOST_PLACES = 50
+# An import gives each of a program's conversations an agent of one name. More are looked for node by node.
+_MOST_AGENTS = 2_000
+_KNOWN = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
+_NAMED = select(agents.c.id).limit(_MOST_AGENTS + 1)
+
+# What finds an agent by its name in small letters: SQLite has an index of that, other databases read all.
+NAME_INDEXED = func.lower(func.json_extract(agents.c.body, literal("$.name", literal_execute=True))) == bindparam(
+    "name"
+)
+# And a conversation that agents were taken out of: as text, word for word what the index is made of.
+FORMER_INDEXED = text(WITH_FORMER)
+FORMER_ANYWHERE = conversations.c.body.contains('"former":[{', autoescape=True)
+NAME_ANYWHERE = func.lower(agents.c.body).contains('"name":"' + bindparam("name", type_=Text()) + '"')
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """None is everywhere, empty is nowhere. `roles` are "user" and "agent"; a name of very many agents is `named`.
+
+    Then `author_ids` are some of them alone, and "agent" stands among the roles.
+    """
+
+    conversation_ids: tuple[str, ...] | None = None
+    roles: tuple[str, ...] = ()
+    author_ids: tuple[str, ...] = ()
+    named: str = ""
+    is_empty: bool = False
+
+
+class ScopeFinder:
+    def __init__(
+        self,
+        reader: Reader,
+        titles: TitleSearch,
+        is_named: ColumnElement[bool],
+        has_former: ColumnElement[bool] | TextClause,
+    ) -> None:
+        self._reader = reader
+        self._named = _NAMED.where(is_named)
+        self._with_former = select(conversations.c.body).where(has_former)
+        self._titles = titles
+
+    async def find(self, query: SearchQuery, conversation_id: str | None) -> SearchScope:
+        places = await self._places(query, conversation_id)
+        roles = tuple(sender.lower() for sender in query.senders if sender.lower() in ("user", "agent"))
+        names = tuple(folded(sender) for sender in query.senders if sender.lower() not in ("user", "agent"))
+        by_name = {name: await self._agents(name) for name in names}
+        author_ids = tuple(agent_id for found in by_name.values() for agent_id in found)
+        is_empty = places == () or bool(query.senders and not roles and not author_ids)
+        if len(names) == 1 and not roles and len(author_ids) > _MOST_AGENTS:
+            return SearchScope(places, ("agent",), author_ids, names[0], is_empty)
+        return SearchScope(places, roles, author_ids, "", is_empty)
+
+    async def _places(self, query: SearchQuery, conversation_id: str | None) -> tuple[str, ...] | None:
+        if not query.places:
+            return None if conversation_id is None else (conversation_id,)
+        found: list[str] = []
+        for place in query.places:
+            known = await self._reader.rows(_KNOWN, {"id": place})
+            titles = () if known else await self._titles.find(place, _MOST_PLACES)
+            found += [row.id for row in known] + [conversation.id for conversation in titles]
+        if conversation_id is not None:
+            return (conversation_id,) if conversation_id in found else ()
+        return tuple(dict.fromkeys(found))
+
+    async def _agents(self, name: str) -> tuple[str, ...]:
+        present = [row.id for row in await self._reader.rows(self._named, {"name": name})]
+        left = await self._reader.structs(self._with_former, Conversation)
+        former = [one.id for conversation in left for one in conversation.former if folded(one.name) == name]
+        return (*present, *former)
+
+
+def folded(name: str) -> str:
+    """As SQLite's `lower` does it: the letters of ASCII alone."""
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)

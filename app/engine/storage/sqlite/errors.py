@@ -1,0 +1,77 @@
+"""Database errors in words for people, and which health condition they mean."""
+
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from app.engine.core.errors import CannotSave, StorageError
+from app.protocol.engine import Condition, Trouble
+
+# SQLite's own words for its error codes (sqlite3ErrStr), which it has not changed since it has them.
+_SIGNS: Mapping[str, Trouble] = {
+    "database or disk is full": "disk_full",
+    "attempt to write a readonly database": "read_only",
+    "unable to open database file": "read_only",
+    "database is locked": "locked",
+    "disk I/O error": "disk_error",
+    "database disk image is malformed": "damaged",
+    "file is not a database": "damaged",
+}
+_GOES_ON = "Errand tries again every second, and its tasks go on by themselves then."
+_ROOM = 100_000_000
+
+
+def condition_kind(why: object) -> Trouble | None:
+    """None for a failure that is the change's own, which trying again would not mend."""
+    words = str(why)
+    return next((kind for sign, kind in _SIGNS.items() if sign in words), None)
+
+
+def condition(kind: Trouble, database: str) -> Condition:
+    text, advice = _words(kind, database)
+    return Condition(kind=kind, text=text, advice=advice, since=datetime.now(UTC), holds=kind != "no_descriptors")
+
+
+def _words(kind: Trouble, database: str) -> tuple[str, str]:
+    match kind:
+        case "disk_full":
+            room = f"Make at least {_megabytes(_ROOM)} free on it{_free(database)}."
+            return f"The disk is full: nothing can be saved in {database}.", f"{room} {_GOES_ON}"
+        case "read_only":
+            advice = f"Make the file, its folder and the disk writable again. {_GOES_ON}"
+            return f"The database {database} may not be written.", advice
+        case "locked":
+            advice = f"Close what has it open: a database browser, a backup, a file sync. {_GOES_ON}"
+            return f"Another program holds the database {database}.", advice
+        case "disk_error":
+            advice = f"Look whether the disk is full, over its quota, unplugged or failing. {_GOES_ON}"
+            return f"The disk refuses to write to {database}.", advice
+        case "damaged":
+            advice = "Nothing more is written to it. End Errand, then run: errand doctor --repair"
+            return f"The database {database} is damaged.", advice
+        case "no_descriptors":
+            advice = "Close windows of Errand or end tasks; raise the limit with `ulimit -n` before Errand starts."
+            return "The engine may not open any more files or connections.", advice
+
+
+def _free(database: str) -> str:
+    try:
+        return f", {_megabytes(shutil.disk_usage(database).free)} are free now"
+    except OSError:
+        return ""
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:.0f} MB"
+
+
+def error_text(error: SQLAlchemyError) -> str:
+    return str(error.orig if isinstance(error, DBAPIError) else error)
+
+
+def not_saved(why: object) -> StorageError:
+    """`CannotSave` where it is the ground that fails: the disk, the file, a lock."""
+    text = f"Not saved: {why}. Everything saved before is kept."
+    return StorageError(text) if condition_kind(why) is None else CannotSave(text)

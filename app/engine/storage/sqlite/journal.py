@@ -1,0 +1,416 @@
+"""The single writer with group commit, and long work cut into short transactions."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, assert_never
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.engine.core.errors import Busy, CannotSave, StorageError
+from app.engine.core.resources import Health
+from app.engine.storage.sqlite.errors import condition, condition_kind, error_text, not_saved
+from app.engine.storage.sqlite.statements import Upsert, Write
+from app.engine.storage.sqlite.tables import meta
+from app.engine.storage.sqlite.writer import Writer
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+# Groups in one transaction at most: keeps a commit short while the queue is long.
+_BATCH = 1000
+# A commit that need not be durable waits so long for one that is: the two cost one flush of the disk.
+_BEHIND_S = 0.02
+# What nobody waits for yet waits so long for a flush: the two are one commit.
+_GATHER_S = 0.005
+# While nothing can be saved it is tried again this often.
+_AGAIN_S = 1.0
+_PROBE = Upsert(meta, ["name"], ["value"])
+
+_SLICE_S = 0.01
+
+
+class _Owner:
+    """Who puts changes: only who put one that failed is told."""
+
+    __slots__ = ("failure",)
+
+    def __init__(self) -> None:
+        self.failure: StorageError | None = None
+
+
+_owner: ContextVar[_Owner | None] = ContextVar("owner of changes", default=None)
+
+
+def own_changes() -> None:
+    """From here on this asyncio task and those it starts put changes of their own: no other is told when one fails."""
+    _owner.set(_Owner())
+
+
+class JournalChange:
+    """One group of writes on its way: all of them are committed or none. Another may depend on it."""
+
+    __slots__ = ("after", "failure", "owner", "writes")
+
+    def __init__(self, writes: tuple[Write, ...], owner: _Owner, after: "JournalChange | None") -> None:
+        self.writes = writes
+        self.owner = owner
+        self.after = after
+        self.failure: StorageError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A flush that waits for everything before it."""
+
+    done: asyncio.Future[None]
+    owner: _Owner
+    durable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A transaction of its own: the queue stands from `granted` to `over`."""
+
+    granted: asyncio.Future[None]
+    over: asyncio.Future[None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """A change of nothing, to see whether one can be saved."""
+
+    done: asyncio.Future[None]
+
+
+_Entry: TypeAlias = JournalChange | _Mark | _Turn | _Probe
+
+
+class Journal:
+    """Every change of the database goes through here, in the order it is put.
+
+    A patient journal keeps what it cannot save for reasons of the ground (a full disk, a lock) and tries again until
+    it can: who flushes waits. Until `endure` and after `hurry` such a change is lost, and fails the flush.
+
+    A change that the database refuses for what it is fails alone, and those that were put to come `after` it. Its owner
+    is told (see `own_changes`); what others put is committed in its order.
+    """
+
+    def __init__(self, writer: Writer, engine: AsyncEngine, limit: int = 100_000) -> None:
+        self._writer = writer
+        self._engine = engine
+        self.health = Health()
+        self._limit = limit
+        self._entries: deque[_Entry] = deque()
+        self._wake = asyncio.Event()
+        self._is_awaited = asyncio.Event()
+        self._batch: list[_Entry] = []
+        self._closing = False
+        self._is_behind = False
+        self._nobody = _Owner()
+        self._hurried = asyncio.Event()
+        self._hurried.set()
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._run(), name="storage journal")
+        self._task.add_done_callback(self._on_end)
+
+    def put(self, *writes: Write, after: JournalChange | None = None) -> JournalChange:
+        """Queue one group without waiting: all of it is committed or none. Busy when the queue is full.
+
+        Then each `on_commit` is called in order. A group that fails is logged, and fails its owner's next flush and all
+        groups put `after` it.
+        """
+        if len(self._entries) >= self._limit:
+            raise Busy(f"{self._limit:,} changes wait to be saved: the disk does not keep up. Try again shortly.")
+        change = JournalChange(writes, self._caller(), after)
+        self._add(change)
+        return change
+
+    async def flush(self, *, durable: bool = True) -> None:
+        """Return once everything put so far is committed and on the disk: a power cut does not take it back.
+
+        Where it need not be `durable` it outlives the engine only, and is on the disk a moment later. StorageError, the
+        first one, if changes of the caller have failed since its flush before.
+        """
+        mark = _Mark(self._loop.create_future(), self._caller(), durable)
+        self._add(mark)
+        await mark.done
+
+    def wait_saved(self) -> None:
+        """From now on wait out what keeps changes from being saved."""
+        self._hurried.clear()
+
+    def fail_fast(self) -> None:
+        """Try once more, then give up what cannot be saved: the engine ends."""
+        self._hurried.set()
+
+    async def probe(self) -> None:
+        """See that a change can be saved now; `CannotSave`, with what to do, if not."""
+        if self.health.holding is None:
+            probe = _Probe(self._loop.create_future())
+            self._add(probe)
+            await probe.done
+        else:
+            raise self._refusal()
+
+    async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """Read, decide and write alone, in queue order, in one transaction; an error of `work` rolls it back.
+
+        The journal stands still meanwhile: `work` must not wait for a flush. `CannotSave` at once while it cannot.
+        """
+        if self.health.holding is not None:
+            raise self._refusal()
+        turn = _Turn(self._loop.create_future(), self._loop.create_future())
+        self._add(turn)
+        try:
+            await turn.granted
+            return await self._transact(work)
+        finally:
+            turn.over.set_result(None)
+
+    async def _transact(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        try:
+            async with self._engine.begin() as connection:
+                if connection.dialect.name == "sqlite":
+                    await connection.exec_driver_sql("BEGIN IMMEDIATE")
+                return await work(connection)
+        except SQLAlchemyError as error:
+            raise not_saved(error_text(error)) from error
+
+    async def close(self) -> None:
+        """Commit what is queued, then end. What is put later is refused; a second call only waits."""
+        first = not self._closing
+        self._closing = True
+        self._hurried.set()
+        self._wake.set()
+        self._is_awaited.set()
+        await asyncio.shield(self._task)
+        if first:
+            await self._writer.close()
+
+    def _caller(self) -> _Owner:
+        return _owner.get() or self._nobody
+
+    def _add(self, entry: _Entry) -> None:
+        if self._closing:
+            raise StorageError("The database is closed; the change was not saved.")
+        self._entries.append(entry)
+        self._wake.set()
+        if not isinstance(entry, JournalChange) or len(self._entries) >= _BATCH:
+            self._is_awaited.set()
+
+    async def _run(self) -> None:
+        while self._entries or not self._closing:
+            if not self._entries:
+                await self._idle()
+                continue
+            await self._gather()
+            self._batch = self._take()
+            await self._commit(self._batch)
+            for entry in self._batch:
+                await self._settle(entry)
+            self._batch = []
+        if self._is_behind:
+            await self._catch_up()
+
+    async def _idle(self) -> None:
+        """Return when there is something to do; what is not on the disk by then is taken there, if nothing comes."""
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(_BEHIND_S if self._is_behind else None):
+                await self._wake.wait()
+        except TimeoutError:
+            await self._catch_up()
+
+    async def _gather(self) -> None:
+        """Return when somebody waits for what is queued, or nobody has begun to for a moment."""
+        if not self._is_awaited.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GATHER_S):
+                    await self._is_awaited.wait()
+
+    def _on_end(self, task: "asyncio.Task[None]") -> None:
+        """Only a defect ends it early: who waits or comes later is told, instead of waiting for ever."""
+        error = None if task.cancelled() else task.exception()
+        if error is None:
+            return
+        _log.critical("the journal ended by an error", exc_info=error)
+        self._closing = True
+        for entry in (*self._batch, *self._entries):
+            match entry:
+                case _Mark(waiting) | _Probe(waiting) | _Turn(waiting) if not waiting.done():
+                    waiting.set_exception(StorageError(f"Nothing can be saved any more ({error!r}). Restart Errand."))
+                case _:
+                    pass
+
+    def _take(self) -> list[_Entry]:
+        """What goes into the next transaction; a turn or a probe is always the last of its batch."""
+        batch: list[_Entry] = []
+        while self._entries and len(batch) < _BATCH:
+            batch.append(self._entries.popleft())
+            if isinstance(batch[-1], _Turn | _Probe):
+                break
+        if not self._entries and not self._closing:
+            self._is_awaited.clear()
+        return batch
+
+    async def _commit(self, batch: Sequence[_Entry]) -> None:
+        marks = [entry.durable for entry in batch if isinstance(entry, _Mark)]
+        durable = any(marks) or not marks
+        await self._save([entry for entry in batch if isinstance(entry, JournalChange)], durable=durable)
+        if durable and marks and self._is_behind:
+            await self._catch_up()
+
+    async def _save(self, changes: Sequence[JournalChange], *, durable: bool) -> None:
+        """Commit all at once or, where one of them is refused for what it is, in halves, down to that one."""
+        changes = [change for change in changes if not _falls(change)]
+        if not changes:
+            return
+        try:
+            await self._write([write for change in changes for write in change.writes], durable=durable)
+        except CannotSave as error:
+            for change in changes:
+                change.failure = error
+        except StorageError as error:
+            if len(changes) == 1:
+                changes[0].failure = error
+                return
+            half = len(changes) // 2
+            await self._save(changes[:half], durable=durable)
+            await self._save(changes[half:], durable=durable)
+
+    async def _catch_up(self) -> None:
+        """Have on the disk what is committed already."""
+        try:
+            await self._write((_change_of_nothing(),), durable=True)
+        except StorageError as error:
+            self._is_behind = False  # else it would be tried fifty times a second; the next durable commit does it too
+            _log.error("what is committed may not outlive a power cut: %s", error)
+
+    async def _write(self, writes: Sequence[Write], *, durable: bool) -> None:
+        """Write, again and again while it is the ground that fails."""
+        while True:
+            try:
+                await self._writer.write(writes, durable=durable)
+            except CannotSave as error:
+                self._stand_still(error)
+                if self._hurried.is_set():
+                    raise
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_AGAIN_S):
+                        await self._hurried.wait()
+            else:
+                self._is_behind = not durable
+                self._go_on()
+                return
+
+    def _stand_still(self, error: CannotSave) -> None:
+        kind = condition_kind(error)
+        assert kind is not None
+        if not any(known.kind == kind for known in self.health.conditions):
+            _log.error("nothing can be saved: %s", error)
+        self.health.report(condition(kind, self._engine.url.database or ""))
+        for entry in (*self._batch, *self._entries):
+            match entry:
+                case _Probe(waiting) | _Turn(waiting) if not waiting.done():
+                    waiting.set_exception(self._refusal())
+                case _:
+                    pass
+
+    def _go_on(self) -> None:
+        for known in self.health.conditions:
+            if known.holds and known.kind != "damaged":
+                _log.warning("saving works again after: %s", known.text)
+                self.health.clear(known.kind)
+
+    def _refusal(self) -> CannotSave:
+        held = self.health.holding
+        assert held is not None
+        return CannotSave(f"Not saved: {held.text} {held.advice}")
+
+    async def _probe(self, done: asyncio.Future[None]) -> None:
+        """Answer who waits after the first try; then go on trying, so that the mending is noticed."""
+        try:
+            await self._writer.write((_change_of_nothing(),), durable=False)
+        except CannotSave as error:
+            self._stand_still(error)
+            if not done.done():
+                done.set_exception(self._refusal())
+            with suppress(StorageError):
+                await self._write((_change_of_nothing(),), durable=True)
+        except StorageError as error:
+            if not done.done():
+                done.set_exception(error)
+        else:
+            if not done.done():
+                done.set_result(None)
+
+    async def _settle(self, entry: _Entry) -> None:
+        match entry:
+            case JournalChange() if entry.failure is not None:
+                entry.owner.failure = entry.owner.failure or entry.failure
+                tables = ", ".join(str(write.statement.table) for write in entry.writes)
+                _log.error("a change of %s was lost: %s", tables, entry.failure)
+                entry.after = None
+            case JournalChange():
+                for write in entry.writes:
+                    if write.on_commit is not None:
+                        # By way of the loop: what a callback raises goes to the loop's handler, not into the journal.
+                        self._loop.call_soon(write.on_commit)
+                entry.after = None  # who keeps this one does not keep all before it
+            case _Mark():
+                _answer(entry)
+                # Each waiter goes on in a turn of the loop of its own: what fifty do next would hold up all others.
+                await asyncio.sleep(0)
+            case _Probe(done):
+                if not done.done():
+                    await self._probe(done)
+            case _Turn(granted, over):
+                if not granted.done():
+                    granted.set_result(None)
+                    await over
+            case _:
+                assert_never(entry)
+
+
+def _change_of_nothing() -> Write:
+    """Another value each time: SQLite neither writes nor flushes a row that stays as it is."""
+    return Write(_PROBE, {"name": "probe", "value": str(time.time_ns())})
+
+
+def _falls(change: JournalChange) -> bool:
+    """It depends on one that has failed."""
+    if change.after is not None and change.after.failure is not None:
+        change.failure = change.after.failure
+    return change.failure is not None
+
+
+def _answer(mark: _Mark) -> None:
+    if mark.done.done():
+        return  # its flush was cancelled; a failure waits for its owner's next one
+    failure, mark.owner.failure = mark.owner.failure, None
+    if failure is None:
+        mark.done.set_result(None)
+    else:
+        mark.done.set_exception(failure)
+
+
+async def in_slices(journal: Journal, step: Callable[[AsyncConnection], Awaitable[bool]]) -> None:
+    """Take small steps until one says that nothing is left. Those of one slice are committed together."""
+
+    async def work(connection: AsyncConnection) -> bool:
+        end = time.monotonic() + _SLICE_S
+        while await step(connection):
+            if time.monotonic() >= end:
+                return True
+        return False
+
+    while await journal.transact(work):
+        pass

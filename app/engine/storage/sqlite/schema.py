@@ -1,0 +1,75 @@
+"""Creates or migrates the schema, with the triggers that keep the audit append-only."""
+
+from pathlib import Path
+
+from sqlalchemy import Connection, text
+
+from app.engine.storage.sqlite.search_index import CREATE_SEARCH, CREATE_TITLES
+from app.engine.storage.sqlite.tables import metadata
+
+_REFUSE = "BEGIN SELECT RAISE(ABORT, '{0} is append-only'); END"
+
+_EXECUTION_STAYS = """
+WHEN NOT EXISTS (
+    SELECT 1 FROM removals JOIN tasks ON tasks.conversation_id = removals.conversation_id WHERE tasks.id = old.task_id
+)
+"""
+
+# A grant for a workspace belongs to no conversation, whoever gave it where.
+_GRANT_STAYS = """
+WHEN NOT EXISTS (
+    SELECT 1 FROM removals WHERE json_extract(old.body, '$.scope') = 'conversation'
+    AND json_extract(old.body, '$.scopeId') = removals.conversation_id
+)
+"""
+
+CREATE_GUARDS = tuple(
+    f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} {condition} {_REFUSE.format(table)}"
+    for table, condition_of_delete in (("tool_executions", _EXECUTION_STAYS), ("grants", _GRANT_STAYS))
+    for verb, condition in (("UPDATE", ""), ("DELETE", condition_of_delete))
+)
+
+# Oldest first; a test compares them with the migrations.
+REVISIONS = (
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+    "0011",
+    "0012",
+    "0013",
+    "0014",
+)
+HEAD = REVISIONS[-1]
+
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
+
+
+def create(connection: Connection) -> None:
+    """All tables of an empty database, in the newest revision."""
+    metadata.create_all(connection, checkfirst=False)
+    if connection.dialect.name == "sqlite":
+        for statement in (*CREATE_GUARDS, *CREATE_SEARCH, *CREATE_TITLES):
+            connection.exec_driver_sql(statement)
+    connection.exec_driver_sql(
+        "CREATE TABLE alembic_version "
+        "(version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+    )
+    connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": HEAD})
+
+
+def migrate(connection: Connection) -> None:
+    """Bring an older database to the newest revision, in the transaction that is open."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

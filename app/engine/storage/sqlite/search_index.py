@@ -1,0 +1,110 @@
+"""The FTS5 indexes over nodes and titles, and their triggers."""
+
+# Who said it and which tools it calls or answers, as words: "fromuser", "fromagent bya1", "toolshell". Names lose what
+# parts words.
+_BARE = "replace(replace(replace(replace(replace({0}, '-', ''), '_', ''), '.', ''), '/', ''), ':', '')"
+_FACETS = f"""
+CASE role
+WHEN 'user' THEN CASE json_extract(body, '$.author') WHEN 'engine' THEN '' ELSE 'fromuser' END
+WHEN 'assistant' THEN 'fromagent by' || {_BARE.format("json_extract(body, '$.author')")}
+ELSE '' END || coalesce((
+    SELECT ' ' || group_concat('tool' || {_BARE.format("json_extract(block.value, '$.tool')")}, ' ')
+    FROM json_each(nodes.body, '$.blocks') AS block
+    WHERE json_extract(block.value, '$.type') IN ('toolCall', 'toolResult')
+), '')
+"""
+
+# Text, tool arguments (their strings), tool results and names of attached files: 8,000 characters of a block, 32,000
+# of a node.
+_VIEW = f"""
+CREATE VIEW node_texts AS
+SELECT number, replace(replace(conversation_id, '-', ''), '_', '') AS conversation, {_FACETS} AS facets, (
+    SELECT substr(group_concat(substr(
+        CASE json_extract(block.value, '$.type')
+        WHEN 'toolCall' THEN (
+            SELECT group_concat(atom, char(10)) FROM json_tree(block.value, '$.arguments') WHERE type = 'text'
+        )
+        WHEN 'file' THEN json_extract(block.value, '$.name')
+        WHEN 'image' THEN json_extract(block.value, '$.name')
+        ELSE json_extract(block.value, '$.text') END,
+        1, 8000), char(10)), 1, 32000)
+    FROM json_each(nodes.body, '$.blocks') AS block
+    WHERE json_extract(block.value, '$.type') IN ('text', 'toolCall', 'toolResult', 'file', 'image')
+) AS text
+FROM nodes
+"""
+
+# The conversation is a word of the index too: searching inside one costs no walk over the hits of all others.
+# Results come newest first, so nothing ranks them and no column sizes are kept. Prefixes from 3 letters have an
+# index of their own: without one a common prefix joins the lists of all words it begins.
+_INDEX = """
+CREATE VIRTUAL TABLE node_search USING fts5(
+    conversation, facets, text, content='node_texts', content_rowid='number',
+    columnsize=0, prefix='3 4 5', tokenize='unicode61 remove_diacritics 2'
+)
+"""
+
+_ADD = """
+INSERT INTO node_search (rowid, conversation, facets, text)
+SELECT number, conversation, facets, text FROM node_texts WHERE number = new.number;
+"""
+
+_REMOVE = """
+INSERT INTO node_search (node_search, rowid, conversation, facets, text)
+SELECT 'delete', number, conversation, facets, text FROM node_texts WHERE number = old.number;
+"""
+
+# A streaming node changes many times; it is indexed once it is finished.
+_TRIGGERS = (
+    f"CREATE TRIGGER nodes_indexed AFTER INSERT ON nodes WHEN new.status <> 'streaming' BEGIN {_ADD} END",
+    f"CREATE TRIGGER nodes_leave BEFORE UPDATE ON nodes WHEN old.status <> 'streaming' BEGIN {_REMOVE} END",
+    f"CREATE TRIGGER nodes_return AFTER UPDATE ON nodes WHEN new.status <> 'streaming' BEGIN {_ADD} END",
+    f"CREATE TRIGGER nodes_deleted BEFORE DELETE ON nodes WHEN old.status <> 'streaming' BEGIN {_REMOVE} END",
+)
+
+_AGENTS = "CREATE INDEX agents_by_name ON agents (lower(json_extract(body, '$.name')))"
+
+# Conversations that agents were taken out of: these are known by their names still.
+WITH_FORMER = """instr(body, '"former":[{') > 0"""
+_FORMER = f"CREATE INDEX conversations_with_former ON conversations (id) WHERE {WITH_FORMER}"
+
+CREATE_SEARCH = (_VIEW, _INDEX, *_TRIGGERS, _AGENTS, _FORMER)
+
+# Newest change last: a conversation that changes is put in anew, so hits come in the list's order and nothing sorts
+# them. `word` is the id as a word, by which a row is found again; rows of conversations move when SQLite packs them.
+_TITLE_INDEX = """
+CREATE VIRTUAL TABLE title_search USING fts5(
+    id UNINDEXED, word, title, columnsize=0, prefix='1 2 3', tokenize='unicode61 remove_diacritics 2'
+)
+"""
+
+_ADD_TITLE = """
+INSERT INTO title_search (id, word, title)
+VALUES (new.id, replace(replace(new.id, '-', ''), '_', ''), new.title);
+"""
+
+_REMOVE_TITLE = """
+DELETE FROM title_search WHERE id = old.id AND rowid IN (
+    SELECT rowid FROM title_search
+    WHERE title_search MATCH 'word : "' || replace(replace(replace(old.id, '-', ''), '_', ''), '"', '') || '"'
+);
+"""
+
+_MOVED = "old.title <> new.title OR old.updated_at <> new.updated_at"
+
+CREATE_TITLES = (
+    _TITLE_INDEX,
+    f"CREATE TRIGGER titles_indexed AFTER INSERT ON conversations BEGIN {_ADD_TITLE} END",
+    f"CREATE TRIGGER titles_moved AFTER UPDATE ON conversations WHEN {_MOVED} BEGIN {_REMOVE_TITLE} {_ADD_TITLE} END",
+    f"CREATE TRIGGER titles_deleted AFTER DELETE ON conversations BEGIN {_REMOVE_TITLE} END",
+)
+
+
+def facet(kind: str, name: str) -> str:
+    """The word that the index has for a sender or a tool; the view makes the same."""
+    return kind + name.translate({ord(mark): None for mark in "-_./:"})
+
+
+def index_word(conversation_id: str) -> str:
+    """A conversation's id as the one word that the index knows it by; the view does the same."""
+    return conversation_id.replace("-", "").replace("_", "")

@@ -1,0 +1,103 @@
+"""How the journal reaches the database: one transaction for a batch of writes, on SQLite or on any other."""
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import lru_cache
+from itertools import groupby
+from typing import Protocol
+
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.sql.dml import UpdateBase
+
+from app.engine.storage.sqlite.errors import error_text, not_saved
+from app.engine.storage.sqlite.statements import Value, Write
+
+_dialect = SQLiteDialect_pysqlite(paramstyle="named")
+
+
+class Writer(Protocol):
+    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
+        """Execute the batch in order in one transaction; StorageError means that none of it was done.
+
+        A durable one outlives a power cut, and so does all that was written before it. One that is not outlives the
+        engine, and may cost less.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class SqliteWriter:
+    """One thread with one connection: a batch costs a single hop to it, where a driver's await costs one a call."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._is_durable: bool | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="storage-writer")
+
+    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
+        statements = [_prepared(write) for write in batch]
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, statements, durable)
+
+    def _commit(self, statements: Sequence[tuple[str, Mapping[str, Value]]], durable: bool) -> None:
+        execute = self._connection.execute
+        try:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")  # one that could not be taken back when it failed
+            if durable is not self._is_durable:
+                # FULL flushes the whole log with each commit, NORMAL only before the log is copied into the database.
+                execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
+                self._is_durable = durable
+            execute("BEGIN IMMEDIATE")
+            for sql, parameters in statements:
+                execute(sql, parameters)  # pyright: ignore[reportArgumentType] -- the stubs want a dict of Any
+            execute("COMMIT")
+        except (sqlite3.Error, ValueError, TypeError, OverflowError, MemoryError) as error:
+            # Besides its own errors: parameters that it cannot bind, as lone surrogates, foreign types, huge integers.
+            with suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    execute("ROLLBACK")
+            raise not_saved(error) from error
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
+        self._thread.shutdown()
+
+
+def _prepared(write: Write) -> tuple[str, Mapping[str, Value]]:
+    sql, own = _compiled(write.statement, tuple(write.parameters))
+    return sql, {**own, **write.parameters} if own else write.parameters
+
+
+@lru_cache(maxsize=512)
+def _compiled(statement: UpdateBase, names: tuple[str, ...]) -> tuple[str, Mapping[str, Value]]:
+    """The SQL of a statement, and the values that stand in the statement itself."""
+    compiled = statement.compile(dialect=_dialect, column_keys=list(names))
+    return str(compiled), {name: value for name, value in compiled.params.items() if name not in names}
+
+
+class EngineWriter:
+    """Any other database, through SQLAlchemy; equal statements in a row go out as one executemany."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
+        """What a commit outlives is the server's to say."""
+        try:
+            async with self._engine.begin() as connection:
+                for statement, writes in groupby(batch, key=lambda write: write.statement):
+                    rows: list[dict[str, Value]] = [dict(write.parameters) for write in writes]
+                    await connection.execute(statement, rows)
+        except SQLAlchemyError as error:
+            raise not_saved(error_text(error)) from error
+        except (ValueError, TypeError, OverflowError) as error:
+            raise not_saved(error) from error
+
+    async def close(self) -> None:
+        """The engine is its owner's to close."""

@@ -1,0 +1,1 @@
+"""The tool `code`: reads, writes, patches, lists and searches files of the workspace. Start at tool.py."""

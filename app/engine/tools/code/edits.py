@@ -1,0 +1,210 @@
+"""Exact replacement, nearest matches and unified diffs of texts."""
+
+import difflib
+import heapq
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import Match, SequenceMatcher
+
+from app.engine.tools.base import ToolError
+
+# Texts are likened by their beginnings, and difflib, which takes time with their square, gets only those that share
+# most pieces with the one that was looked for.
+_LONGEST = 200
+_MOST_TEXTS = 20_000
+_MOST_PIECES = 40
+_MOST_COMPARED = 8
+_ALIKE = 0.6
+
+_MOST_LINES = 20_000
+_SHOWN = 12
+_LONGEST_SHOWN = 2_000
+
+_CONTEXT = 3
+_LONGEST_DIFF = 20_000
+# difflib takes time with the cube of the lines: it gets no more pairs of lines at once.
+_MOST_PAIRS = 2_500
+_DEEPEST = 4
+# In one range; a larger one counts as replaced, for a second of work would be shown as two lines of text.
+_MOST_LINES_DIFF = 100_000
+
+
+def close_matches(wanted: str, texts: Sequence[str], most: int) -> list[int]:
+    """Indexes of the `most` texts that are much like `wanted`, the likest first."""
+    wanted = wanted[:_LONGEST]
+    begins = [text[:_LONGEST] for text in texts[:_MOST_TEXTS]]
+    step = max(1, len(wanted) // _MOST_PIECES)
+    pieces = [wanted[at : at + 3] for at in range(0, len(wanted) - 2, step)] or [wanted]
+    shared = ((sum(piece in text for piece in pieces), -index) for index, text in enumerate(begins))
+    likeliest = [-index for count, index in heapq.nlargest(_MOST_COMPARED, shared) if count]
+    ratios = [(difflib.SequenceMatcher(None, begins[index], wanted).ratio(), -index) for index in likeliest]
+    return [-index for ratio, index in heapq.nlargest(most, ratios) if ratio >= _ALIKE]
+
+
+def replace_exactly(text: str, old: str, new: str, replace_all: bool, name: str) -> str:
+    """The text with `old` replaced; a ToolError unless it is there exactly once, or `replace_all` is set."""
+    if not old:
+        raise ToolError("`old` is empty: give the text to replace, or use the action write for a whole file.")
+    if old == new:
+        raise ToolError("`old` and `new` are the same: there is nothing to change.")
+    count = text.count(old)
+    if count == 0:
+        raise ToolError(f"`old` was not found in {name}. {_nearest(text, old)}", "text to replace not found")
+    if count > 1 and not replace_all:
+        raise ToolError(
+            f"`old` was found {count} times in {name}, at lines {_places(text, old)}. Give more of the lines around "
+            "the place you mean, or set replace_all.",
+            f"text to replace found {count} times",
+        )
+    return text.replace(old, new)
+
+
+def _places(text: str, old: str) -> str:
+    places: list[str] = []
+    at = text.find(old)
+    while at >= 0 and len(places) < 10:
+        places.append(str(text.count("\n", 0, at) + 1))
+        at = text.find(old, at + len(old))
+    return ", ".join(places) + (", …" if at >= 0 else "")
+
+
+def _nearest(text: str, old: str) -> str:
+    """Where it may have been meant: the line most like its first one that is not blank."""
+    wanted = old.split("\n")
+    lead = next((index for index, line in enumerate(wanted) if line.strip()), 0)
+    lines = text.split("\n", _MOST_LINES)[:_MOST_LINES]
+    close = close_matches(wanted[lead].strip(), [line.strip() for line in lines], 1)
+    if not close:
+        return "Nothing there is like it: read the file again."
+    first = max(0, close[0] - lead)
+    shown = lines[first : first + min(len(wanted), _SHOWN)]
+    same = [line.split() for line in shown] == [line.split() for line in wanted]
+    hint = "It differs in white space only." if same else "Copy the text exactly, blanks and all."
+    body = "\n".join(line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…" for line in shown)
+    return f"{hint} The nearest place is line {first + 1}:\n{body}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextDiff:
+    """`diff` is cut where it grows long; the counts are of all lines."""
+
+    diff: str
+    added: int
+    removed: int
+
+    @property
+    def summary(self) -> str:
+        return f"+{self.added} −{self.removed}"
+
+
+def diff_texts(before: str, after: str, name: str, longest: int = _LONGEST_DIFF) -> TextDiff:
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    lines = list(_hunks(old, new))
+    added = sum(line.startswith("+") for line in lines)
+    removed = sum(line.startswith("-") for line in lines)
+    text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    if len(text) > longest:
+        text = text[:longest].rpartition("\n")[0] + "\n… the rest of the diff is left out\n"
+    return TextDiff(f"--- {name}\n+++ {name}\n{text}" if lines else "", added, removed)
+
+
+def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
+    for group in _LineMatcher(old, new).get_grouped_opcodes(_CONTEXT):
+        yield f"@@ -{_range(group[0][1], group[-1][2])} +{_range(group[0][3], group[-1][4])} @@\n"
+        for tag, first_old, last_old, first_new, last_new in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in old[first_old:last_old])
+                continue
+            yield from (f"-{line}" for line in old[first_old:last_old])
+            yield from (f"+{line}" for line in new[first_new:last_new])
+
+
+def _range(first: int, end: int) -> str:
+    """As diff counts: from 1, and an empty range begins at the line before it."""
+    length = end - first
+    if length == 1:
+        return f"{first + 1}"
+    return f"{first + 1 if length else first},{length}"
+
+
+class _LineMatcher(SequenceMatcher[str]):
+    """Patience diff: what stands once in both is matched first, and difflib gets the small gaps that are left.
+
+    A large gap without such lines counts as replaced as a whole.
+    """
+
+    def __init__(self, old: list[str], new: list[str]) -> None:
+        super().__init__(None, (), ())
+        self._old, self._new = old, new
+
+    def get_matching_blocks(self) -> list[Match]:
+        blocks: list[Match] = []
+        for old_at, new_at, size in self._matches(0, len(self._old), 0, len(self._new), 0):
+            last = blocks[-1] if blocks else None
+            if last is not None and (last.a + last.size, last.b + last.size) == (old_at, new_at):
+                blocks[-1] = Match(last.a, last.b, last.size + size)
+            else:
+                blocks.append(Match(old_at, new_at, size))
+        return [*blocks, Match(len(self._old), len(self._new), 0)]
+
+    def _matches(
+        self, old_at: int, old_end: int, new_at: int, new_end: int, depth: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """Where lines of two ranges are the same, in order: both places and how many."""
+        old, new = self._old, self._new
+        start = old_at
+        while old_at < old_end and new_at < new_end and old[old_at] == new[new_at]:
+            old_at, new_at = old_at + 1, new_at + 1
+        if old_at > start:
+            yield start, new_at - (old_at - start), old_at - start
+        tail = old_end
+        while old_at < old_end and new_at < new_end and old[old_end - 1] == new[new_end - 1]:
+            old_end, new_end = old_end - 1, new_end - 1
+        yield from self._between(old_at, old_end, new_at, new_end, depth)
+        if tail > old_end:
+            yield old_end, new_end, tail - old_end
+
+    def _between(
+        self, old_at: int, old_end: int, new_at: int, new_end: int, depth: int
+    ) -> Iterator[tuple[int, int, int]]:
+        if old_at == old_end or new_at == new_end:
+            return
+        if (old_end - old_at) * (new_end - new_at) <= _MOST_PAIRS:
+            matcher = SequenceMatcher(None, self._old[old_at:old_end], self._new[new_at:new_end], autojunk=False)
+            for block in matcher.get_matching_blocks()[:-1]:
+                yield old_at + block.a, new_at + block.b, block.size
+            return
+        if depth == _DEEPEST or old_end - old_at + new_end - new_at > _MOST_LINES_DIFF:
+            return
+        anchors = _anchors(self._old[old_at:old_end], self._new[new_at:new_end])
+        if not anchors:
+            return
+        left, right = old_at, new_at
+        for old_place, new_place in ((old_at + one, new_at + other) for one, other in anchors):
+            yield from self._matches(left, old_place, right, new_place, depth + 1)
+            yield old_place, new_place, 1
+            left, right = old_place + 1, new_place + 1
+        yield from self._matches(left, old_end, right, new_end, depth + 1)
+
+
+def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """The longest row of lines that stand once in each text, and in the same order: their places in both."""
+    counts, others = Counter(old), Counter(new)
+    places = {line: at for at, line in enumerate(new) if others[line] == 1}
+    pairs = [(at, places[line]) for at, line in enumerate(old) if counts[line] == 1 and line in places]
+    # Patience sorting: `ends[n]` is the lowest place at which a row of n + 1 lines can end.
+    ends: list[int] = []
+    rows: list[int] = []
+    before: list[int | None] = []
+    for index, (_, place) in enumerate(pairs):
+        length = bisect_left(ends, place)
+        before.append(rows[length - 1] if length else None)
+        ends[length : length + 1], rows[length : length + 1] = [place], [index]
+    found: list[tuple[int, int]] = []
+    index: int | None = rows[-1] if rows else None
+    while index is not None:
+        found.append(pairs[index])
+        index = before[index]
+    return found[::-1]

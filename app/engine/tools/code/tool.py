@@ -1,0 +1,254 @@
+"""The tool `code`; each action is done by the modules beside it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import FolderNotAnswering
+from app.engine.core.workspace_threads import in_workspace
+from app.engine.tools.base import (
+    Access,
+    ExecutionMode,
+    OnUpdate,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    decode,
+    schema_of,
+    text_result,
+)
+from app.engine.tools.code.edits import TextDiff, diff_texts, replace_exactly
+from app.engine.tools.code.search import list_files, search
+from app.engine.tools.code.workspace_files import WorkspaceFiles
+from app.engine.tools.real_path import opened_folder, resolve, with_real_path
+from app.protocol.base import JsonObject
+
+_LARGEST_PREVIEWED = 200_000
+_PATIENCE_S = 60.0
+# What models call our fields when they remember other tools.
+_OTHER_NAMES = {
+    "file_path": "path",
+    "filename": "path",
+    "old_string": "old",
+    "old_text": "old",
+    "new_string": "new",
+    "new_text": "new",
+    "text": "content",
+    "query": "pattern",
+}
+
+
+class CodeArguments(Struct, frozen=True):
+    action: Annotated[
+        Literal["read", "write", "patch", "list", "create_dir", "search"],
+        Meta(
+            description="read: lines of a file. write: a whole file, made or replaced. patch: replace an exact piece "
+            "of a file. list: files of a folder. create_dir: a folder with its parents. search: lines that match."
+        ),
+    ]
+    path: Annotated[str, Meta(description="File or folder, relative to the workspace. Default: the workspace.")] = "."
+    content: Annotated[str, Meta(description="write: the whole new text.")] | UnsetType = UNSET
+    old: Annotated[str, Meta(description="patch: the exact text to replace, blanks and all; must be there once.")] = ""
+    new: Annotated[str, Meta(description="patch: the text to put there.")] | UnsetType = UNSET
+    replace_all: Annotated[bool, Meta(description="patch: replace every place where it stands.")] = False
+    start_line: Annotated[int, Meta(ge=1, description="read: first line, from 1.")] = 1
+    end_line: Annotated[int, Meta(ge=0, description="read: last line; 0 for the end of the file.")] = 0
+    pattern: Annotated[str, Meta(description="search: regular expression.")] = ""
+    literal: Annotated[bool, Meta(description="search: take the pattern as plain text.")] = False
+    glob: Annotated[str, Meta(description="list, search: only these files, as *.py or src/**/*.ts.")] = ""
+
+
+class Code:
+    name = "code"
+    label = "Files"
+    description = (
+        "Work with files: read, write, patch, list, create_dir, search. Prefer patch to write for a change in a file. "
+        "Version control, node_modules and virtual environments are left out of lists and searches below a folder."
+    )
+    parameters = schema_of(CodeArguments)
+    # One after the other: a read that follows a write in the same reply must see it.
+    execution_mode: ExecutionMode = "sequential"
+
+    def __init__(self, workplace: ToolContext) -> None:
+        self._workplace = workplace
+        self._files = WorkspaceFiles(workplace)
+        self._allowed: dict[str, Access] = {}
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        prepared: JsonObject = {key: value for key, value in arguments.items() if value is not None}
+        for other, ours in _OTHER_NAMES.items():
+            if other in prepared and ours not in prepared:
+                prepared[ours] = prepared.pop(other)
+        if prepared.get("action") == "list" and "glob" not in prepared and "pattern" in prepared:
+            prepared["glob"] = prepared.pop("pattern")
+        return prepared
+
+    def access(self, arguments: JsonObject) -> Access:
+        wanted = decode(arguments, CodeArguments)
+        path, action = resolve(wanted.path, self._workplace), wanted.action
+        name = self._files.name(path)
+        match action:
+            case "read" | "list" | "search":
+                text = f"{action.capitalize()} {name}"
+                if self._is_own(path):
+                    return Access("free", text)
+                return Access("read", text, reads=(path,), operation=action)
+            case "create_dir":
+                return Access("write", f"Make the folder {name}", writes=(path,), operation=action)
+            case "write" | "patch":
+                verb = "Write" if action == "write" else "Change"
+                basis = self._files.state(path)  # before the preview: what changes between the two is noticed
+                preview = self._preview(wanted, path)
+                return Access("write", f"{verb} {name}", (), (path,), preview=preview, operation=action, basis=basis)
+
+    def allow(self, call_id: str, access: Access) -> None:
+        self._allowed[call_id] = access
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        wanted = decode(arguments, CodeArguments)
+        allowed = self._allowed.pop(call_id, None)
+        if cancel.is_set:
+            raise ToolError("Operation aborted")
+        is_over = False
+
+        def run() -> ToolResult:
+            return self._run(wanted, allowed, lambda: is_over or cancel.is_set)
+
+        try:
+            return await in_workspace(self._workplace.workspace, run, _PATIENCE_S)
+        except FolderNotAnswering as error:
+            changes = wanted.action in ("write", "patch", "create_dir")
+            later = " It may still be done when that answers again." if changes else ""
+            raise ToolError(f"{error}{later}") from error
+        finally:
+            is_over = True  # what was given up writes nothing later, unless it is writing already
+
+    def _run(self, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]) -> ToolResult:
+        path = resolve(wanted.path, self._workplace)
+        if allowed is not None and not self._is_where(path, allowed):
+            raise with_real_path(path)
+        basis = allowed.basis if allowed is not None and allowed.writes else None
+        try:
+            return self._act(wanted, path, basis, is_cancelled)
+        except OSError as error:
+            raise ToolError(f"{self._files.name(path)[:200]}: {error.strerror or error}") from error
+
+    def _is_where(self, path: Path, allowed: Access) -> bool:
+        return self._is_own(path) if allowed.tier == "free" else path in (*allowed.reads, *allowed.writes)
+
+    def _is_own(self, path: Path) -> bool:
+        """Long output of the task's own commands is its to read, wherever it is kept."""
+        return path.is_relative_to(os.path.realpath(self._workplace.output_dir))
+
+    def _act(
+        self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
+    ) -> ToolResult:
+        match wanted.action:
+            case "read":
+                return self._read(wanted, path)
+            case "write" | "patch":
+                return self._change(wanted, path, basis, is_cancelled)
+            case "list":
+                return self._list(wanted, path, is_cancelled)
+            case "create_dir":
+                return self._create_dir(path)
+            case "search":
+                return self._search(wanted, path, is_cancelled)
+
+    def _read(self, wanted: CodeArguments, path: Path) -> ToolResult:
+        # Without line numbers: models copy what they read into `old`.
+        if wanted.end_line and wanted.end_line < wanted.start_line:
+            raise ToolError(f"end_line {wanted.end_line} is before start_line {wanted.start_line}.")
+        part = self._files.window(path, wanted.start_line, wanted.end_line)
+        text = "\n".join(piece for piece in (part.text or "(empty)", part.note) if piece)
+        count = part.last - part.first + 1
+        details: JsonObject = {"path": str(path), "start_line": part.first, "end_line": part.last, "lines": part.total}
+        return text_result(text, _counted(count, "line"), details)
+
+    def _change(
+        self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
+    ) -> ToolResult:
+        is_new = not path.exists()
+        load = self._files.form_of if wanted.action == "write" else self._files.load
+        before = load(path, basis)
+        text = self._new_text(wanted, before.text, path)
+        if is_cancelled():
+            raise ToolError("Operation aborted")
+        change = self._files.replace(path, before, text)
+        details: JsonObject = {
+            "path": str(path),
+            "diff": change.diff,
+            "added": change.added,
+            "removed": change.removed,
+            "created": is_new,
+        }
+        verb = "Created" if is_new else "Changed"
+        return text_result(f"{verb} {self._files.name(path)} ({change.summary})", change.summary, details)
+
+    def _new_text(self, wanted: CodeArguments, before: str, path: Path) -> str:
+        if wanted.action == "write":
+            if wanted.content is UNSET:
+                raise ToolError("write needs `content`, the whole new text; it may be empty.")
+            return wanted.content
+        if wanted.new is UNSET:
+            raise ToolError("patch needs `new`, the text to put there; it may be empty.")
+        old, new = wanted.old, wanted.new
+        if "\r\n" in old and "\r\n" not in before:
+            old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
+        return replace_exactly(before, old, new, wanted.replace_all, self._files.name(path))
+
+    def _preview(self, wanted: CodeArguments, path: Path) -> str:
+        """The diff that the call would make; its size where that is too large, empty where it would fail."""
+        try:
+            new = (wanted.content if wanted.action == "write" else wanted.new) or ""
+            size = path.stat().st_size if path.exists() else 0
+            if len(new) > _LARGEST_PREVIEWED or size > _LARGEST_PREVIEWED:
+                part = (
+                    "the whole file" if wanted.action == "write" else f"{_counted(len(wanted.old), 'character')} of it"
+                )
+                return f"Too large to be compared: {_counted(len(new), 'character')} for {part} ({size:,} bytes now).\n"
+            before = self._files.form_of(path).text
+            new_text = self._new_text(wanted, before, path)
+            change: TextDiff = diff_texts(before, new_text, self._files.name(path), longest=3 * _LARGEST_PREVIEWED)
+        except (ToolError, OSError):
+            return ""
+        return change.diff
+
+    def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
+        self._must_exist(path)
+        listing = list_files(path, wanted.glob, is_cancelled)
+        details: JsonObject = {"path": str(path), "count": len(listing.lines), "more": bool(listing.more)}
+        note = f"[{listing.more}]" if listing.more else ""
+        text = "\n".join([*listing.lines, *([note] if note else [])]) or "(nothing)"
+        return text_result(text, _counted(len(listing.lines), "entry", "entries"), details)
+
+    def _create_dir(self, path: Path) -> ToolResult:
+        is_new = not path.is_dir()
+        with opened_folder(path, make=True):
+            pass
+        verb = "Created" if is_new else "There already is"
+        return text_result(f"{verb} {self._files.name(path)}/", details={"path": str(path), "created": is_new})
+
+    def _search(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
+        if not wanted.pattern:
+            raise ToolError("search needs `pattern`.")
+        self._must_exist(path)
+        found = search(path, wanted.pattern, wanted.literal, wanted.glob, is_cancelled)
+        note = f"[{found.more}]" if found.more else ""
+        text = "\n".join([*found.lines, *([note] if note else [])]) or "(no hits)"
+        details: JsonObject = {"hits": len(found.lines), "files": found.files, "more": found.more}
+        return text_result(text, f"{_counted(len(found.lines), 'hit')} in {_counted(found.files, 'file')}", details)
+
+    def _must_exist(self, path: Path) -> None:
+        if not path.exists():
+            raise ToolError(f"There is no {self._files.name(path)}. List the folder above it to see what there is.")
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {many or one + 's'}"

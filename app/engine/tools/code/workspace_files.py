@@ -1,0 +1,151 @@
+"""A task's files: reading, replacing and comparing them, with errors that say what to do.
+
+What the system refuses (OSError) is left to the caller.
+"""
+
+import hashlib
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO
+
+from app.engine.tools.base import ToolContext, ToolError
+from app.engine.tools.code.edits import TextDiff, close_matches, diff_texts
+from app.engine.tools.code.text_file import LARGEST, LineRange, TextFile, decode, line_range, window_of_large
+from app.engine.tools.plain_text import clean_name
+from app.engine.tools.real_path import name_in, opened_folder, with_real_path
+from app.regular_file import NotRegularFile, open_regular, read_at_most, write_atomically
+
+_LARGEST_EDITED = 20_000_000
+_LARGEST_COMPARED = 1_000_000
+_NOTHING = "nothing"
+
+
+class WorkspaceFiles:
+    """Remembers what the task has read, so that it does not overwrite what somebody else changed since."""
+
+    def __init__(self, workplace: ToolContext) -> None:
+        self._workplace = workplace
+        self._read: dict[Path, bytes] = {}
+
+    def name(self, path: Path) -> str:
+        """The path as people and models should see it: relative inside the workspace."""
+        return str(path.relative_to(self._workspace)) if path.is_relative_to(self._workspace) else str(path)
+
+    @cached_property
+    def _workspace(self) -> Path:
+        """Looked up by whoever needs it first, in a thread: the folder may not answer."""
+        return Path(os.path.realpath(self._workplace.workspace))
+
+    def window(self, path: Path, first: int, last: int) -> LineRange:
+        with self._open(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LARGEST:
+                part = window_of_large(file, first, last)
+            else:
+                data = read_at_most(file, LARGEST)
+                self._read[path] = _digest(data)
+                part = line_range(data, first, last)
+        if part is None:
+            raise ToolError(f"{self.name(path)} is a binary file of {size:,} bytes. Look at it with the shell.")
+        return part
+
+    def state(self, path: Path) -> str:
+        """What stands there now, told apart from what may stand there later; `load` and `form_of` compare."""
+        try:
+            with self._open(path) as file:
+                found = os.fstat(file.fileno())
+                return _state(found, read_at_most(file, _LARGEST_COMPARED + 1))
+        except _NoFile:
+            return _NOTHING
+        except (ToolError, OSError):
+            return "no file"
+
+    def load(self, path: Path, state: str | None = None) -> TextFile:
+        """A whole text file for changing it, if it is still what the task has read of it, and in this state."""
+        data = self._current(path, state)
+        file = decode(data)
+        if file is None:
+            raise ToolError(f"{self.name(path)} is a binary file; patch works on text.")
+        return file
+
+    def replace(self, path: Path, before: TextFile, text: str) -> TextDiff:
+        """Write the text in the form of `before`, which `load` gave, or make a new file."""
+        name = self.name(path)
+        try:
+            data = before.encode(text)
+        except UnicodeEncodeError as error:
+            raise ToolError(
+                f"{name} is in {before.encoding}, which has no {error.object[error.start]!r}. Use other characters, or "
+                "convert the file to UTF-8 first."
+            ) from error
+        with opened_folder(path.parent, make=True) as folder:
+            write_atomically(name_in(folder, path), data, folder=folder)
+        self._read[path] = _digest(data)
+        return diff_texts(before.text, text.replace("\r\n", "\n") if before.newline == "\r\n" else text, name)
+
+    def form_of(self, path: Path, state: str | None = None) -> TextFile:
+        """What is there now: an empty file if there is none, or if it is binary."""
+        try:
+            return decode(self._current(path, state)) or TextFile("")
+        except _NoFile:
+            if state not in (None, _NOTHING):
+                raise self._changed(path) from None
+            return TextFile("")
+
+    def _current(self, path: Path, state: str | None) -> bytes:
+        with self._open(path) as file:
+            found = os.fstat(file.fileno())
+            if found.st_size > _LARGEST_EDITED:
+                raise ToolError(f"{self.name(path)} is too large to be changed here. Use the shell.")
+            data = read_at_most(file, _LARGEST_EDITED)
+        if state is not None and _state(found, data) != state:
+            raise self._changed(path)
+        if self._read.get(path, digest := _digest(data)) != digest:
+            raise ToolError(f"{self.name(path)} was changed by somebody else since you read it. Read it again first.")
+        return data
+
+    def _changed(self, path: Path) -> ToolError:
+        return ToolError(
+            f"{self.name(path)} was changed by somebody else since this call was allowed. Nothing was written. Read it "
+            "again first; then make the call again, and it is asked about anew.",
+            "changed since it was allowed",
+        )
+
+    def _open(self, path: Path) -> BinaryIO:
+        try:
+            with opened_folder(path.parent) as folder:
+                return open_regular(name_in(folder, path), follow_links=False, folder=folder)
+        except FileNotFoundError as error:
+            raise _NoFile(f"There is no file {self.name(path)}.{_alike(path)}") from error
+        except NotRegularFile as error:
+            if path.is_symlink():
+                raise with_real_path(path) from error
+            if path.is_dir():
+                raise ToolError(f"{self.name(path)} is a folder. Use the action list.") from error
+            raise ToolError(f"{self.name(path)} is no regular file but a device, pipe or socket.") from error
+
+
+class _NoFile(ToolError):
+    """There is nothing at the path."""
+
+
+def _state(found: os.stat_result, data: bytes) -> str:
+    """Of a large file the system's word that it was not touched is enough: hashing it takes too long."""
+    if len(data) <= _LARGEST_COMPARED:
+        return f"content {_digest(data).hex()}"
+    return f"file {found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _alike(path: Path) -> str:
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return f" There is no folder {path.parent} either."
+    texts = [clean_name(name) for name in names]
+    close = [texts[index] for index in close_matches(path.name, texts, 3)]
+    return f" There is {', '.join(close)}." if close else ""

@@ -1,0 +1,113 @@
+"""Walks a folder in bounded time and matches glob patterns."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from app.engine.tools.base import ToolError
+
+LONGEST_S = 30.0
+
+# Version control, what tools generate, and folders of secrets.
+SKIPPED = frozenset(
+    {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+    | {".ssh", ".gnupg", ".aws"}
+)
+
+
+class TooLong(Exception):
+    """A walk took longer than it may; `at` is where it was."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+def walk(root: Path, is_cancelled: Callable[[], bool]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Files and folders below `root`, sorted, folders before what they hold, each with its path from `root` on.
+
+    Links are given but never followed. ToolError soon after `is_cancelled` turns true, `TooLong` after `LONGEST_S`.
+    """
+    give_up_at = time.monotonic() + LONGEST_S
+    # No recursion: a tree may be deeper than Python calls functions.
+    open_folders = [iter(_entries(os.fspath(root)))]
+    start = len(os.path.join(root, ""))
+    while open_folders:
+        entry = next(open_folders[-1], None)
+        if entry is None:
+            open_folders.pop()
+            continue
+        if is_cancelled():
+            raise ToolError("Operation aborted")
+        if time.monotonic() > give_up_at:
+            raise TooLong(entry.path[start:])
+        if entry.name not in SKIPPED:
+            yield entry.path[start:], entry
+            if is_folder(entry, follow_links=False):
+                open_folders.append(iter(_entries(entry.path)))
+
+
+def is_folder(entry: "os.DirEntry[str]", *, follow_links: bool = True) -> bool:
+    """False for a link that leads nowhere or to itself, and where one may not look."""
+    try:
+        return entry.is_dir(follow_symlinks=follow_links)
+    except OSError:
+        return False
+
+
+def is_file(entry: "os.DirEntry[str]") -> bool:
+    """A regular file itself; False for a link to one, and where one may not look."""
+    try:
+        return entry.is_file(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []  # not readable, or gone since
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Glob as ripgrep has it: without a slash it is for the name alone, `**` spans folders, {a,b} are choices."""
+    return any(_matches_one(path, choice) for choice in _choices(pattern))
+
+
+def _matches_one(path: str, pattern: str) -> bool:
+    if "/" not in pattern:
+        return fnmatchcase(path.rpartition("/")[2], pattern)
+    return _match_parts(path.split("/"), pattern.removeprefix("./").lstrip("/").split("/"))
+
+
+def _match_parts(parts: list[str], patterns: list[str]) -> bool:
+    # reached[i]: the patterns so far match the first i parts.
+    reached = [True] + [False] * len(parts)
+    for pattern in patterns:
+        if pattern == "**":
+            first = reached.index(True) if True in reached else len(reached)
+            reached = [index >= first for index in range(len(reached))]
+        else:
+            reached = [False] + [
+                before and fnmatchcase(part, pattern) for before, part in zip(reached, parts, strict=False)
+            ]
+    return reached[-1]
+
+
+def _choices(pattern: str) -> list[str]:
+    """The pattern with {a,b} spelt out, up to 64; braces that hold no comma stand for themselves."""
+    done: list[str] = []
+    rest = [pattern]
+    while rest and len(done) + len(rest) < 64:
+        choice = rest.pop()
+        start = choice.find("{")
+        end = choice.find("}", start)
+        if start < 0 or end < 0 or "," not in choice[start:end]:
+            done.append(choice)
+        else:
+            rest += [choice[:start] + option + choice[end + 1 :] for option in choice[start + 1 : end].split(",")]
+    return done + rest

@@ -1,0 +1,270 @@
+"""The running processes: from /proc, elsewhere through psutil."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from app.engine.tools.processes.marks import ProcessMark, may_be_left_by, note_process, note_session, noted, stamp_of
+
+_NAME_LENGTH = 120
+_CALL = b"ERRAND_CALL"
+# Of 1000 at most; 0 is what others have. Where memory runs out, what a command starts goes before all else.
+OOM_SCORE = b"500"
+_PF_EXITING = 0x4  # linux/sched.h
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEntry:
+    """One process. `started` (system ticks) tells two that had the same pid apart; a zombie has ended, unreaped.
+
+    `group` is 0 where its process group may hold others than the call's.
+    """
+
+    pid: int
+    parent: int
+    started: float
+    zombie: bool
+    session: int = 0
+    group: int = 0
+
+
+def _ignore(entry: ProcessEntry) -> None:
+    pass
+
+
+@dataclass(slots=True)
+class Search:
+    """Looks for the same processes, one after the other. `on_found` gets each at once, before its children are sought.
+
+    `is_whole` is False where the last look met one that ended meanwhile: its children are the engine's since, and may
+    stand where the look had been already. Nothing found is then no sign that nothing is left.
+    """
+
+    on_found: Callable[[ProcessEntry], None] = _ignore
+    is_whole: bool = True
+    _ended: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
+
+    def check(self, pid: int, entry: ProcessEntry | None) -> None:
+        """Of a process that was `entry` some moments ago."""
+        if entry is not None and not entry.zombie:
+            now = entry_of(pid)
+            if now is not None and not now.zombie and now.started == entry.started:
+                return
+        elif entry is not None and (pid, entry.started) in self._ended:
+            return  # it had ended before this look
+        if entry is not None:
+            self._ended.add((pid, entry.started))
+        self.is_whole = False
+
+
+class ProcessTable(Protocol):
+    def find(self, marks: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
+        """All processes below this one that carry one of the marks or descend from one that does.
+
+        Also those that have got rid of every mark, once no other task is under way that may have left them.
+        """
+        ...
+
+    def find_tasks(self, task_ids: frozenset[str], search: Search) -> list[ProcessEntry]:
+        """All processes of the machine whose environment names one of the tasks."""
+        ...
+
+    def name(self, pid: int) -> str:
+        """The command line, cut to a line people can read; empty if the process is gone."""
+        ...
+
+
+def plain_name(arguments: list[str]) -> str:
+    if arguments[1:3] == ["--noprofile", "--norc"]:  # our own shells
+        arguments = ["bash", *arguments[3:]]
+    name = " ".join(" ".join(arguments).split())
+    return name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
+
+
+class ProcTable:
+    """Walks down from this process, so it costs what a task has started, however many others the machine runs."""
+
+    def find(self, marks: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
+        wanted = {mark.number: mark for mark in marks}
+        own, search.is_whole = os.getsid(0), True
+        found: list[ProcessEntry] = []
+        rest: list[tuple[int, ProcessMark | None]] = [(pid, None) for pid in children_of(os.getpid())]
+        while rest:
+            pid, mark = rest.pop()
+            stamp = stamp_of(pid) if mark is None else None
+            if stamp is not None and stamp not in wanted:
+                continue  # it is of another call, and so is all below it
+            entry = entry_of(pid)
+            if entry is None:
+                search.is_whole = False
+                continue
+            if mark is None:
+                mark = wanted[stamp] if stamp is not None else _mark_of(entry, wanted)
+            if mark is not None:
+                found.append(entry)
+                note_process(mark, pid, entry.started)
+                if entry.session != own:  # a child that is just being started is in ours for a moment
+                    note_session(mark, entry.session, mark.began)
+                search.on_found(entry)
+            if mark is not None or entry.session != own:
+                children = children_of(pid)
+                rest.extend((child, mark) for child in children)
+                if not children:
+                    search.check(pid, entry)
+        return found
+
+    def find_tasks(self, task_ids: frozenset[str], search: Search) -> list[ProcessEntry]:
+        variables = {f"ERRAND_TASK={task_id}".encode() for task_id in task_ids}
+        found: list[ProcessEntry] = []
+        for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
+            entry = entry_of(pid) if not variables.isdisjoint(_environment(pid)) else None
+            if entry and entry.pid != os.getpid():
+                found.append(replace(entry, group=0))
+                search.on_found(found[-1])
+        return found
+
+    def name(self, pid: int) -> str:
+        return plain_name([part.decode("utf-8", "replace") for part in _read(f"/proc/{pid}/cmdline").split(b"\0")])
+
+
+@cache
+def has_proc() -> bool:
+    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
+def send_signal(entry: ProcessEntry, number: int) -> None:
+    """To this process, and to none that has got its number meanwhile. Raises what `os.kill` does."""
+    if sys.platform != "linux":
+        os.kill(entry.pid, number)
+        return
+    process = os.pidfd_open(entry.pid)
+    try:
+        now = entry_of(entry.pid)
+        if now is not None and now.started == entry.started:
+            signal.pidfd_send_signal(process, number)
+    finally:
+        os.close(process)
+
+
+def send_to_all(entry: ProcessEntry, number: int) -> None:
+    """To this process and at one blow to all of its group: not even one that is being forked just then is missed."""
+    send_signal(entry, signal.SIGSTOP)
+    # A stopped process stays in its group, and the number of a group with a member is no other's.
+    now = entry_of(entry.pid) if entry.group > 1 else None
+    if now is not None and (now.started, now.group) == (entry.started, entry.group):
+        with suppress(OSError):  # none left, or another user's
+            os.killpg(entry.group, number)
+    send_signal(entry, number)
+
+
+def is_of_tools(entry: ProcessEntry) -> bool:
+    """True for a process that a command has left to the engine, though it got rid of all other marks.
+
+    No child of a command can come back into the engine's session, and what the engine starts itself is not offered to
+    the OOM killer.
+    """
+    is_offered = _read(f"/proc/{entry.pid}/oom_score_adj").strip() == OOM_SCORE
+    return is_offered and entry.parent == os.getpid() and entry.session != os.getsid(0)
+
+
+def _mark_of(entry: ProcessEntry, wanted: Mapping[int, ProcessMark]) -> ProcessMark | None:
+    """The mark among the wanted ones that a process without a limit of ours has by other signs."""
+    if entry.session == os.getsid(0):
+        return None
+    numbers = noted(entry.pid, entry.started, entry.session) | set(_numbers_in(_environment(entry.pid)))
+    if numbers:
+        return next((wanted[number] for number in numbers if number in wanted), None)
+    marks = tuple(wanted.values())
+    return marks[-1] if marks and is_of_tools(entry) and may_be_left_by(marks, entry.started) else None
+
+
+def _numbers_in(variables: list[bytes]) -> list[int]:
+    values = [value for name, _, value in (variable.partition(b"=") for variable in variables) if name == _CALL]
+    return [int(value) for value in values if value.isdigit() and len(value) < 10]
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.readall()
+    except OSError:
+        return b""
+
+
+def entry_of(pid: int) -> ProcessEntry | None:
+    # The name in brackets may hold blanks and brackets; after the last one come state, parent, group, session, flags
+    # (three further on) and the start time (proc(5), fields 3 to 6, 9 and 22).
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    if not fields:
+        return None
+    session, is_exiting = int(fields[3]), int(fields[6]) & _PF_EXITING
+    group = 0 if is_exiting or session == os.getsid(0) else int(fields[2])
+    return ProcessEntry(pid, int(fields[1]), float(fields[19]), fields[0] in (b"Z", b"X"), session, group)
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        threads = sorted(os.listdir(f"/proc/{pid}/task"), key=int, reverse=True)
+    except OSError:
+        return []
+    # The first thread comes last: it gets the orphans, also those that lose a parent of another thread meanwhile.
+    return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
+
+
+def _environment(pid: int) -> list[bytes]:
+    return _read(f"/proc/{pid}/environ").split(b"\0")
+
+
+class PortableTable:
+    def find(self, marks: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
+        numbers = {str(mark.number) for mark in marks}
+        roots = [process for process in _own_processes() if _variable(process, "ERRAND_CALL") in numbers]
+        return _with_descendants(roots, search)
+
+    def find_tasks(self, task_ids: frozenset[str], search: Search) -> list[ProcessEntry]:
+        roots = [process for process in _own_processes() if _variable(process, "ERRAND_TASK") in task_ids]
+        return _with_descendants(roots, search)
+
+    def name(self, pid: int) -> str:
+        try:
+            return plain_name(psutil.Process(pid).cmdline())
+        except psutil.Error:
+            return ""
+
+
+def _own_processes() -> list[psutil.Process]:
+    return [process for process in psutil.process_iter() if process.pid != os.getpid()]
+
+
+def _variable(process: psutil.Process, name: str) -> str:
+    try:
+        return process.environ().get(name, "")
+    except (psutil.Error, OSError):
+        return ""
+
+
+def _with_descendants(roots: list[psutil.Process], search: Search) -> list[ProcessEntry]:
+    found: dict[int, ProcessEntry] = {}
+    for root in roots:
+        try:
+            family = [root, *root.children(recursive=True)]
+        except psutil.Error:
+            continue
+        for process in family:
+            try:
+                zombie = process.status() == psutil.STATUS_ZOMBIE
+                entry = ProcessEntry(process.pid, process.ppid(), process.create_time(), zombie)
+            except psutil.Error:
+                continue
+            if process.pid not in found:
+                found[process.pid] = entry
+                search.on_found(entry)
+    return list(found.values())

@@ -1,0 +1,206 @@
+"""Starts a child process: own session, output through non-blocking pipes."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.engine.core import resources
+from app.engine.tools.processes import watchdog
+from app.engine.tools.processes.marks import ProcessMark, note_session, stamped
+from app.engine.tools.processes.process_table import OOM_SCORE, children_of, has_proc
+
+CHUNK = 256 * 1024
+# What a background process writes after its command has ended is thrown away, at most this often.
+_DISCARD_PAUSE_S = 0.05
+_DISCARD_CHUNKS = 16
+
+_watched: set[int] = set()
+_OWN_SCORE = "/proc/self/oom_score_adj"
+
+
+class Pipe:
+    """Calls `on_data` until the last writer closes; `ended` is done then."""
+
+    def __init__(self, descriptor: int, on_data: Callable[[bytes], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._descriptor = descriptor
+        self._on_data = on_data
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        os.set_blocking(descriptor, False)
+        self._loop.add_reader(descriptor, self._on_readable)
+
+    def take_rest(self, chunks: int = 256) -> None:
+        """Hand over what is in the pipe now, without waiting for more."""
+        for _ in range(chunks):
+            if self.ended.done() or not self._read():
+                return
+
+    def discard(self) -> None:
+        """Throw away what still comes, so that a process left in the background neither blocks nor dies of it."""
+        if self.ended.done():
+            return
+        self._on_data = _ignore
+        self._loop.remove_reader(self._descriptor)
+        self._loop.add_reader(self._descriptor, self._on_discardable)
+
+    def _on_readable(self) -> None:
+        self._read()
+
+    def _on_discardable(self) -> None:
+        self.take_rest(_DISCARD_CHUNKS)
+        if not self.ended.done():
+            self._loop.remove_reader(self._descriptor)
+            self._loop.call_later(_DISCARD_PAUSE_S, self._loop.add_reader, self._descriptor, self._on_discardable)
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._descriptor, CHUNK)
+        except BlockingIOError:
+            return False
+        if data:
+            self._on_data(data)
+            return True
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self.ended.set_result(None)
+        return False
+
+
+def _ignore(data: bytes) -> None:
+    pass
+
+
+def is_watched(pid: int) -> bool:
+    """True for a child started here whose exit status was not taken yet."""
+    return pid in _watched
+
+
+def may_have_left(pid: int) -> bool:
+    """False if a command that has ended surely left nothing behind: a cheap look before the thorough one.
+
+    What it left is in its process group, or was adopted by the engine, or this is a system that does not tell.
+    """
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return not has_proc() or any(_is_left(child) for child in children_of(os.getpid()))
+    except PermissionError:
+        pass
+    return True
+
+
+def _is_left(child: int) -> bool:
+    return child not in _watched and not watchdog.is_watchdog(child)
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A started command; `exit` gives its exit code, negative for a signal."""
+
+    pid: int
+    stdout: Pipe
+    stderr: Pipe
+    exit: asyncio.Future[int]
+
+
+def start(
+    arguments: list[str],
+    working_dir: Path,
+    environment: Mapping[str, str],
+    mark: ProcessMark,
+    on_stdout: Callable[[bytes], None],
+    on_stderr: Callable[[bytes], None],
+) -> Child:
+    """Start a command; raises OSError or ValueError when the system will not.
+
+    This blocks until the program is loaded, about 0.5 ms: `Popen` uses vfork as long as nothing must run between fork
+    and exec, so the marks are laid on the engine for that moment instead.
+    """
+    watchdog.watch_mark(mark)
+    out_read, out_write = os.pipe()
+    try:
+        err_read, err_write = os.pipe()
+    except OSError:  # no descriptors left: those of the first must not stay either
+        os.close(out_read)
+        os.close(out_write)
+        raise
+    try:
+        with stamped(mark), resources.lowered(err_write), _offered_to_the_oom_killer():
+            process = subprocess.Popen(
+                arguments,
+                cwd=working_dir,
+                env={**environment, **mark.variables},
+                stdin=subprocess.DEVNULL,
+                stdout=out_write,
+                stderr=err_write,
+                start_new_session=True,
+            )
+    except BaseException:
+        os.close(out_read)
+        os.close(err_read)
+        raise
+    finally:
+        os.close(out_write)
+        os.close(err_write)
+    _watched.add(process.pid)
+    watchdog.watch_session(note_session(mark, process.pid, mark.began))
+    return Child(process.pid, Pipe(out_read, on_stdout), Pipe(err_read, on_stderr), _watch(process))
+
+
+@contextmanager
+def _offered_to_the_oom_killer() -> Generator[None]:
+    """Where memory runs out, what is started inside goes before the engine and everything else of the person.
+
+    It is inherited, so nothing can be started before it holds. Without await inside: it is the engine's own too.
+    """
+    try:
+        file = open(_OWN_SCORE, "r+b", buffering=0) if sys.platform == "linux" else None  # noqa: SIM115 -- closed below
+    except OSError:
+        file = None
+    if file is None:
+        yield
+        return
+    with file:
+        before = file.read().strip()
+        with suppress(OSError):
+            file.write(max(before, OOM_SCORE, key=int))
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                file.write(before)
+
+
+def _watch(process: "subprocess.Popen[bytes]") -> asyncio.Future[int]:
+    loop = asyncio.get_running_loop()
+    exit_code: asyncio.Future[int] = loop.create_future()
+
+    def collect() -> None:
+        code = process.wait()
+        _watched.discard(process.pid)
+        if not exit_code.done():
+            exit_code.set_result(code)
+
+    if sys.platform == "linux":
+        descriptor = os.pidfd_open(process.pid)
+
+        def on_exit() -> None:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+            collect()
+
+        loop.add_reader(descriptor, on_exit)
+    else:
+        # No descriptor tells of a child's end here: a thread waits, and the loop takes the result.
+        def wait() -> None:
+            process.wait()
+            loop.call_soon_threadsafe(collect)
+
+        threading.Thread(target=wait, daemon=True, name=f"wait for {process.pid}").start()
+    return exit_code

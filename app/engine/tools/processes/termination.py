@@ -1,0 +1,222 @@
+"""Finds and ends the processes of a call or task, and reaps orphans."""
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+from app.engine.tools.processes import marks
+from app.engine.tools.processes.marks import ProcessMark, stamp_of
+from app.engine.tools.processes.process_table import (
+    PortableTable,
+    ProcessEntry,
+    ProcessTable,
+    ProcTable,
+    Search,
+    children_of,
+    entry_of,
+    has_proc,
+    is_of_tools,
+    send_signal,
+    send_to_all,
+)
+from app.engine.tools.processes.spawn import is_watched
+
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_PAUSE_S = 0.05
+
+# A process that minds SIGTERM has this long to end in order; stop must have ended everything within 0.3 s.
+GRACE_S = 0.1
+# What survives SIGKILL this long hangs in the kernel (a dead network disk) and is reported instead.
+PATIENCE_S = 10.0
+
+_SHORTEST_PAUSE_S = 0.001
+# So long one thread goes after processes that fork on before it lets others have a turn.
+_SPURT_S = 0.1
+# Fifty tasks stopped at once must not fight the event loop for the interpreter with as many threads.
+_one_at_a_time = threading.Lock()
+
+_table: ProcessTable = ProcTable() if has_proc() else PortableTable()
+
+
+@cache
+def adopt_orphans() -> None:
+    """Make this process the one that orphans of its descendants are given to. Does nothing outside Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def reap_orphans(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    """Adopt orphans and reap each when it ends. Needs the main thread; call once at the engine's start.
+
+    Returns what ends the reaping. Only processes with a mark of ours are touched, so other children keep their exit
+    status for whoever waits for them.
+    """
+    adopt_orphans()
+    if not has_proc():
+        return lambda: None
+
+    timer: asyncio.TimerHandle | None = None
+
+    def sweep() -> None:
+        nonlocal timer
+        timer = None
+        for pid in children_of(os.getpid()):
+            entry = entry_of(pid) if not is_watched(pid) else None
+            if entry and (stamp_of(pid) is not None or is_of_tools(entry)):
+                reap(entry)
+
+    def on_child_ended() -> None:
+        # Not at once: when fifty tasks stop, hundreds end within milliseconds, and each look goes over all of them.
+        nonlocal timer
+        timer = timer or loop.call_later(_PAUSE_S, sweep)
+
+    def stop() -> None:
+        loop.remove_signal_handler(signal.SIGCHLD)
+        if timer:
+            timer.cancel()
+
+    loop.add_signal_handler(signal.SIGCHLD, on_child_ended)
+    # A burst may fill the pipe that wakes the loop; one byte in it is enough, so the rest need no warning.
+    signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
+    return stop
+
+
+def reap(entry: ProcessEntry) -> bool:
+    """Take the exit status of an ended orphan that the system gave to us; never that of a child somebody waits for."""
+    if not entry.zombie or entry.parent != os.getpid() or is_watched(entry.pid):
+        return False
+    try:
+        return os.waitpid(entry.pid, os.WNOHANG)[0] == entry.pid
+    except ChildProcessError:
+        return True
+
+
+def alive(task_id: str) -> int:
+    """How many processes of the task run now."""
+    return len(running(marks.marks_of(task_id)))
+
+
+def running(of: tuple[ProcessMark, ...]) -> tuple[str, ...]:
+    """Names of the processes that carry one of the marks, as `sleep 60 (pid 1234)`."""
+    return tuple(_named(entry) for entry in _table.find(of, Search()) if not entry.zombie) if of else ()
+
+
+async def names(task_id: str) -> tuple[str, ...]:
+    """The processes of the task that run now, by name; looked up in a thread."""
+    of = marks.marks_of(task_id)
+    return await asyncio.to_thread(running, of) if of else ()
+
+
+async def end_task(task_id: str, on_progress: Callable[[int], None]) -> tuple[str, ...]:
+    """End every process the task started, wait until they are gone, and name them.
+
+    `on_progress` gets the number still there each time it changes. A name that ends in "still there" could not be
+    ended: it belongs to another user or hangs in the kernel.
+    """
+    of = marks.marks_of(task_id)
+    if not of:
+        return ()
+    ended = await _Ending(lambda search: _table.find(of, search), on_progress).run()
+    marks.forget(of)
+    return ended
+
+
+async def end_call(mark: ProcessMark) -> tuple[str, ...]:
+    """The same for one call."""
+    return await _Ending(lambda search: _table.find((mark,), search), lambda count: None).run()
+
+
+async def end_abandoned(task_ids: frozenset[str]) -> tuple[str, ...]:
+    """The same for tasks of an engine that died: looks at all processes of the machine, by their environment."""
+    if not task_ids:
+        return ()
+    return await _Ending(lambda search: _table.find_tasks(task_ids, search), lambda count: None).run()
+
+
+@dataclass(slots=True)
+class _Ending:
+    """One run of: find, signal, wait, until nothing is found twice in a row (a fork may hide from one look).
+
+    First each process is asked to end. Then all are stopped, each as soon as it is found, so that none starts another
+    while they are looked for, and killed once all are known: who is known below one that is gone is known no more.
+    """
+
+    find: Callable[[Search], list[ProcessEntry]]
+    on_progress: Callable[[int], None]
+    seen: dict[tuple[int, float], str] = field(default_factory=dict[tuple[int, float], str])
+    denied: set[int] = field(default_factory=set[int])
+    _search: Search = field(default_factory=Search)
+
+    async def run(self) -> tuple[str, ...]:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        empty, shown, pause, left = 0, 0, _SHORTEST_PAUSE_S, list[ProcessEntry]()
+        forced = False
+        while empty < 2:
+            age = loop.time() - started
+            if age >= GRACE_S and not forced:
+                forced, pause = True, _SHORTEST_PAUSE_S
+                self._search.on_found = self._stop
+            left = await asyncio.to_thread(self._outrun if forced else self._ask)
+            count = sum(not entry.zombie for entry in left)
+            if count != shown:
+                self.on_progress(shown := count)
+            if age > PATIENCE_S or (left and all(entry.pid in self.denied for entry in left)):
+                break
+            empty = 0 if left or not self._search.is_whole else empty + 1
+            if left:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 0.02)
+        stuck = {(entry.pid, entry.started) for entry in left}
+        return tuple(f"{name}, still there" if key in stuck else name for key, name in self.seen.items())
+
+    def _ask(self) -> list[ProcessEntry]:
+        left = self._look()
+        for entry in self._name(left):
+            self._signal(send_signal, entry, signal.SIGTERM)
+        return left
+
+    def _outrun(self) -> list[ProcessEntry]:
+        """Look again at once as long as new ones show up: they fork on, and only who is as fast catches them."""
+        give_up_at = time.monotonic() + _SPURT_S
+        while True:
+            left = self._look()
+            new = self._name(left)
+            # The last first: who loses the parent of a stopped group lets it go on.
+            for entry in reversed(left):
+                self._signal(send_to_all, entry, signal.SIGKILL)
+            if (not new and self._search.is_whole) or time.monotonic() > give_up_at:
+                return left
+
+    def _look(self) -> list[ProcessEntry]:
+        with _one_at_a_time:
+            return [entry for entry in self.find(self._search) if not reap(entry)]
+
+    def _stop(self, entry: ProcessEntry) -> None:
+        self._signal(send_to_all, entry, signal.SIGSTOP)
+
+    def _name(self, left: list[ProcessEntry]) -> list[ProcessEntry]:
+        """Those among them that are seen for the first time, which now have names."""
+        new = [entry for entry in left if not entry.zombie and (entry.pid, entry.started) not in self.seen]
+        self.seen |= {(entry.pid, entry.started): _named(entry) for entry in new}
+        return new
+
+    def _signal(self, send: Callable[[ProcessEntry, int], None], entry: ProcessEntry, number: int) -> None:
+        try:
+            if not entry.zombie:
+                send(entry, number)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            self.denied.add(entry.pid)
+
+
+def _named(entry: ProcessEntry) -> str:
+    return f"{_table.name(entry.pid) or 'process'} (pid {entry.pid})"

@@ -1,0 +1,204 @@
+"""The engine's side of the watchdog, and the report of an engine whose loop stood still."""
+
+import faulthandler
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.engine.core.heartbeat import Heartbeat
+from app.engine.tools.processes import watchdog_child
+from app.engine.tools.processes.marks import MarkedSession, ProcessMark, all_marks, all_sessions
+from app.engine.tools.processes.process_table import has_proc
+from app.engine.tools.processes.watchdog_child import ENDED
+from app.paths import Paths
+from app.protocol.engine import Condition
+
+# The watchdog forgets old marks when it is given all anew.
+_ANEW_EACH = 256
+_LAST_S = 1.0
+# Room for the marks of ten thousand calls, if the watchdog does not read just now.
+_PIPE_BYTES = 1024 * 1024
+# A line has up to 120 bytes, and PIPE_BUF is 4,096.
+_LINES = 32
+
+_logger = logging.getLogger(__name__)
+_LARGEST = 200_000
+
+
+class _Watchdog:
+    """Of this process; idle until `start_watchdog`."""
+
+    def __init__(self) -> None:
+        self.is_wanted = False
+        self.process: subprocess.Popen[bytes] | None = None
+        self._told = 0
+        self._heartbeat: Heartbeat | None = None
+        self._stall: tuple[Path, float] = (Path(), 0.0)
+
+    def watch(self, heartbeat: Heartbeat, report: Path, longest_s: float) -> None:
+        self._heartbeat, self._stall = heartbeat, (report, longest_s)
+        heartbeat.watch(self._look)
+
+    def _look(self) -> None:
+        if not self.is_wanted:
+            return
+        if self._is_there():
+            self._write(["look\n"])
+        else:
+            self._start()  # it begins with a look
+            self._tell_all()
+
+    def tell(self, mark: ProcessMark) -> None:
+        if not self.is_wanted:
+            return
+        self._told += 1
+        if not self._is_there():
+            self._start()
+        elif self._told % _ANEW_EACH:
+            self._write([_line(mark)])
+            return
+        self._tell_all()
+
+    def tell_session(self, session: MarkedSession) -> None:
+        if self.is_wanted:
+            self._write([_session_line(session)])
+
+    def _tell_all(self) -> None:
+        self._write(["clear\n", *map(_line, all_marks())])
+        self._write([*map(_session_line, all_sessions())])
+
+    def _is_there(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def end(self) -> None:
+        self.is_wanted = False
+        if self.process is None:
+            return
+        self._write(["bye\n"])
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_LAST_S)
+        self.process = None
+
+    def _start(self) -> None:
+        heartbeat = self._heartbeat
+        watched = () if heartbeat is None else (heartbeat.descriptor,)
+        loop = () if heartbeat is None else (str(heartbeat.descriptor), str(os.getpid()), *map(str, self._stall))
+        with suppress(OSError):  # without it the sweep at the next start stays
+            self.process = subprocess.Popen(
+                [*_command(), *loop],
+                pass_fds=watched,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=Path("/"),
+                start_new_session=True,
+                pipesize=_PIPE_BYTES,
+            )
+            assert self.process.stdin is not None
+            os.set_blocking(self.process.stdin.fileno(), False)
+
+    def _write(self, lines: Sequence[str]) -> None:
+        """So many at a time as go through a pipe whole or not at all: half a line would end the watchdog."""
+        if self.process is None or self.process.stdin is None:
+            return
+        with suppress(OSError):  # it hangs, or somebody has ended it: the next call starts another
+            for start in range(0, len(lines), _LINES):
+                os.write(self.process.stdin.fileno(), "".join(lines[start : start + _LINES]).encode())
+
+
+_watchdog = _Watchdog()
+
+
+def start_watchdog() -> Callable[[], None]:
+    """Watch over tool processes from the first one on. Returns what ends that in order; does nothing without /proc."""
+    _watchdog.is_wanted = has_proc()
+    return _watchdog.end
+
+
+def watch(heartbeat: Heartbeat, report: Path, longest_s: float) -> None:
+    """Have this process ended when its loop makes no turn for so long; `report` is where it says where it stands.
+
+    The watchdog is started as soon as the loop has anything to do.
+    """
+    _watchdog.watch(heartbeat, report, longest_s)
+
+
+def watch_mark(mark: ProcessMark) -> None:
+    """A process with this mark is about to start."""
+    _watchdog.tell(mark)
+
+
+def watch_session(session: MarkedSession) -> None:
+    """A command was started as the leader of a session: all processes in it are its own."""
+    _watchdog.tell_session(session)
+
+
+def is_watchdog(pid: int) -> bool:
+    return _watchdog.process is not None and _watchdog.process.pid == pid
+
+
+def _command() -> list[str]:
+    """An installed bundle's executable is errand itself."""
+    is_frozen = bool(getattr(sys, "frozen", False))
+    return [sys.executable, *(["watchdog"] if is_frozen else ["-I", "-S", watchdog_child.__file__])]
+
+
+def _line(mark: ProcessMark) -> str:
+    return f"+ {mark.task_id} {mark.number}\n"
+
+
+def _session_line(session: MarkedSession) -> str:
+    return f"session {session.leader} {session.earliest} {session.latest}\n"
+
+
+def write_on_signal(paths: Paths) -> None:
+    """On SIGUSR1 write where each thread is, also while the interpreter is held up by a library.
+
+    The watchdog sends the signal and adds a line of its own before it ends this process.
+    """
+    paths.stall.unlink(missing_ok=True)
+    if sys.platform != "win32":
+        # Kept open by faulthandler: at that time nothing can be opened any more.
+        faulthandler.register(signal.SIGUSR1, paths.stall.open("ab", buffering=0), all_threads=True)
+
+
+def take_report(paths: Paths) -> Condition | None:
+    """What the engine before this one left, once: it goes to the log, to a file for the doctor, and to people."""
+    try:
+        found = paths.stall.stat()
+        with paths.stall.open("rb") as file:
+            file.seek(max(0, found.st_size - _LARGEST))
+            report = file.read(_LARGEST).decode("utf-8", "replace")
+    except OSError:
+        return None
+    if ENDED not in report:
+        return None
+    place = _place(report)
+    text = f"The engine stood still and was ended{f': {place}' if place else ''}."
+    _logger.error("%s\n%s", text, report)
+    since = datetime.fromtimestamp(found.st_mtime, UTC)
+    paths.last_stall.write_text(f"{since:%Y-%m-%d %H:%M} UTC: {text}\n\n{report}", encoding="utf-8")
+    advice = (
+        f"Its tasks were interrupted and can be resumed. Where it stood is in {paths.last_stall}: please report it."
+    )
+    return Condition(kind="stalled", text=text, advice=advice, since=since, holds=False)
+
+
+def _place(report: str) -> str:
+    """The innermost place of our own in the main thread, which is told last: `app/engine/x.py, line 5, in work`."""
+    _, _, main_thread = report.rpartition("hread 0x")
+    for line in main_thread.splitlines():
+        path, _, rest = line.strip().removeprefix('File "').partition('", line ')
+        _, folder, name = path.rpartition("/app/")
+        number, _, function = rest.partition(" in ")
+        if folder and function:
+            return f"app/{name}, line {number}, in {function}"
+    return ""

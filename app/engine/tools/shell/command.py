@@ -1,0 +1,220 @@
+"""One run of a shell command: start, captured output, timeout, end of all it started."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.tools.base import ToolContext, ToolError
+from app.engine.tools.plain_text import clean_output, is_clean
+from app.engine.tools.processes import marks, spawn, termination
+from app.engine.tools.processes.termination import adopt_orphans
+
+# What a model gets of one stream. A tail tells more than a head: errors come last.
+_HEAD = 10_000
+_TAIL = 20_000
+LIMIT = _HEAD + _TAIL
+FILE_LIMIT = 200_000_000
+_CONTINUATION = bytes(range(0x80, 0xC0))  # of a UTF-8 character that was cut
+
+End = Literal["exited", "timeout", "cancelled"]
+# Writers other than the command itself, such as a `>(tee log)`, have this long to finish after it.
+_LAST_WORDS_S = 0.2
+
+
+class OutputCapture:
+    """Takes bytes with `add`, to be closed once; `text` may be asked at any time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._head = b""
+        self._tail = bytearray()
+        self._descriptor: int | None = None
+        self._written = 0
+        self._problem = ""
+        self.total = 0
+
+    @property
+    def file(self) -> Path | None:
+        """Where the whole output is, if it had to be kept apart."""
+        return self._path if self._written else None
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        if self.total <= LIMIT:
+            self._tail += data
+        elif self._head:
+            self._write(data)
+            self._tail = bytearray(data[-_TAIL:]) if len(data) >= _TAIL else (self._tail + data)[-_TAIL:]
+        else:
+            data = bytes(self._tail) + data
+            self._write(data)
+            self._head, self._tail = data[:_HEAD], bytearray(data[_HEAD:][-_TAIL:])
+
+    def close(self) -> None:
+        """Finish the file; short output goes there too if text cannot show it."""
+        if not self._head and not is_clean(bytes(self._tail)):
+            self._write(bytes(self._tail))
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def text(self) -> str:
+        """What was captured, tidied; says what is left out and where it is."""
+        if not self._head:
+            text = clean_output(bytes(self._tail))
+            return f"{text}\n[not plain text{self._place('its bytes are in')}]" if self._written else text
+        head = self._head[: self._head.rfind(b"\n") + 1] or self._head
+        tail = bytes(self._tail[self._tail.find(b"\n") + 1 :]) or bytes(self._tail)
+        left_out = self.total - len(head) - len(tail)
+        remark = f"[{left_out:,} bytes left out{self._place('the full output is in')}]"
+        return f"{clean_output(head)}\n{remark}\n{clean_output(tail)}"
+
+    def tail(self, size: int) -> str:
+        """The end of what came so far, from the start of a line where there is one; more may come."""
+        data = bytes(self._tail[-size:])
+        if len(data) < self.total:
+            data = data[data.find(b"\n") + 1 :] or data
+            data = data.lstrip(_CONTINUATION)
+        return clean_output(data, goes_on=True)
+
+    def _write(self, data: bytes) -> None:
+        room = FILE_LIMIT - self._written
+        if self._problem or not data:
+            return
+        if len(data) > room:
+            self._problem = f"only its first {FILE_LIMIT // 1_000_000} MB were kept"
+        try:
+            if self._descriptor is None:
+                self._descriptor = self._new_file()
+            self._written += os.write(self._descriptor, data[:room])
+        except OSError as error:
+            self._problem = f"it could not be kept whole: {error.strerror}"
+
+    def _new_file(self) -> int:
+        """Never an existing one: models use a call's id again in later turns, and an earlier result names its file."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        wanted, number = self._path, 1
+        while True:
+            try:
+                return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError:
+                number += 1
+                self._path = wanted.with_stem(f"{wanted.stem}-{number}")
+
+    def _place(self, what: str) -> str:
+        place = f"; {what} {self._path}" if self._written else ""
+        return place + (f" ({self._problem})" if self._problem else "")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """How a command went. `ended` names what had to be ended, `running` what the command left in the background."""
+
+    end: End
+    exit_code: int | None
+    seconds: float
+    ended: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+
+
+@cache
+def shell() -> tuple[str, ...]:
+    bash = shutil.which("bash")
+    return (bash, "--noprofile", "--norc", "-c") if bash else ("/bin/sh", "-c")
+
+
+class ShellCommand:
+    """Made for one run. `stdout` and `stderr` may be looked at while it runs; `on_output` is called when they grew."""
+
+    def __init__(self, workplace: ToolContext, call_id: str, on_output: Callable[[], None]) -> None:
+        self._workplace = workplace
+        self._on_output = on_output
+        # The id comes from a model: only a safe part of it may enter a file name.
+        name = "".join(letter for letter in call_id if letter.isalnum() or letter in "-_")[-60:] or "call"
+        self.stdout = OutputCapture(workplace.output_dir / f"{name}-stdout.txt")
+        self.stderr = OutputCapture(workplace.output_dir / f"{name}-stderr.txt")
+
+    async def run(self, line: str, working_dir: Path, timeout_s: float, cancel: CancelSignal) -> CommandResult:
+        adopt_orphans()
+        mark = marks.new_mark(self._workplace.task_id)
+        started = time.monotonic()
+        try:
+            child = self._start(line, working_dir, mark)
+        except BaseException:
+            marks.forget((mark,))
+            raise
+        try:
+            end = await _wait(child.exit, timeout_s, cancel)
+            ended = () if end == "exited" else await termination.end_call(mark)
+            await self._take_rest(child)
+        except asyncio.CancelledError:
+            await termination.end_call(mark)
+            raise
+        finally:
+            child.stdout.discard()
+            child.stderr.discard()
+            self.stdout.close()
+            self.stderr.close()
+        # The mark is kept until the end of the task: a look may miss a process that forks at that moment.
+        running = termination.running((mark,)) if spawn.may_have_left(child.pid) else ()
+        code = child.exit.result() if end == "exited" else None
+        return CommandResult(end, code, time.monotonic() - started, ended, running)
+
+    def _start(self, line: str, working_dir: Path, mark: marks.ProcessMark) -> spawn.Child:
+        try:
+            return spawn.start(
+                [*shell(), line],
+                working_dir,
+                self._workplace.environment,
+                mark,
+                self._sink(self.stdout),
+                self._sink(self.stderr),
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise ToolError(f"The command could not be started: {reason}. Working directory: {working_dir}") from error
+
+    def _sink(self, capture: OutputCapture) -> Callable[[bytes], None]:
+        def take(data: bytes) -> None:
+            capture.add(data)
+            self._on_output()
+
+        return take
+
+    async def _take_rest(self, child: spawn.Child) -> None:
+        pipes = (child.stdout, child.stderr)
+        for pipe in pipes:
+            pipe.take_rest()
+        open_ends = [pipe.ended for pipe in pipes if not pipe.ended.done()]
+        if open_ends:
+            await asyncio.wait(open_ends, timeout=_LAST_WORDS_S)
+
+
+async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: CancelSignal) -> End:
+    """Which comes first. One future and no tasks: most commands take 2 ms."""
+    loop = asyncio.get_running_loop()
+    first: asyncio.Future[End] = loop.create_future()
+
+    def settle(end: End) -> None:
+        if not first.done():
+            first.set_result(end)
+
+    def exited(future: asyncio.Future[int]) -> None:
+        settle("exited")
+
+    exit_code.add_done_callback(exited)
+    timer = loop.call_later(timeout_s, settle, "timeout")
+    unsubscribe = cancel.subscribe(lambda: settle("cancelled"))
+    try:
+        return await first
+    finally:
+        timer.cancel()
+        unsubscribe()
+        exit_code.remove_done_callback(exited)

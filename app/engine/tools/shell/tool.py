@@ -1,0 +1,177 @@
+"""The tool `shell`: runs one command line. How a command runs and ends is in `command.py`."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import Text
+from app.engine.tools.base import (
+    Access,
+    ExecutionMode,
+    OnUpdate,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    decode,
+    schema_of,
+    text_result,
+)
+from app.engine.tools.real_path import resolve, with_real_path
+from app.engine.tools.shell.command import CommandResult, ShellCommand
+from app.protocol.base import JsonObject
+
+_UPDATE_PAUSE_S = 0.05
+_UPDATE_SIZE = 4_000
+# SIGKILL, which some systems have no name for.
+_KILLED = 9
+
+
+class ShellArguments(Struct, frozen=True):
+    command: Annotated[str, Meta(description="The command line, run by bash. There is no input and no terminal.")]
+    working_dir: Annotated[str, Meta(description="Folder to run in. Default: the workspace.")] = ""
+    timeout_secs: Annotated[
+        float, Meta(gt=0, le=86_400, description="The command and all it started are ended after this long.")
+    ] = 60
+
+
+class Shell:
+    name = "shell"
+    label = "Shell"
+    description = (
+        "Run a command line and get its output and exit code. Each call is a new shell: folder and variables do not "
+        "carry over. Long output is cut in the middle and kept whole in a file. Processes put in the background "
+        "with & go on until the task ends."
+    )
+    parameters = schema_of(ShellArguments)
+    execution_mode: ExecutionMode = "sequential"
+
+    def __init__(self, workplace: ToolContext) -> None:
+        self._workplace = workplace
+        self._allowed: dict[str, Access] = {}
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return {key: value for key, value in arguments.items() if value is not None}
+
+    def access(self, arguments: JsonObject) -> Access:
+        wanted = decode(arguments, ShellArguments)
+        folder = self._folder(wanted)
+        text = f"Run `{wanted.command}` in {folder}"
+        return Access("run", text, reads=(folder,), command=wanted.command, operation="run", basis=_identity(folder))
+
+    def allow(self, call_id: str, access: Access) -> None:
+        self._allowed[call_id] = access
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        wanted = decode(arguments, ShellArguments)
+        folder = self._folder(wanted)
+        allowed = self._allowed.pop(call_id, None)
+        if allowed is not None and (allowed.reads, allowed.basis) != ((folder,), _identity(folder)):
+            raise with_real_path(folder)
+        if not folder.is_dir():
+            raise ToolError(self._no_folder(folder))
+        if cancel.is_set:
+            raise ToolError("Operation aborted")
+        updates = _Updates(on_update)
+        command = ShellCommand(self._workplace, call_id, updates.grew)
+        updates.of = command
+        try:
+            outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)
+        finally:
+            updates.close()
+        return _result(command, outcome, wanted.timeout_secs)
+
+    def _no_folder(self, folder: Path) -> str:
+        if not self._workplace.workspace.is_dir():
+            return f"The workspace {self._workplace.workspace} is gone. Tell the person, and do not make it again."
+        return f"There is no folder {folder}. Leave working_dir out to run in the workspace."
+
+    def _folder(self, wanted: ShellArguments) -> Path:
+        return resolve(wanted.working_dir or ".", self._workplace)
+
+
+def _identity(folder: Path) -> str:
+    """Which folder it is, whatever its name: another one may be moved to its place."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return "nothing"
+    return f"{found.st_dev} {found.st_ino}"
+
+
+class _Updates:
+    """Shows the last output of a running command, a few times a second at most."""
+
+    def __init__(self, on_update: OnUpdate) -> None:
+        self._on_update = on_update
+        self._timer: asyncio.TimerHandle | None = None
+        self.of: ShellCommand | None = None
+
+    def grew(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_UPDATE_PAUSE_S, self._show)
+
+    def close(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+    def _show(self) -> None:
+        self._timer = None
+        assert self.of
+        stdout, stderr = self.of.stdout, self.of.stderr
+        text = _joined(stdout.tail(_UPDATE_SIZE), stderr.tail(_UPDATE_SIZE))
+        details: JsonObject = {"stdout_bytes": stdout.total, "stderr_bytes": stderr.total}
+        self._on_update(text_result(text, f"{stdout.total + stderr.total:,} bytes so far", details))
+
+
+def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float) -> ToolResult:
+    stdout, stderr = command.stdout.text(), command.stderr.text()
+    details: JsonObject = {
+        "stdout": stdout,
+        "stderr": stderr,
+        "exit_code": outcome.exit_code,
+        "duration_ms": round(outcome.seconds * 1000),
+        "stdout_file": str(command.stdout.file) if command.stdout.file else None,
+        "stderr_file": str(command.stderr.file) if command.stderr.file else None,
+        "ended": list(outcome.ended),
+        "running": list(outcome.running),
+    }
+    output = _joined(stdout, stderr)
+    if outcome.end == "exited":
+        text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome)) if part)
+        return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
+    what = f"Timed out after {timeout_s:g} s" if outcome.end == "timeout" else "Operation aborted"
+    ended = f"Ended: {', '.join(outcome.ended)}." if outcome.ended else ""
+    so_far = f"Output so far:\n{output}" if output else "No output so far."
+    raise ToolError("\n".join(part for part in (f"{what}.", ended, so_far) if part), what, details)
+
+
+def _joined(stdout: str, stderr: str) -> str:
+    out, err = stdout.rstrip("\n"), stderr.rstrip("\n")
+    return "\n".join(part for part in (out, f"[stderr]\n{err}" if err else "") if part)
+
+
+def _remarks(outcome: CommandResult) -> list[str]:
+    remarks: list[str] = []
+    if outcome.exit_code:
+        remarks.append(f"[exit code {outcome.exit_code}{_why(outcome.exit_code)}]")
+    if outcome.running:
+        names = ", ".join(outcome.running[:5]) + (", …" if len(outcome.running) > 5 else "")
+        remarks.append(f"[{len(outcome.running)} still running in the background, until the task ends: {names}]")
+    return remarks
+
+
+def _why(exit_code: int) -> str:
+    """Of a command that was killed, itself or, as its shell says it, the last one in it."""
+    if exit_code in (-_KILLED, 128 + _KILLED):
+        return ": killed from outside; that is also how the system ends a command when memory runs out"
+    return ""
+
+
+def _summary(outcome: CommandResult) -> str:
+    left = f", {len(outcome.running)} in the background" if outcome.running else ""
+    return f"exit {outcome.exit_code}, {outcome.seconds:.1f} s{left}"

@@ -1,0 +1,115 @@
+"""Listens for second starts: a local port, for callers who prove that they know the token."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from app.local_trust import is_proof, new_nonce, proof
+from app.window.desktop.single_instance import InstanceAddress, InstanceChallenge, InstanceProof, WakeRequest
+
+_LONGEST = 8_192
+_PATIENCE_S = 2.0
+_MOST_CALLERS = 16
+
+
+class InstanceServer(QObject):
+    """`rung` gives a `WakeRequest`. `file` is there from `open` to `close`."""
+
+    rung = Signal(object)
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+        self._token = secrets.token_hex(16)
+        self._server: asyncio.Server | None = None
+        self._callers: dict[_Caller, None] = {}
+
+    async def open(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._caller, "127.0.0.1", 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        self._write(InstanceAddress(port, self._token))
+
+    def close(self) -> None:
+        """No file, no ring: a next start opens its own window."""
+        if self._server is not None:
+            self._server.close()
+            self._file.unlink(missing_ok=True)
+
+    def _caller(self) -> "_Caller":
+        """One more at the door; of too many the first is sent away."""
+        if len(self._callers) >= _MOST_CALLERS:
+            first = next(iter(self._callers))
+            self._leave(first)
+            first.send_away()
+        caller = _Caller(self._token, self.rung.emit, self._leave)
+        self._callers[caller] = None
+        return caller
+
+    def _leave(self, caller: "_Caller") -> None:
+        self._callers.pop(caller, None)
+
+    def _write(self, address: InstanceAddress) -> None:
+        scratch = self._file.with_suffix(".tmp")
+        with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(msgspec.json.encode(address))
+        os.replace(scratch, self._file)
+
+
+class _Caller(asyncio.Protocol):
+    """Two lines, two answers; who says nothing, too much, or what nobody says who knows the token is sent away."""
+
+    def __init__(self, token: str, ring: Callable[[WakeRequest], None], leave: Callable[["_Caller"], None]) -> None:
+        self._token = token
+        self._ring = ring
+        self._leave = leave
+        self._said = b""
+        self._nonces: tuple[str, str] | None = None
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._timer = asyncio.get_running_loop().call_later(_PATIENCE_S, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._said += data
+        line, end, rest = self._said.partition(b"\n")
+        if end:
+            self._said = rest
+            self._hear(line, self._transport)
+        elif len(self._said) > _LONGEST:
+            self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leave(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def send_away(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _hear(self, line: bytes, transport: asyncio.Transport) -> None:
+        try:
+            if self._nonces is None:
+                nonce, own = msgspec.json.decode(line, type=InstanceChallenge).nonce, new_nonce()
+                self._nonces = nonce, own
+                transport.write(
+                    msgspec.json.encode(InstanceProof(own, proof(self._token, "answers", nonce, own))) + b"\n"
+                )
+                return
+            wish = msgspec.json.decode(line, type=WakeRequest)
+            if is_proof(wish.proof, self._token, "asks", *self._nonces):
+                self._ring(wish)
+                transport.write(b"ok\n")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass  # no caller of ours
+        transport.close()

@@ -1,0 +1,202 @@
+"""Shows notifications: by the desktop's D-Bus protocol, or by the tray icon where there is none."""
+
+import asyncio
+import html
+import importlib
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QSystemTrayIcon
+
+from app.window.stores.notifications import OPEN, Notification, NotificationButton
+
+if TYPE_CHECKING:
+    from app.window.desktop.dbus import BusSignal, SessionBus
+
+
+_NAME = "org.freedesktop.Notifications"
+_PATH = "/org/freedesktop/Notifications"
+_ICON = Path(str(files("resources") / "app_icon" / "errand-64.png"))
+_SERVER_DEFAULT_MS, _NEVER = -1, 0
+_FAREWELL_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """`number` is the server's; 0 once a person has put it away."""
+
+    notice: Notification
+    number: int
+
+
+class DBusNotifications(QObject):
+    """`acted` gives the key of a notice, the button, and what lets a window come to the front under Wayland, or "".
+
+    The bus is looked for at the first notice. Without one, or without a server on it, nothing happens; a server that
+    comes later is given what is wanted then.
+    """
+
+    acted = Signal(str, str, str)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._wanted: tuple[Notification, ...] = ()
+        self._shown: dict[str, _Shown] = {}
+        self._wake = asyncio.Event()
+        self._is_settling = False
+        self._bus: SessionBus | None = None
+        self._owner = ""
+        self._abilities: frozenset[str] = frozenset()
+        self._activation = ""
+
+    def show(self, wanted: tuple[Notification, ...]) -> None:
+        """These and no others."""
+        self._wanted = wanted
+        self._wake.set()
+
+    @property
+    def is_busy(self) -> bool:
+        """True until what is wanted is shown, or cannot be."""
+        return self._is_settling or self._wake.is_set()
+
+    async def run(self) -> None:
+        """Until cancelled; takes back what is still shown at its end."""
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                await self._settle()
+        finally:
+            self._wanted = ()
+            if self._shown:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_FAREWELL_S):  # a server that hangs must not hold the window's end
+                        await self._settle()
+            if self._bus is not None:
+                self._bus.close()
+
+    async def _settle(self) -> None:
+        self._is_settling = True
+        await asyncio.to_thread(importlib.import_module, "app.window.desktop.dbus")  # 90 ms of imports
+        from app.window.desktop.dbus import BusError
+
+        try:
+            await self._show_all(await self._connected())
+        except BusError as error:
+            _log.info("No notification can be shown: %s", error)
+        finally:
+            self._is_settling = False
+
+    async def _connected(self) -> "SessionBus":
+        from app.window.desktop.dbus import SessionBus
+
+        if self._bus is None or not self._bus.is_open:
+            self._forget("")
+            self._bus = bus = await SessionBus.open()
+            bus.subscribe(self._on_signal)
+            self._owner = await bus.watch_owner(_NAME)
+            await bus.watch(f"sender='{_NAME}',interface='{_NAME}'")
+        if not self._abilities:
+            (abilities,) = await self._bus.call(tuple[list[str]], _NAME, _PATH, "GetCapabilities")
+            self._abilities = frozenset({*abilities, "asked"})
+        return self._bus
+
+    async def _show_all(self, bus: "SessionBus") -> None:
+        wanted = {notice.key: notice for notice in self._wanted}
+        for key in self._shown.keys() - wanted.keys():
+            shown = self._shown.pop(key)
+            if shown.number:
+                await bus.call(tuple[()], _NAME, _PATH, "CloseNotification", "u", (shown.number,))
+        for notice in wanted.values():
+            shown = self._shown.get(notice.key)
+            if shown is None or shown.notice != notice:
+                await self._notify(bus, notice, shown.number if shown else 0)
+
+    async def _notify(self, bus: "SessionBus", notice: Notification, replaces: int) -> None:
+        from app.window.desktop.dbus import variant
+
+        expires = _NEVER if notice.stays else _SERVER_DEFAULT_MS
+        hints = {"desktop-entry": variant("s", "errand"), "urgency": variant("y", 1)}
+        body, actions = self._body(notice), self._actions(notice)
+        values = ("Errand", replaces, _ICON.as_uri(), notice.title, body, actions, hints, expires)
+        (number,) = await bus.call(tuple[int], _NAME, _PATH, "Notify", "susssasa{sv}i", values)
+        self._shown[notice.key] = _Shown(notice, number)
+
+    def _body(self, notice: Notification) -> str:
+        """A server without markup shows what is escaped as it is; one without a body shows none."""
+        if "body" not in self._abilities:
+            return ""
+        return html.escape(notice.body, quote=False) if "body-markup" in self._abilities else notice.body
+
+    def _actions(self, notice: Notification) -> list[str]:
+        """Pairs of key and label. `default` is a click on the notice itself."""
+        if "actions" not in self._abilities:
+            return []
+        buttons = notice.buttons if "body" in self._abilities else (NotificationButton(OPEN, "Open"),)
+        return ["default", "Open", *(word for button in buttons for word in (button.key, button.label))]
+
+    def _on_signal(self, signal: "BusSignal") -> None:
+        from app.window.desktop.dbus import owner_change
+
+        owner = owner_change(signal, _NAME)
+        if owner is not None:
+            self._forget(owner)
+        elif signal.sender == self._owner and signal.interface == _NAME:  # anybody could send "allow"
+            self._on_told(signal)
+
+    def _forget(self, owner: str) -> None:
+        """Another server, or none: it shows nothing of ours. What a person put away stays away."""
+        self._owner = owner
+        self._abilities = frozenset()
+        self._shown = {key: shown for key, shown in self._shown.items() if not shown.number}
+        if owner:
+            self._wake.set()
+
+    def _on_told(self, signal: "BusSignal") -> None:
+        match signal.member, signal.body:
+            case "ActivationToken", (_, str(token)):
+                self._activation = token
+            case "ActionInvoked", (int(number), str(button)):
+                token, self._activation = self._activation, ""
+                key = self._key_of(number)
+                if key:
+                    self.acted.emit(key, OPEN if button == "default" else button, token)
+            case "NotificationClosed", (int(number), _):
+                key = self._key_of(number)
+                if key:
+                    self._shown[key] = _Shown(self._shown[key].notice, 0)
+            case _:
+                pass
+
+    def _key_of(self, number: int) -> str:
+        return next((key for key, shown in self._shown.items() if shown.number == number), "")
+
+
+class TrayNotifications(QObject):
+    """Each is shown once; the system takes it away. Like `DBusNotifications` to those who use it."""
+
+    acted = Signal(str, str, str)
+
+    def __init__(self, icon: QSystemTrayIcon) -> None:
+        super().__init__(icon)
+        self._icon = icon
+        self._shown: dict[str, Notification] = {}
+        self._newest = ""
+        icon.messageClicked.connect(self._on_clicked)
+
+    def show(self, wanted: tuple[Notification, ...]) -> None:
+        """Those that are new among them."""
+        for notice in wanted:
+            if self._shown.get(notice.key) != notice:
+                self._newest = notice.key
+                self._icon.showMessage(notice.title, notice.body, self._icon.icon())
+        self._shown = {notice.key: notice for notice in wanted}
+
+    def _on_clicked(self) -> None:
+        self.acted.emit(self._newest, OPEN, "")

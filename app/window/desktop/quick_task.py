@@ -1,0 +1,231 @@
+"""Quick tasks: the field in the middle of the screen, and the task started in the background with the last options."""
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QCursor, QKeyEvent, QScreen
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QVBoxLayout
+
+from app.client.safe_text import plain
+from app.protocol.tasks import TASK_START, TaskStartParams
+from app.window.stores.session import EngineSession
+from app.window.stores.window_state import WindowStateStore
+from app.window.theme.style import Tone, push_button, set_style
+from app.window.theme.theme import Theme
+from app.window.views.composer.prompt_edit import PromptEditView
+from app.window.widgets.dialogs import FramelessDialog
+from app.window.widgets.labels import ElidedLabel, TextLabel
+
+_LONGEST_TITLE = 60
+
+_DRAFT = "quick"
+
+
+class QuickTaskDialog(FramelessDialog):
+    """`edited` with each change of the text, so that no word is lost; `open_asked` for the task that was started."""
+
+    submitted = Signal(str)
+    edited = Signal(str)
+    open_asked = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, Qt.WindowType.Dialog)
+        self.setWindowTitle("Quick task")
+        self.setAccessibleName("Quick task")
+        self._theme = theme
+        self._is_starting = False
+        self._icon = QLabel()
+        self._icon.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
+        self._field = PromptEditView(self)
+        self._field.setAccessibleName("What is to be done?")
+        self._field.setPlaceholderText("What is to be done?")
+        set_style(self._field, "look", "bare")
+        self._where = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._keys = TextLabel(theme, "Enter starts it · Esc leaves", size=theme.tokens.size_small, tone="muted")
+        self._news = TextLabel(theme, wrap=True)
+        self._open = push_button("Open", "quiet")
+        self._lay_out()
+        self._field.textChanged.connect(self._on_text_changed)
+        self._field.submitted.connect(self._on_submitted)
+        self._open.clicked.connect(self._on_open)
+        theme.changed.connect(self._on_theme_changed)
+        self._on_theme_changed()
+
+    @property
+    def field(self) -> PromptEditView:
+        return self._field
+
+    @property
+    def news(self) -> str:
+        """What became of the last task; "" before."""
+        return self._news.text() if not self._news.isHidden() else ""
+
+    def show_with(self, draft: str, where: str) -> None:
+        """As it opens: what was written the last time, and what a task would be started with."""
+        self._where.set_text(f"Works {where}")
+        self._hide_news()
+        if not self._is_starting:
+            self._field.setPlainText(draft)
+            self._field.selectAll()
+
+    def open_on(self, screen: QScreen) -> None:
+        place = screen.availableGeometry()
+        self.setFixedWidth(min(self._theme.tokens.column * 4 // 5, place.width()))
+        self._fit()
+        self.move(place.center().x() - self.width() // 2, place.top() + place.height() // 3)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+        self._field.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def tell_started(self, prompt: str) -> None:
+        self._is_starting = False
+        self._field.setReadOnly(False)
+        self._field.clear()
+        line = " ".join(plain(prompt).split())
+        title = line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE]}…"
+        self._tell(f"Started: {title}", "done")
+        self._open.show()
+        self._fit()
+
+    def tell_failed(self, words: str) -> None:
+        """What was written stays."""
+        self._is_starting = False
+        self._field.setReadOnly(False)
+        self._tell(words, "failed")
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """The dialog's own Enter would press a button."""
+        if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            super().keyPressEvent(event)
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self._field.setMinimumWidth(tokens.column // 2)
+        top = QHBoxLayout()
+        top.setSpacing(tokens.space_normal)
+        top.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        top.addWidget(self._field, 1)
+        news = QHBoxLayout()
+        news.addWidget(self._news, 1)
+        news.addWidget(self._open)
+        foot = QHBoxLayout()
+        foot.setSpacing(tokens.space_wide)
+        foot.addWidget(self._where, 1)
+        foot.addWidget(self._keys)
+        column = self._column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_wide, tokens.space_wide, tokens.space_wide, tokens.space_normal)
+        column.setSpacing(tokens.space_close)
+        for row in (top, news, foot):
+            column.addLayout(row)
+        self._hide_news()
+
+    def _tell(self, text: str, tone: Tone) -> None:
+        self._news.setText(text)
+        self._news.set_tone(tone)
+        self._news.setAccessibleName(text)
+        self._news.show()
+        self._open.hide()
+        self._fit()
+
+    def _hide_news(self) -> None:
+        self._news.hide()
+        self._open.hide()
+
+    def _fit(self) -> None:
+        """As high as its texts at this width; Qt's own sizing would lag one turn of the loop behind."""
+        column = self._column
+        column.activate()
+        wraps = column.hasHeightForWidth()
+        self.setFixedHeight(column.totalHeightForWidth(self.width()) if wraps else column.totalSizeHint().height())
+
+    def _on_text_changed(self) -> None:
+        self.edited.emit(self._field.toPlainText())
+        self._fit()
+
+    def _on_submitted(self) -> None:
+        text = self._field.toPlainText().strip()
+        if text and not self._is_starting:
+            self._is_starting = True
+            self._field.setReadOnly(True)
+            self._tell("Starting …", "muted")
+            self.submitted.emit(text)
+
+    def _on_open(self) -> None:
+        self.open_asked.emit()
+        self.accept()
+
+    def _on_theme_changed(self) -> None:
+        tokens = self._theme.tokens
+        self._field.setFont(self._theme.font(tokens.size_large))
+        self._icon.setPixmap(self._theme.icon("zap", "muted").pixmap(tokens.icon_large, tokens.icon_large))
+
+
+class QuickTask(QObject):
+    """`opened` gives the conversation that the person wants to see, `left` says that the dialog is gone."""
+
+    opened = Signal(str)
+    left = Signal()
+    started = Signal(str)
+    failed = Signal(str)
+
+    def __init__(
+        self, application: QApplication, session: EngineSession, state: WindowStateStore, theme: Theme
+    ) -> None:
+        super().__init__()
+        self._application = application
+        self._session = session
+        self._state = state
+        self._theme = theme
+        self._conversation_id = ""
+        self._due: TaskStartParams | None = None
+        session.state_changed.connect(self._on_state_changed)
+        self.dialog: QuickTaskDialog | None = None
+
+    def open(self) -> None:
+        """In the middle of the screen the person is at; a second time it is the same one."""
+        dialog = self.dialog or self._make()
+        dialog.show_with(self._state.kept.drafts.get(_DRAFT, ""), self._circumstances())
+        screen = self._application.screenAt(QCursor.pos()) or self._application.primaryScreen()
+        dialog.open_on(screen)
+
+    def _make(self) -> QuickTaskDialog:
+        self.dialog = dialog = QuickTaskDialog(self._theme)
+        dialog.submitted.connect(self._on_submitted)
+        dialog.edited.connect(self._on_edited)
+        dialog.open_asked.connect(self._on_open_asked)
+        dialog.finished.connect(self.left)
+        self.started.connect(dialog.tell_started)
+        self.failed.connect(dialog.tell_failed)
+        return dialog
+
+    def _circumstances(self) -> str:
+        options = self._state.kept.options
+        folder = f"in {Path(options.workspace).name}" if options.workspace else "in a new folder"
+        return f"{folder} · {options.model or 'the default model'}"
+
+    def _on_edited(self, text: str) -> None:
+        self._state.keep_draft(_DRAFT, text)
+
+    def _on_submitted(self, prompt: str) -> None:
+        """Who writes faster than the engine starts need not wait for it."""
+        self._due = self._state.kept.options.start(prompt, None)
+        self._on_state_changed()
+
+    def _on_state_changed(self) -> None:
+        if self._due is None or self._session.state == "connecting":
+            return
+        due, self._due = self._due, None
+        if self._session.is_connected:
+            self._session.spawn(self._start(due), self.failed.emit)
+        else:
+            self.failed.emit(self._session.reason)
+
+    async def _start(self, params: TaskStartParams) -> None:
+        task = (await self._session.call(TASK_START, params)).task
+        self._conversation_id = task.conversation_id
+        self._state.keep_draft(_DRAFT, "")
+        self.started.emit(task.prompt)
+
+    def _on_open_asked(self) -> None:
+        self.opened.emit(self._conversation_id)

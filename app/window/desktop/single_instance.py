@@ -1,0 +1,75 @@
+"""Wakes the window that is already open, for a second start. Without Qt: it runs before Qt is loaded."""
+
+import socket
+import time
+from pathlib import Path
+
+import msgspec
+
+from app.local_trust import is_proof, listener_of, new_nonce, own_user, proof, read_private
+
+_ANSWER_S = 2.0
+_PAUSE_S = 0.05
+_LONGEST = 8_192
+
+
+class InstanceAddress(msgspec.Struct, frozen=True):
+    """What an open window writes into its file, for its owner alone to read."""
+
+    port: int
+    token: str
+
+
+class InstanceChallenge(msgspec.Struct, frozen=True):
+    """What a caller says first."""
+
+    nonce: str
+
+
+class InstanceProof(msgspec.Struct, frozen=True):
+    """The door's nonce, and its proof."""
+
+    nonce: str
+    proof: str
+
+
+class WakeRequest(msgspec.Struct, frozen=True):
+    """`what` is "show", "quick" or "open" with a conversation.
+
+    `activation` is what the desktop gave the second start so that a window may come to the front.
+    """
+
+    proof: str
+    what: str
+    conversation_id: str = ""
+    activation: str = ""
+
+
+def wake_running_window(
+    file: Path, what: str, conversation_id: str = "", activation: str = "", patience_s: float = 5.0
+) -> bool:
+    """False if no window has taken the wish in this time: one that has just been started needs a moment."""
+    give_up_at = time.monotonic() + patience_s
+    while not _rung(file, what, conversation_id, activation):
+        if time.monotonic() >= give_up_at:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
+
+
+def _rung(file: Path, what: str, conversation_id: str, activation: str) -> bool:
+    try:
+        address = msgspec.json.decode(read_private(file), type=InstanceAddress)
+        if listener_of(address.port) not in (None, own_user()):
+            return False
+        with socket.create_connection(("127.0.0.1", address.port), _ANSWER_S) as line, line.makefile("rb") as answers:
+            call = InstanceChallenge(new_nonce())
+            line.sendall(msgspec.json.encode(call) + b"\n")
+            door = msgspec.json.decode(answers.readline(_LONGEST), type=InstanceProof)
+            if not is_proof(door.proof, address.token, "answers", call.nonce, door.nonce):
+                return False
+            own = proof(address.token, "asks", call.nonce, door.nonce)
+            line.sendall(msgspec.json.encode(WakeRequest(own, what, conversation_id, activation)) + b"\n")
+            return answers.readline(_LONGEST) == b"ok\n"
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return False

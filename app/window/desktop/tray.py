@@ -1,0 +1,209 @@
+"""The tray icon: badge, and the menu of asks and running tasks."""
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QObject, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QMenu, QSystemTrayIcon
+
+from app.client.number_format import count
+from app.client.safe_text import plain
+from app.protocol.asks import Ask
+from app.protocol.tasks import Task
+from app.window.stores.asks import ask_summary
+from app.window.stores.stores import Stores
+from app.window.stores.tasks import task_activity
+from app.window.theme.icons import app_icon
+from app.window.theme.tokens import DARK
+
+_SIDES = (16, 22, 24, 32, 48, 64)
+_BADGE = 0.62
+
+_MOST_LINES = 8
+_LONGEST_TITLE, _LONGEST_DETAIL = 36, 48
+_GATHER_MS = 250
+
+
+"""Of the icon's side: at 16 px a digit is 8 px high, which is as small as it can be read."""
+_MOST = 9
+
+
+def tray_icon(waiting: int) -> QIcon:
+    """In one amber for all themes: a tray has its own ground, which nobody tells us."""
+    plain = app_icon()
+    if not waiting:
+        return plain
+    text = str(waiting) if waiting <= _MOST else f"{_MOST}+"
+    icon = QIcon()
+    for side in _SIDES:
+        icon.addPixmap(_with_badge(plain.pixmap(side, side), side, text))
+    return icon
+
+
+def _with_badge(plain: QPixmap, side: int, text: str) -> QPixmap:
+    picture = QPixmap(side, side)
+    picture.fill(Qt.GlobalColor.transparent)
+    height = round(side * _BADGE)
+    width = height if len(text) == 1 else round(height * 1.35)
+    place = QRectF(side - width, side - height, width, height)
+    font = QFont()
+    font.setPixelSize(round(height * 0.85))
+    font.setBold(True)
+    painter = QPainter(picture)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.drawPixmap(0, 0, side, side, plain)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(DARK.waiting))
+    painter.drawRoundedRect(place, height / 2, height / 2)
+    painter.setPen(QColor(DARK.page))
+    painter.setFont(font)
+    painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+    painter.end()
+    return picture
+
+
+class TrayMenu(QMenu):
+    """Filled anew when what it says has changed, at most four times a second: while tasks stream it changes often."""
+
+    opened = Signal(str)
+    stop_asked = Signal(str)
+    new_asked = Signal()
+    quick_asked = Signal()
+    window_asked = Signal()
+    quit_asked = Signal()
+
+    def __init__(self, stores: Stores) -> None:
+        super().__init__()
+        self._stores = stores
+        self._last: tuple[object, ...] | None = None
+        self._gathering = QTimer(self)
+        self._gathering.setSingleShot(True)
+        self._gathering.setInterval(_GATHER_MS)
+        self._gathering.timeout.connect(self._on_gathered)
+        stores.tasks.taskUpdate.connect(self._on_changed)
+        stores.asks.changed.connect(self._on_changed)
+        stores.conversations.changed.connect(self._on_changed)
+        stores.conversations.reset.connect(self._on_changed)
+        self._on_gathered()
+
+    def _on_changed(self) -> None:
+        if not self._gathering.isActive():
+            self._gathering.start()
+
+    def _on_gathered(self) -> None:
+        waiting = [(self._ask_text(ask), ask.conversation_id) for ask in self._stores.asks.waiting()]
+        running = [(self._task_text(task), task) for task in self._stores.tasks.running()]
+        content = (*waiting, *((text, task.id, task.stopping) for text, task in running))
+        if content == self._last:
+            return
+        self._last = content
+        self.clear()
+        self._add_waiting(waiting)
+        self._add_running(running)
+        self._add_ways()
+
+    def _add_waiting(self, waiting: list[tuple[str, str]]) -> None:
+        if not waiting:
+            return
+        self._add_heading(f"Waiting for you ({len(waiting)})")
+        for text, conversation_id in waiting[:_MOST_LINES]:
+            self.addAction(text).triggered.connect(partial(self.opened.emit, conversation_id))
+        self._add_more(len(waiting))
+        self.addSeparator()
+
+    def _add_running(self, running: list[tuple[str, Task]]) -> None:
+        if not running:
+            return
+        self._add_heading(f"Running ({len(running)})")
+        for text, task in running[:_MOST_LINES]:
+            menu = self.addMenu(text)
+            menu.addAction("Open").triggered.connect(partial(self.opened.emit, task.conversation_id))
+            stop = menu.addAction("Stopping" if task.stopping else "Stop")
+            stop.setEnabled(not task.stopping)
+            stop.triggered.connect(partial(self.stop_asked.emit, task.id))
+        self._add_more(len(running))
+        self.addSeparator()
+
+    def _add_ways(self) -> None:
+        ways: tuple[tuple[str, Callable[[], None]], ...] = (
+            ("New task", self.new_asked.emit),
+            ("Quick task …", self.quick_asked.emit),
+            ("Open Errand", self.window_asked.emit),
+        )
+        for text, way in ways:
+            self.addAction(text).triggered.connect(way)
+        self.addSeparator()
+        self.addAction("Quit …").triggered.connect(self.quit_asked.emit)
+
+    def _add_heading(self, text: str) -> None:
+        self.addAction(text).setEnabled(False)
+
+    def _add_more(self, count: int) -> None:
+        if count > _MOST_LINES:
+            self._add_heading(f"and {count - _MOST_LINES} more")
+
+    def _ask_text(self, ask: Ask) -> str:
+        return _line(self._title(ask.conversation_id, ""), ask_summary(ask))
+
+    def _task_text(self, task: Task) -> str:
+        return _line(self._title(task.conversation_id, task.prompt), task_activity(task))
+
+    def _title(self, conversation_id: str, otherwise: str) -> str:
+        known = self._stores.conversations.get(conversation_id)
+        return known.title if known else otherwise
+
+
+def _line(title: str, detail: str) -> str:
+    """One line for both; an ampersand would underline the letter behind it."""
+    parts = (_short(title, _LONGEST_TITLE), _short(detail, _LONGEST_DETAIL))
+    return " · ".join(part for part in parts if part).replace("&", "&&")
+
+
+def _short(text: str, longest: int) -> str:
+    line = " ".join(plain(text).split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+class Tray(QObject):
+    """`window_asked` at a click on the icon; what is chosen in the menu is told by `menu`."""
+
+    window_asked = Signal()
+
+    def __init__(self, stores: Stores) -> None:
+        super().__init__()
+        self._stores = stores
+        self._waiting = -1
+        self._words = ""
+        self.menu = TrayMenu(stores)
+        self.icon = QSystemTrayIcon(self)
+        self.icon.setContextMenu(self.menu)
+        self.icon.activated.connect(self._on_activated)
+        stores.asks.changed.connect(self._on_changed)
+        stores.tasks.taskUpdate.connect(self._on_changed)
+        self._on_changed()
+        self.icon.show()
+
+    def close(self) -> None:
+        """Gone from the tray before its process is: some desktops keep what was left there."""
+        self.icon.hide()
+
+    def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
+        if reason in (QSystemTrayIcon.ActivationReason.Trigger, QSystemTrayIcon.ActivationReason.DoubleClick):
+            self.window_asked.emit()
+
+    def _on_changed(self) -> None:
+        waiting, running = len(self._stores.asks.waiting()), len(self._stores.tasks.running())
+        words = _words(waiting, running)
+        if words != self._words:  # each one goes over the bus
+            self._words = words
+            self.icon.setToolTip(words)
+        if waiting != self._waiting:
+            self._waiting = waiting
+            self.icon.setIcon(tray_icon(waiting))
+
+
+def _words(waiting: int, running: int) -> str:
+    parts = [f"{waiting} waiting for you"] if waiting else []
+    parts += [f"{count(running, 'task')} running"] if running else []
+    return f"Errand: {', '.join(parts)}" if parts else "Errand"

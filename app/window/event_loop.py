@@ -1,0 +1,101 @@
+"""The window after its first paint: one loop for Qt and asyncio, signals, the orderly end.
+
+The one file that knows qasync.
+"""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import qasync  # pyright: ignore[reportMissingTypeStubs] -- it has none; only its loop is made here
+from PySide6.QtWidgets import QApplication
+
+# Loaded now, though nothing here uses it: the first row, which may come right after a click, would wait 80 ms for it.
+import app.window.rows.registry  # noqa: F401  # pyright: ignore[reportUnusedImport] -- see above
+from app.window.desktop.integration import desktop_integration
+from app.window.desktop.quick_task import QuickTask
+from app.window.stores.session import EngineSession
+from app.window.stores.stores import Stores
+from app.window.stores.window_state import WindowStateStore
+from app.window.theme.theme import Theme
+from app.window.views.shell.main_window import MainWindow
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+def _noted(number: int, frame: FrameType | None) -> None:
+    """The wake-up tells the loop; without a handler the process would end."""
+
+
+@contextmanager
+def end_on_signals(end: Callable[[], None]) -> Generator[None]:
+    """Call `end` in the loop for Ctrl+C and SIGTERM while this lasts."""
+    loop = asyncio.get_running_loop()
+    near, far = socket.socketpair()
+    with near, far:
+        near.setblocking(False)
+        far.setblocking(False)
+        loop.add_reader(near.fileno(), end)
+        wakeup = signal.set_wakeup_fd(far.fileno())
+        before = {number: signal.signal(number, _noted) for number in _ENDING}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(wakeup)
+            loop.remove_reader(near.fileno())
+
+
+def run_event_loop(application: QApplication, work: Coroutine[None, None, None]) -> None:
+    """Do `work` in a loop that is Qt's too."""
+    _run_on(qasync.QEventLoop(application), work)
+
+
+def _run_on(loop: asyncio.AbstractEventLoop, work: Coroutine[None, None, None]) -> None:
+    with contextlib.closing(loop):
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(work)
+
+
+async def run_window(
+    application: QApplication,
+    window: MainWindow,
+    stores: Stores,
+    theme: Theme,
+    state: WindowStateStore,
+    door_file: Path | None,
+) -> None:
+    """Until the window, which is on the screen, is closed. Without a `door_file` another window has the door."""
+    closed = asyncio.Event()
+    window.closed.connect(closed.set)
+    if not window.isVisible():  # it was closed before there was a loop
+        closed.set()
+    window.desk.restore()
+    if not stores.session.is_connected:
+        stores.session.spawn(stores.session.start())
+    with end_on_signals(closed.set):
+        async with desktop_integration(application, window, stores, theme, state, door_file):
+            await closed.wait()
+    await stores.session.close()
+    state.flush()
+
+
+async def run_quick_task_dialog(
+    application: QApplication, session: EngineSession, state: WindowStateStore, theme: Theme
+) -> str:
+    """Until it is left; returns the conversation that the person wants to see, or ""."""
+    quick = QuickTask(application, session, state, theme)
+    wanted: list[str] = []
+    left = asyncio.Event()
+    quick.opened.connect(wanted.append)
+    quick.left.connect(left.set)
+    quick.open()
+    with end_on_signals(left.set):
+        await left.wait()
+    return wanted[0] if wanted else ""

@@ -1,0 +1,269 @@
+"""The approval card: what will run, why it is asked, the risk, and the ways to answer."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from app.client.display_text import without_file_names
+from app.client.safe_text import exact, exact_line
+from app.protocol.asks import Approval, Ask, Remember, Risk
+from app.window.rows.ask_card import AskCard
+from app.window.rows.base import RowActions
+from app.window.theme.style import Tone, push_button
+from app.window.theme.theme import Theme
+from app.window.widgets.buttons import ShortcutToolTip
+from app.window.widgets.code_excerpt import CodeExcerptView
+from app.window.widgets.containers import FlowLayout
+from app.window.widgets.labels import TextLabel
+
+_NAME = "Why not? The agent reads this and goes on"
+
+_LINES = 8
+
+_RISKS: dict[Risk, tuple[str, Tone]] = {
+    "low": ("Low risk", "muted"),
+    "medium": ("Medium risk", "waiting"),
+    "high": ("High risk, look closely", "failed"),
+}
+_COMMAND_LINES = 24
+_PREVIEW_LINES = 16
+
+
+class DenyReasonView(QWidget):
+    """`denied` comes with the reason."""
+
+    denied = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._field = QLineEdit()
+        self._field.setPlaceholderText(_NAME)
+        self._field.setAccessibleName(_NAME)
+        button = push_button("Deny", "danger")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
+        row.setSpacing(theme.tokens.space_close)
+        row.addWidget(self._field, 1)
+        row.addWidget(button)
+        self._field.returnPressed.connect(self._on_denied)
+        button.clicked.connect(self._on_denied)
+
+    def clear(self) -> None:
+        self._field.clear()
+
+    def take_focus(self) -> None:
+        self._field.setFocus()
+
+    def _on_denied(self) -> None:
+        self.denied.emit(self._field.text().strip())
+
+
+class RememberView(QWidget):
+    """`chosen` comes with `conversation` or `workspace`."""
+
+    chosen = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.text = CodeExcerptView(theme, "What would be remembered", most_lines=_LINES)
+        self._conversation = push_button("In this conversation")
+        workspace = push_button("In this workspace")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        what = "From now on exactly this runs without asking. Settings, Permissions takes it back."
+        column.addWidget(TextLabel(theme, what, tone="muted", wrap=True))
+        column.addWidget(self.text)
+        column.addLayout(FlowLayout(theme.tokens.space_close, self._conversation, workspace))
+        self._conversation.clicked.connect(self._on_conversation)
+        workspace.clicked.connect(self._on_workspace)
+
+    def set_text(self, remembered: str) -> None:
+        self.text.set_text(remembered)
+
+    def take_focus(self) -> None:
+        self._conversation.setFocus()
+
+    def _on_conversation(self) -> None:
+        self.chosen.emit("conversation")
+
+    def _on_workspace(self) -> None:
+        self.chosen.emit("workspace")
+
+
+class EqualAsksView(QWidget):
+    """Hidden while nothing equal waits. `normalized(allow)` is meant for the card's own ask and for `ask_ids`."""
+
+    settled = Signal(bool)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.ask_ids: tuple[str, ...] = ()
+        self._words = TextLabel(theme, tone="muted", wrap=True)
+        self._allow = push_button("")
+        self._deny = push_button("")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addWidget(self._words)
+        column.addLayout(FlowLayout(theme.tokens.space_close, self._allow, self._deny))
+        self._allow.clicked.connect(self._on_allowed)
+        self._deny.clicked.connect(self._on_denied)
+        self.hide()
+
+    def show_others(self, others: tuple[Ask, ...]) -> None:
+        self.ask_ids = tuple(other.id for other in others)
+        count = len(others)
+        self.setVisible(count > 0)
+        verb = "waits" if count == 1 else "wait"
+        self._words.setText(f"{count} more just like this {verb}: the same command, folder and files.")
+        for button, word, lasting in ((self._allow, "Allow", " once"), (self._deny, "Deny", "")):
+            button.setText(f"{word} these {count + 1}{lasting}")
+            button.setAccessibleName(button.text())
+
+    def _on_allowed(self) -> None:
+        self.settled.emit(True)
+
+    def _on_denied(self) -> None:
+        self.settled.emit(False)
+
+
+class ApprovalCard(AskCard):
+    """Ctrl+Enter anywhere in it allows once."""
+
+    def __init__(self, theme: Theme, actions: RowActions) -> None:
+        super().__init__(theme, actions, "shield-alert", "Approval needed", "Approval")
+        self._risk = TextLabel(theme, size=theme.tokens.size_small, bold=True)
+        self.heading.addWidget(self._risk)
+        self._command = CodeExcerptView(theme, "What will run", most_lines=_COMMAND_LINES)
+        self._facts_place = QWidget()
+        self._facts = QFormLayout(self._facts_place)
+        self._facts.setContentsMargins(0, 0, 0, 0)
+        self._facts.setHorizontalSpacing(theme.tokens.space_normal)
+        self._facts.setVerticalSpacing(theme.tokens.space_tight)
+        self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        self._preview = CodeExcerptView(theme, "What will change", most_lines=_PREVIEW_LINES, diff=True)
+        self.details.addWidget(self._command)
+        self.details.addWidget(self._facts_place)
+        self.details.addWidget(self._preview)
+        self._add_controls()
+        for excerpt in (self._command, self._preview, self._remember_row.text):
+            excerpt.resized.connect(self.resized)
+
+    def set_ask(self, ask: Ask) -> None:
+        approval = ask.approval
+        assert approval is not None
+        if ask.id != self.ask_id:
+            self._show(approval)
+        super().set_ask(ask)
+        waiting = ask.status == "waiting"
+        self._risk.setVisible(waiting)
+        self._facts_place.setVisible(waiting)
+        self._preview.setVisible(waiting and bool(approval.preview))
+
+    def set_others(self, others: tuple[Ask, ...]) -> None:
+        self._together.show_others(others)
+
+    def take_focus(self) -> None:
+        self._allow.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc closes what was opened in the card; only then it stops the task."""
+        opened = self._opened()
+        if event.key() == Qt.Key.Key_Escape and opened is not None:
+            opened.click()
+            opened.setFocus()
+            return
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if is_enter and event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.controls.isVisible():
+            self._on_allowed_once()
+            return
+        super().keyPressEvent(event)
+
+    def _opened(self) -> QPushButton | None:
+        """The button of the part that is open."""
+        if self._deny_row.isVisible():
+            return self._deny_why
+        return self._always if self._remember_row.isVisible() else None
+
+    def _add_controls(self) -> None:
+        self._allow = push_button("Allow once", "primary")
+        ShortcutToolTip(self._allow, "Allow once", "allow_once")
+        self._always = push_button("Allow from now on …")
+        self._deny = push_button("Deny")
+        self._deny_why = push_button("Deny and say why …", "quiet")
+        row = FlowLayout(self.theme.tokens.space_close, self._allow, self._always, self._deny, self._deny_why)
+        self._together = EqualAsksView(self.theme)
+        self._remember_row = RememberView(self.theme)
+        self._deny_row = DenyReasonView(self.theme)
+        self.controls_column.addSpacing(self.theme.tokens.space_tight)
+        self.controls_column.addLayout(row)
+        self.controls_column.addWidget(self._together)
+        self.controls_column.addWidget(self._remember_row)
+        self.controls_column.addWidget(self._deny_row)
+        self._allow.clicked.connect(self._on_allowed_once)
+        self._always.clicked.connect(self._on_always)
+        self._deny.clicked.connect(self._on_denied)
+        self._deny_why.clicked.connect(self._on_deny_why)
+        self._together.settled.connect(self._on_settled_together)
+        self._remember_row.chosen.connect(self._on_remembered)
+        self._deny_row.denied.connect(self._on_denied_because)
+
+    def _show(self, approval: Approval) -> None:
+        words, tone = _RISKS[approval.risk]
+        self._risk.setText(words)
+        self._risk.set_tone(tone)
+        self._command.set_text(exact(approval.text if approval.command is None else approval.command))
+        self._preview.set_text(exact(without_file_names(approval.preview)))
+        self._show_facts(approval)
+        self._always.setVisible(approval.grantable is not None)
+        self._remember_row.set_text(exact(approval.remembered or ""))
+        self._remember_row.hide()
+        self._deny_row.clear()
+        self._deny_row.hide()
+
+    def _show_facts(self, approval: Approval) -> None:
+        while self._facts.rowCount():
+            self._facts.removeRow(0)
+        reads = tuple(path for path in approval.reads if path != approval.working_dir)
+        for name, text, mono in (
+            ("In", exact_line(approval.working_dir or ""), True),
+            ("Reads", "\n".join(exact_line(path) for path in reads), True),
+            ("Writes", "\n".join(exact_line(path) for path in approval.writes), True),
+            ("Why", exact_line(approval.rule), False),
+        ):
+            if text:
+                value = TextLabel(self.theme, text, mono=mono, wrap=True)
+                self._facts.addRow(TextLabel(self.theme, name, tone="muted"), value)
+
+    def _answer(self, allow: bool, text: str = "", remember: Remember = "once") -> None:
+        self.intents.answer(self.ask_id, text=text, allow=allow, remember=remember)
+
+    def _on_allowed_once(self) -> None:
+        self._answer(True)
+
+    def _on_denied(self) -> None:
+        self._answer(False)
+
+    def _on_remembered(self, remember: Remember) -> None:
+        self._answer(True, remember=remember)
+
+    def _on_denied_because(self, reason: str) -> None:
+        self._answer(False, reason)
+
+    def _on_settled_together(self, allow: bool) -> None:
+        """Those that were counted on the buttons, and none that came since."""
+        for ask_id in (self.ask_id, *self._together.ask_ids):
+            self.intents.answer(ask_id, text="", allow=allow, remember="once")
+
+    def _on_always(self) -> None:
+        self._deny_row.hide()
+        self._remember_row.setVisible(not self._remember_row.isVisible())
+        self._remember_row.take_focus()
+        self.resized.emit()
+
+    def _on_deny_why(self) -> None:
+        self._remember_row.hide()
+        self._deny_row.setVisible(not self._deny_row.isVisible())
+        self._deny_row.take_focus()
+        self.resized.emit()

@@ -1,0 +1,233 @@
+"""The row of an ask: the card for its kind, and the cards for questions, limits and calls with unknown outcome."""
+
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from app.client.display_text import asked_text, limit_unit, limit_words, new_limit
+from app.client.safe_text import plain
+from app.protocol.asks import Ask, AskKind, ReachedLimit
+from app.window.rows.approval import ApprovalCard
+from app.window.rows.ask_card import AskCard
+from app.window.rows.base import RowActions, RowView
+from app.window.rows.row import AskRow, Row
+from app.window.theme.style import push_button, set_style, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.widgets.buttons import ChoiceButton
+from app.window.widgets.code_excerpt import CodeExcerptView
+from app.window.widgets.containers import FlowLayout
+from app.window.widgets.labels import TextLabel
+
+_COMMAND_LINES = 24
+
+
+class QuestionCard(AskCard):
+    def __init__(self, theme: Theme, actions: RowActions) -> None:
+        super().__init__(theme, actions, "circle-question-mark", "Question", "Question")
+        self._text = TextLabel(theme, size=theme.tokens.size_large, wrap=True)
+        self.details.addWidget(self._text)
+        self._choices = QVBoxLayout()
+        self._choices.setSpacing(theme.tokens.space_tight)
+        self._buttons: list[ChoiceButton] = []
+        self._field = QLineEdit()
+        self._field.setMaxLength(100_000)
+        self._reply = push_button("Reply", "primary")
+        row = QHBoxLayout()
+        row.setSpacing(theme.tokens.space_close)
+        row.addWidget(self._field, 1)
+        row.addWidget(self._reply)
+        self.controls_column.addLayout(self._choices)
+        self.controls_column.addLayout(row)
+        self._field.textChanged.connect(self._on_text_changed)
+        self._field.returnPressed.connect(self._on_replied)
+        self._reply.clicked.connect(self._on_replied)
+
+    def set_ask(self, ask: Ask) -> None:
+        self._text.setText(plain(ask.text))
+        if ask.id != self.ask_id:
+            self._show_choices(ask.choices)
+            self.ask_id = ask.id
+            self._field.setText(self.intents.branches.draft(ask.id))
+        name = "Or answer in your own words" if ask.choices else "Your answer"
+        self._field.setPlaceholderText(name)
+        self._field.setAccessibleName(name)
+        self._on_text_changed(self._field.text())
+        super().set_ask(ask)
+
+    def take_focus(self) -> None:
+        """To the field, where Enter alone answers nothing by mistake; the choices are one Shift+Tab away."""
+        self._field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _show_choices(self, choices: tuple[str, ...]) -> None:
+        for button in self._buttons:
+            self._choices.removeWidget(button)
+            button.hide()
+            button.deleteLater()
+        self._buttons = [ChoiceButton(self.theme, plain(choice)) for choice in choices]
+        for button, choice in zip(self._buttons, choices, strict=True):
+            button.clicked.connect(partial(self._on_chosen, choice))
+            self._choices.addWidget(button)
+
+    def _on_chosen(self, choice: str) -> None:
+        self.intents.answer(self.ask_id, text=choice, allow=None, remember="once")
+
+    def _on_text_changed(self, text: str) -> None:
+        self._reply.setEnabled(bool(text.strip()))
+        if self.ask_id:
+            self.intents.branches.keep_draft(self.ask_id, text)
+
+    def _on_replied(self) -> None:
+        text = self._field.text().strip()
+        if text:
+            self.intents.answer(self.ask_id, text=text, allow=None, remember="once")
+
+
+class LimitCard(AskCard):
+    def __init__(self, theme: Theme, actions: RowActions) -> None:
+        super().__init__(theme, actions, "gauge", "Limit reached", "Limit reached")
+        self._limit: ReachedLimit | None = None
+        self._text = TextLabel(theme, wrap=True)
+        self.details.addWidget(self._text)
+        self._go_on = push_button("Go on", "primary")
+        stop = push_button("Stop here")
+        self._amount = QLineEdit()
+        self._raise = push_button("Raise to this")
+        for pair in ((self._go_on, stop), (self._amount, self._raise)):
+            self.controls_column.addLayout(FlowLayout(theme.tokens.space_close, *pair))
+        self._amount.textChanged.connect(self._on_amount_changed)
+        self._amount.returnPressed.connect(self._on_raised)
+        self._raise.clicked.connect(self._on_raised)
+        self._go_on.clicked.connect(self._on_went_on)
+        stop.clicked.connect(self._on_stopped)
+
+    def set_ask(self, ask: Ask) -> None:
+        self._text.setText(plain(ask.text))
+        self._go_on.setText(plain(next(iter(ask.choices), "Go on")))
+        self._go_on.setAccessibleName(self._go_on.text())
+        if ask.id != self.ask_id:
+            self._limit = ask.limit
+            self._amount.clear()
+            name = f"New limit in {limit_unit(ask.limit.kind)}" if ask.limit else ""
+            self._amount.setPlaceholderText(name)
+            self._amount.setAccessibleName(name)
+            self._on_amount_changed()
+        self._amount.setVisible(ask.limit is not None)
+        self._raise.setVisible(ask.limit is not None)
+        super().set_ask(ask)
+
+    def take_focus(self) -> None:
+        self._go_on.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _on_amount_changed(self) -> None:
+        self._raise.setEnabled(self._new_limit is not None)
+        is_wrong = bool(self._amount.text().strip()) and self._new_limit is None
+        set_style(self._amount, "state", "wrong" if is_wrong else "")
+        least = f"More than {limit_words(self._limit.kind, self._limit.used)}" if self._limit else ""
+        set_tool_tip(self._amount, least)
+
+    def _on_raised(self) -> None:
+        amount = self._new_limit
+        if amount is not None:
+            self.intents.answer(self.ask_id, text="", allow=True, remember="once", amount=amount)
+
+    @property
+    def _new_limit(self) -> float | None:
+        return new_limit(self._limit, self._amount.text()) if self._limit is not None else None
+
+    def _on_went_on(self) -> None:
+        self.intents.answer(self.ask_id, text="", allow=True, remember="once")
+
+    def _on_stopped(self) -> None:
+        self.intents.answer(self.ask_id, text="", allow=False, remember="once")
+
+
+class UnknownOutcomeCard(AskCard):
+    """None of its buttons is the one to press: only the person can look what has happened."""
+
+    def __init__(self, theme: Theme, actions: RowActions) -> None:
+        super().__init__(theme, actions, "triangle-alert", "Outcome unknown", "Outcome unknown")
+        self._text = TextLabel(theme, wrap=True)
+        self._command = CodeExcerptView(theme, "What was under way", most_lines=_COMMAND_LINES)
+        self._started = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self.details.addWidget(self._text)
+        self._command.resized.connect(self.resized)
+        self.details.addWidget(self._command)
+        self.details.addWidget(self._started)
+        self._row = QHBoxLayout()
+        self._row.setSpacing(theme.tokens.space_close)
+        self._row.addStretch()
+        self.controls_column.addLayout(self._row)
+        self._buttons: list[QPushButton] = []
+
+    def set_ask(self, ask: Ask) -> None:
+        assert ask.unknown is not None
+        if ask.id != self.ask_id:
+            self._text.setText(plain(ask.text))
+            self._command.set_text(asked_text(ask.unknown))
+            self._started.setText(f"Started at {ask.unknown.started_at.astimezone():%H:%M:%S}")
+            self._show_choices(ask.choices)
+        waiting = ask.status == "waiting"
+        self._text.setVisible(waiting)
+        self._started.setVisible(waiting)
+        super().set_ask(ask)
+
+    def take_focus(self) -> None:
+        if self._buttons:
+            self._buttons[0].setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _show_choices(self, choices: tuple[str, ...]) -> None:
+        for button in self._buttons:
+            self._row.removeWidget(button)
+            button.hide()
+            button.deleteLater()
+        self._buttons = [push_button(plain(choice)) for choice in choices]
+        for place, (button, choice) in enumerate(zip(self._buttons, choices, strict=True)):
+            button.clicked.connect(partial(self._on_chosen, choice))
+            self._row.insertWidget(place, button)
+
+    def _on_chosen(self, choice: str) -> None:
+        self.intents.answer(self.ask_id, text=choice, allow=None, remember="once")
+
+
+class AskView(RowView):
+    """A card is made when its kind is first shown, and kept for the next ask."""
+
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._intents = actions
+        self._cards: dict[AskKind, AskCard] = {}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, AskRow)
+        card = self._card(row.ask.kind)
+        card.set_ask(row.ask)
+        card.set_others(row.others)
+        for other in self._cards.values():
+            other.setVisible(other is card)
+
+    def take_focus(self) -> None:
+        for card in self._cards.values():
+            if not card.isHidden():
+                card.take_focus()
+
+    def _card(self, kind: AskKind) -> AskCard:
+        if kind not in self._cards:
+            card = self._new(kind)
+            card.resized.connect(self.resized)
+            self._cards[kind] = card
+            self._column.addWidget(card)
+        return self._cards[kind]
+
+    def _new(self, kind: AskKind) -> AskCard:
+        match kind:
+            case "question":
+                return QuestionCard(self.theme, self._intents)
+            case "approval":
+                return ApprovalCard(self.theme, self._intents)
+            case "limit":
+                return LimitCard(self.theme, self._intents)
+            case "unknown":
+                return UnknownOutcomeCard(self.theme, self._intents)

@@ -1,0 +1,120 @@
+"""What all cards for asks share: heading, controls, the line once it is settled."""
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.client.display_text import limit_words
+from app.client.safe_text import plain
+from app.protocol.asks import Ask
+from app.window.rows.base import RowActions
+from app.window.theme.style import Tone
+from app.window.theme.theme import Theme
+from app.window.widgets.containers import Card
+from app.window.widgets.labels import TextLabel
+
+
+class AskCard(Card):
+    """A subclass fills `details`, which stay, and `controls`, which go when the ask is settled.
+
+    `resized` says that something was opened in it.
+    """
+
+    resized = Signal()
+
+    def __init__(self, theme: Theme, actions: RowActions, icon: str, title: str, settled: str) -> None:
+        super().__init__(theme, "waiting")
+        self.theme = theme
+        self.intents = actions
+        self.ask_id = ""
+        self._icon_name = icon
+        self._titles = (settled, title)
+        self._waiting = True
+        self._icon = QLabel()
+        self._title = TextLabel(theme, title, bold=True, tone="waiting")
+        self.heading = _row(theme)
+        self.heading.addWidget(self._icon)
+        self.heading.addWidget(self._title)
+        self.heading.addStretch()
+        self.details = _column(theme)
+        self.controls = QWidget()
+        self.controls_column = _column(theme)
+        self.controls.setLayout(self.controls_column)
+        self._settled = TextLabel(theme, tone="muted", wrap=True)
+        self.body.addLayout(self.heading)
+        self.body.addLayout(self.details)
+        self.body.addWidget(self.controls)
+        self.body.addWidget(self._settled)
+        theme.changed.connect(self._on_colours_changed)
+
+    def set_ask(self, ask: Ask) -> None:
+        """Show this ask; a subclass shows its own part first, and clears what was typed for another."""
+        self.ask_id = ask.id
+        self._waiting = ask.status == "waiting"
+        self.set_tone("waiting" if self._waiting else "plain")
+        self._title.setText(self._titles[self._waiting])
+        self._title.set_tone("waiting" if self._waiting else "muted")
+        self.controls.setVisible(self._waiting)
+        self._settled.setVisible(not self._waiting)
+        self._settled.setText("" if self._waiting else outcome_text(ask))
+        self._settled.set_tone(_tone(ask))
+        self.setAccessibleName(f"{self._title.text()}: {plain(ask.text)}")
+        self._on_colours_changed()
+
+    def set_others(self, others: tuple[Ask, ...]) -> None:
+        """What waits for just the same; for the cards that can settle it together."""
+
+    def take_focus(self) -> None:
+        """Give the keyboard to the control that comes first in answering."""
+        raise NotImplementedError
+
+    def _on_colours_changed(self) -> None:
+        side = self.theme.tokens.icon_small
+        icon = self.theme.icon(self._icon_name, "waiting" if self._waiting else "muted")
+        self._icon.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
+
+
+def outcome_text(ask: Ask) -> str:
+    """How an ask was settled: what, by whom and when."""
+    if ask.status == "cancelled":
+        return "No longer needed: the task went on without it."
+    by = f"by {ask.answered_by} " if ask.answered_by else ""
+    when = f"at {ask.answered_at.astimezone():%H:%M}" if ask.answered_at else ""
+    return f"{_decision(ask)} · {by}{when}".strip(" ·")
+
+
+def _decision(ask: Ask) -> str:
+    answer = plain(ask.answer or "")
+    match ask.kind:
+        case "question":
+            return f"Answered: {answer}"
+        case "unknown":
+            return f"Chosen: {answer}"
+        case "limit":
+            if ask.allowed and ask.amount is not None and ask.limit is not None:
+                return f"Raised to {limit_words(ask.limit.kind, ask.amount)}"
+            return "Went on" if ask.allowed else "Stopped here"
+        case "approval":
+            if not ask.allowed:
+                return f"Denied: {answer}" if answer else "Denied"
+            lasting = {"once": "once", "conversation": "for this conversation", "workspace": "for this workspace"}
+            return f"Allowed {lasting[ask.remember]}"
+
+
+def _tone(ask: Ask) -> Tone:
+    if ask.kind != "approval" or ask.status != "answered":
+        return "muted"
+    return "done" if ask.allowed else "failed"
+
+
+def _row(theme: Theme) -> QHBoxLayout:
+    row = QHBoxLayout()
+    row.setSpacing(theme.tokens.space_close)
+    row.setAlignment(Qt.AlignmentFlag.AlignVCenter)
+    return row
+
+
+def _column(theme: Theme) -> QVBoxLayout:
+    column = QVBoxLayout()
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(theme.tokens.space_close)
+    return column

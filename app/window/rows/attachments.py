@@ -1,0 +1,176 @@
+"""Pictures and files of a message."""
+
+import base64
+import binascii
+from pathlib import Path
+
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize, Qt, QUrl
+from PySide6.QtGui import QImageReader, QPainter, QPaintEvent, QPixmap
+from PySide6.QtWidgets import QAbstractButton, QDialog, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from app.client.number_format import file_size
+from app.client.safe_text import plain
+from app.protocol.blocks import ImageBlock
+from app.protocol.blocks import ImageBlock as ImageContent
+from app.regular_file import read_regular
+from app.window.rows.base import RowActions, RowView
+from app.window.rows.row import FileRow, ImageRow, Row
+from app.window.theme.style import paint_focus_ring, push_button, set_style, set_tool_tip
+from app.window.theme.theme import Theme
+
+_MOST_CHARACTERS = 60
+
+# As much as is attached at most.
+_LARGEST = 10 * 1024 * 1024
+
+_HIGHEST = 480
+
+_OF_SCREEN = 0.85
+
+
+class FileView(RowView):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        side = theme.tokens.icon_small
+        self._path = ""
+        self._file = push_button("", "quiet")
+        self._file.setIcon(theme.icon("paperclip", "muted"))
+        self._file.setIconSize(QSize(side, side))
+        self._file.clicked.connect(self._on_clicked)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._file, 0, Qt.AlignmentFlag.AlignRight)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, FileRow)
+        self._path = row.file.path
+        name, size = plain(row.file.name), file_size(row.file.size) if row.file.size else ""
+        shown = name if len(name) <= _MOST_CHARACTERS else f"{name[: _MOST_CHARACTERS // 2]}…{name[-20:]}"
+        self._file.setText(" · ".join(filter(None, (shown, size))).replace("&", "&&"))
+        self._file.setAccessibleName(", ".join(filter(None, (f"Attached file {name}", size))))
+        set_tool_tip(self._file, plain(row.file.path))
+
+    def _on_clicked(self) -> None:
+        self.intents.open_link(QUrl.fromLocalFile(self._path).toString())
+
+
+class ImageThumbnailView(QAbstractButton):
+    """As large as its picture; in a narrower column it is scaled down."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._picture = QPixmap()
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def show_picture(self, picture: QPixmap, name: str) -> None:
+        self._picture = picture
+        self.setAccessibleName(f"Picture {name}, enlarge" if name else "Picture, enlarge")
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return self._picture.deviceIndependentSize().toSize()
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(1, 1)
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        wanted = self.sizeHint()
+        return wanted.height() if width >= wanted.width() else round(wanted.height() * width / max(1, wanted.width()))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.drawPixmap(self.rect(), self._picture)
+        if self.hasFocus():
+            paint_focus_ring(painter, self.rect(), self._theme.tokens, self._theme.tokens.radius_control)
+
+
+def read_image(image: ImageBlock, most: QSize) -> QPixmap | None:
+    """Decoded at the size it is shown in, so that a huge picture costs little; None if it is no picture."""
+    try:
+        raw = read_regular(Path(image.path), _LARGEST) if image.path else base64.b64decode(image.data, validate=True)
+    except (OSError, binascii.Error, ValueError):
+        return None
+    buffer = QBuffer()
+    buffer.setData(QByteArray(raw))
+    buffer.open(QIODevice.OpenModeFlag.ReadOnly)
+    reader = QImageReader(buffer)
+    reader.setAutoTransform(True)
+    size = reader.size()
+    if size.width() > most.width() or size.height() > most.height():
+        reader.setScaledSize(size.scaled(most, Qt.AspectRatioMode.KeepAspectRatio))
+    read = reader.read()
+    return None if read.isNull() else QPixmap.fromImage(read)
+
+
+class ImageView(RowView):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._image: ImageContent | None = None
+        self._picture = ImageThumbnailView(theme, self)
+        self._picture.clicked.connect(self._on_clicked)
+        self._trouble = QLabel(self)
+        self._trouble.setTextFormat(Qt.TextFormat.PlainText)  # it names the picture
+        self._trouble.setFont(theme.font(theme.tokens.size_base))
+        set_style(self._trouble, "tone", "muted")
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addWidget(self._picture)
+        self._column.addWidget(self._trouble)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, ImageRow)
+        self._image = row.image
+        is_own = row.node.role == "user"  # what a person sent stands on the right
+        side = Qt.AlignmentFlag.AlignRight if is_own else Qt.AlignmentFlag.AlignLeft
+        self._column.setAlignment(self._picture, side)
+        self._column.setAlignment(self._trouble, side)
+        ratio = self.devicePixelRatioF()
+        highest = _HIGHEST // 2 if is_own else _HIGHEST
+        picture = read_image(row.image, QSize(self.theme.tokens.column, highest) * ratio)
+        self._picture.setVisible(picture is not None)
+        self._trouble.setVisible(picture is None)
+        if picture is None:
+            self._trouble.setText(f"This picture ({row.image.name or row.image.media_type}) cannot be shown.")
+            self._trouble.setAccessibleName(self._trouble.text())
+            return
+        picture.setDevicePixelRatio(ratio)
+        set_tool_tip(self._picture, row.image.path)
+        self._picture.show_picture(picture, row.image.name)
+
+    def _on_clicked(self) -> None:
+        assert self._image is not None
+        ImageDialog(self._image, self.theme, self.window()).open()
+
+
+class ImageDialog(QDialog):
+    def __init__(self, image: ImageBlock, theme: Theme, over: QWidget) -> None:
+        super().__init__(over)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(image.name or "Picture")
+        ratio = self.devicePixelRatioF()
+        picture = read_image(image, over.screen().availableSize() * _OF_SCREEN * ratio)
+        label = QLabel()
+        label.setAccessibleName(f"Picture {image.name}".strip())
+        if picture is None:
+            label.setText("This picture is no longer there.")
+        else:
+            picture.setDevicePixelRatio(ratio)
+            label.setPixmap(picture)
+        close = push_button("Close")
+        close.clicked.connect(self.close)
+        space = theme.tokens.space_wide
+        column = QVBoxLayout(self)
+        column.setContentsMargins(space, space, space, space)
+        column.setSpacing(theme.tokens.space_normal)
+        column.addWidget(label, 1, Qt.AlignmentFlag.AlignCenter)
+        column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)

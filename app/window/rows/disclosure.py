@@ -1,0 +1,107 @@
+"""The one-line button of a card that opens in place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+
+from app.window.theme.style import colour, paint_focus_ring, paint_rounded, set_tool_tip
+from app.window.theme.theme import Theme
+
+
+@dataclass(frozen=True, slots=True)
+class LinePart:
+    """Some words of the line; `colour` is a token. One that gives way is shortened where the line is too narrow."""
+
+    text: str
+    colour: str = "muted"
+    mono: bool = False
+    gives_way: bool = False
+
+
+def hit_count_parts(count: int) -> list[LinePart]:
+    """What a closed card says of a search's hits in it."""
+    return [LinePart("·"), LinePart(f"{count} found", "waiting")] if count else []
+
+
+class DisclosureButton(QAbstractButton):
+    """Click, Space and Enter open and close, Right opens, Left closes. Its accessible name is what the line says."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._icon = ""
+        self._icon_colour = "muted"
+        self._pieces: Sequence[LinePart] = ()
+        self._can_open = True
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_line(self, icon: str, icon_colour: str, pieces: Sequence[LinePart], *, can_open: bool) -> None:
+        self._icon, self._icon_colour, self._pieces, self._can_open = icon, icon_colour, pieces, can_open
+        self.setEnabled(can_open)
+        words = " ".join(piece.text for piece in pieces)
+        self.setText(words)
+        self.setAccessibleName(words)
+        set_tool_tip(self, words if any(piece.gives_way and len(piece.text) > 60 for piece in pieces) else "")
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        tokens = self._theme.tokens
+        return QSize(tokens.space_far, tokens.size_base + 2 * tokens.space_close)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = event.key()
+        turns = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if turns or (key == Qt.Key.Key_Right and not self.isChecked()) or (key == Qt.Key.Key_Left and self.isChecked()):
+            self.click()
+        elif key not in (Qt.Key.Key_Left, Qt.Key.Key_Right):  # which Qt takes to go to a button nearby
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, tokens = QPainter(self), self._theme.tokens
+        if self.underMouse() and self._can_open:
+            paint_rounded(painter, self.rect(), tokens.radius_control, fill=tokens.hover)
+        if self.hasFocus():
+            paint_focus_ring(painter, self.rect(), tokens, tokens.radius_control)
+        left = self._paint_icon(painter, self._icon, self._icon_colour, tokens.space_close)
+        left += tokens.space_close
+        widths = self._widths(self.width() - left - tokens.icon_small - 2 * tokens.space_close)
+        for piece, width in zip(self._pieces, widths, strict=True):
+            left = self._paint_piece(painter, piece, left, width)
+        if self._can_open and (self.underMouse() or self.hasFocus() or self.isChecked()):
+            self._paint_icon(painter, "chevron-down" if self.isChecked() else "chevron-right", "muted", left)
+
+    def _paint_icon(self, painter: QPainter, name: str, tint: str, left: int) -> int:
+        size = self._theme.tokens.icon_small
+        place = QRect(left, (self.height() - size) // 2, size, size)
+        self._theme.icon(name, tint).paint(painter, place)
+        return left + size
+
+    def _paint_piece(self, painter: QPainter, piece: LinePart, left: int, width: int) -> int:
+        painter.setFont(self._font(piece))
+        painter.setPen(QPen(colour(self._theme.colour(piece.colour))))
+        text = QFontMetrics(painter.font()).elidedText(piece.text, Qt.TextElideMode.ElideRight, width)
+        place = QRect(left, 0, width, self.height())
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, text)
+        return left + width + self._theme.tokens.space_close
+
+    def _widths(self, room: int) -> list[int]:
+        """What each piece gets; those that give way share what the others leave."""
+        wanted = [QFontMetrics(self._font(piece)).horizontalAdvance(piece.text) + 1 for piece in self._pieces]
+        room -= self._theme.tokens.space_close * len(wanted)
+        missing = sum(wanted) - room
+        for number, piece in enumerate(self._pieces):
+            if missing > 0 and piece.gives_way:
+                given = min(missing, wanted[number] - min(wanted[number], self._theme.tokens.space_far))
+                wanted[number] -= given
+                missing -= given
+        return wanted
+
+    def _font(self, piece: LinePart) -> QFont:
+        return self._theme.font(self._theme.tokens.size_base, mono=piece.mono)

@@ -1,0 +1,138 @@
+"""A person's message being edited in place."""
+
+from math import ceil
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+
+from app.window.rows.base import RowActions, RowView
+from app.window.rows.row import EditMessageRow, Row
+from app.window.theme.style import push_button, set_style, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.widgets.containers import Card
+from app.window.widgets.labels import TextLabel
+
+_MOST_LINES = 16
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+
+_HINT = "It is sent beside the old one, in a branch of its own."
+
+
+class MessageEditField(QPlainTextEdit):
+    """`grown` says that its height changed."""
+
+    submitted = Signal()
+    cancelled = Signal()
+    grown = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setTabChangesFocus(True)
+        self.document().setDocumentMargin(0)
+        self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
+
+    def fit(self, width: int) -> None:
+        """Take the height that the text needs at this width; a widget that was never shown does not know it."""
+        self.document().setTextWidth(width)
+        self._on_document_size()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        if event.key() in _ENTER and modifiers == Qt.KeyboardModifier.NoModifier:
+            self.submitted.emit()
+        elif event.key() == Qt.Key.Key_Escape:
+            self.cancelled.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def _on_document_size(self) -> None:
+        """A plain document's height is counted in lines, each of whole pixels."""
+        lines = max(1, round(self.document().size().height()))
+        margins = 2 * ceil(self.document().documentMargin()) + 2
+        height = min(_MOST_LINES, lines) * ceil(QFontMetricsF(self.font()).lineSpacing()) + margins
+        bars = Qt.ScrollBarPolicy
+        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if lines > _MOST_LINES else bars.ScrollBarAlwaysOff)
+        if height != self.height():
+            self.setFixedHeight(height)
+            self.grown.emit()
+
+
+class EditMessageView(RowView):
+    """What was typed is kept by the message's id, for when the block scrolls out of view."""
+
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        tokens = theme.tokens
+        self._row: EditMessageRow | None = None
+        self._field = MessageEditField()
+        self._field.setFont(theme.font(tokens.size_base))
+        self._field.setAccessibleName("Edit your message")
+        set_style(self._field, "look", "bare")
+        self._send = push_button("Send", "primary")
+        cancel = push_button("Cancel", "quiet")
+        line = QHBoxLayout()
+        line.setSpacing(tokens.space_close)
+        hint = TextLabel(theme, _HINT, size=tokens.size_small, tone="muted")
+        hint.setWordWrap(True)
+        line.addWidget(hint, 1)
+        line.addWidget(cancel)
+        line.addWidget(self._send)
+        card = Card(theme)
+        card.body.addWidget(self._field)
+        card.body.addLayout(line)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(card)
+        self._field.textChanged.connect(self._on_text_changed)
+        self._field.grown.connect(self._on_grown)
+        self._field.submitted.connect(self._on_sent)
+        self._field.cancelled.connect(self._on_cancelled)
+        self._send.clicked.connect(self._on_sent)
+        cancel.clicked.connect(self._on_cancelled)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, EditMessageRow)
+        text = self.intents.branches.draft(row.node.id, row.text)
+        if text != self._field.toPlainText():  # else the cursor would jump when only the lock changes
+            self._row = None  # the text that is put there was not typed
+            self._field.setPlainText(text)
+            self._field.moveCursor(self._field.textCursor().MoveOperation.End)
+        self._row = row
+        self._show_send()
+
+    def markdown(self) -> str:
+        return self._field.toPlainText()
+
+    def height_for(self, width: int) -> int:
+        self._field.fit(width - 2 * self.theme.tokens.space_wide)
+        return super().height_for(width)
+
+    def take_focus(self) -> None:
+        self._field.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _show_send(self) -> None:
+        why = self.intents.branches.locked() if self._row is not None and self._row.locked else ""
+        self._send.setEnabled(bool(self._field.toPlainText().strip()) and not why)
+        set_tool_tip(self._send, why or "Enter")
+
+    def _on_text_changed(self) -> None:
+        if self._row is not None:
+            self.intents.branches.keep_draft(self._row.node.id, self._field.toPlainText())
+            self._show_send()
+
+    def _on_grown(self) -> None:
+        if self._row is not None:
+            self.resized.emit()
+
+    def _on_sent(self) -> None:
+        text = self._field.toPlainText().strip()
+        if self._row is not None and text:
+            self.intents.branches.resend(self._row.node, text)
+
+    def _on_cancelled(self) -> None:
+        if self._row is not None:
+            self.intents.branches.keep_draft(self._row.node.id, self._row.text)
+            self.intents.branches.end_edit()

@@ -1,0 +1,121 @@
+"""The branch switch at a fork, and the end of a branch that continues elsewhere."""
+
+from functools import partial
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.window.rows.base import RowActions, RowView
+from app.window.rows.row import BranchEndRow, BranchSwitchRow, Row
+from app.window.theme.style import push_button, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.containers import FlowLayout
+from app.window.widgets.labels import TextLabel
+
+_MOST = 6  # buttons; the newest ones. The others are reached by the switch at their beginning.
+
+
+class BranchSwitchView(RowView):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._row: BranchSwitchRow | None = None
+        self._previous = IconButton(theme, "chevron-left", "Previous version")
+        self._next = IconButton(theme, "chevron-right", "Next version")
+        self._place = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._line = QHBoxLayout(self)
+        self._line.setContentsMargins(0, 0, 0, 0)
+        self._line.setSpacing(theme.tokens.space_tight)
+        self._line.addStretch()
+        for widget in (self._previous, self._place, self._next):
+            self._line.addWidget(widget)
+        self._line.addStretch()
+        self._previous.clicked.connect(self._on_previous_clicked)
+        self._next.clicked.connect(self._on_next_clicked)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, BranchSwitchRow)
+        self._row = row
+        self._line.setStretch(0, 1 if row.is_user else 0)
+        self._line.setStretch(4, 0 if row.is_user else 1)
+        self._place.setText(f"{row.number}/{row.count}")
+        words = f"Version {row.number} of {row.count}"
+        self._place.setAccessibleName(words)
+        set_tool_tip(self._place, words)
+        self.setAccessibleName(words)
+        self._show_way(self._previous, row.previous_id, "Previous version")
+        self._show_way(self._next, row.next_id, "Next version")
+
+    def _show_way(self, button: IconButton, node_id: str | None, name: str) -> None:
+        assert self._row is not None
+        why = self.intents.branches.locked() if self._row.locked else ""
+        set_tool_tip(button, why or name)
+        button.setAccessibleDescription(why)
+        had_focus = button.hasFocus()
+        button.setEnabled(node_id is not None and not self._row.locked)
+        if had_focus and not button.isEnabled():  # else the keyboard would be nowhere
+            other = self._next if button is self._previous else self._previous
+            other.setEnabled(not self._row.locked)
+            other.setFocus()
+
+    def _on_previous_clicked(self) -> None:
+        assert self._row is not None
+        if self._row.previous_id is not None:
+            self._switch(self._row.previous_id)
+
+    def _on_next_clicked(self) -> None:
+        assert self._row is not None
+        if self._row.next_id is not None:
+            self._switch(self._row.next_id)
+
+    def _switch(self, node_id: str) -> None:
+        self.resized.emit()  # what follows becomes another one: the view stays here, also where it stood at the end
+        self.intents.branches.switch(node_id)
+
+
+class BranchEndView(RowView):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        tokens = theme.tokens
+        self._icon = QLabel()
+        self._words = TextLabel(theme, tone="muted")
+        self._words.setWordWrap(True)
+        self._ways = FlowLayout(tokens.space_close)
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        head.addWidget(self._words, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_close, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(head)
+        column.addLayout(self._ways)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, BranchEndRow)
+        side = self.theme.tokens.icon_small
+        self._icon.setPixmap(self.theme.icon("git-branch", "muted").pixmap(QSize(side, side), self.devicePixelRatioF()))
+        self._words.setText(branch_end_text(row))
+        self._clear()
+        first = max(0, len(row.child_ids) - _MOST)
+        for number, node_id in enumerate(row.child_ids[first:], start=first + 1):
+            button = push_button("Go back to it" if len(row.child_ids) == 1 else f"Branch {number}")
+            button.clicked.connect(partial(self.intents.branches.switch, node_id))
+            self._ways.addWidget(button)
+            button.show()  # else Qt does it later, and the height is measured without it
+
+    def _clear(self) -> None:
+        while (item := self._ways.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+
+
+def branch_end_text(row: BranchEndRow) -> str:
+    count = len(row.child_ids)
+    if count == 1:
+        return (
+            "You are at an earlier place: the conversation went on from here. What you write now begins a new branch."
+        )
+    return f"The conversation goes on from here in {count} branches. What you write now begins another one."

@@ -1,0 +1,115 @@
+"""What message rows share: edit, retry, fork and keep entries of the menu, the keep mark, the branch lock."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QSize
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QAbstractButton, QLabel, QMenu, QWidget
+
+from app.protocol.conversations import Node
+from app.window.rows.base import BranchActions, ContextActions
+from app.window.theme.style import set_tool_tip
+from app.window.theme.theme import Theme
+
+_WORDS = "Kept in context: it stays word for word, whatever is summarised"
+
+
+def add_message_entries(menu: QMenu, node: Node, branches: BranchActions, context: ContextActions) -> None:
+    """While the agent is at work they are disabled, with the reason as tool tip; editing may begin already."""
+    if node.status == "streaming":
+        return
+    menu.addSeparator()
+    menu.setToolTipsVisible(True)
+    why = branches.locked()
+    if node.is_from_person:
+        _add(menu, "Edit message", lambda: branches.edit(node.id))
+    if node.role == "assistant":
+        _lock(_add(menu, "Retry", lambda: branches.retry(node.id)), why)
+        _lock(_add_models(menu, node, branches), why)
+    _lock(_add(menu, "Fork here", lambda: branches.fork(node.id)), why)
+    if context.is_kept(node.id):
+        _add(menu, "Let go of context", lambda: context.release(node.id))
+    else:
+        _add(menu, "Keep in context", lambda: context.keep(node.id))
+
+
+def _add(menu: QMenu, title: str, do: Callable[[], None]) -> QAction:
+    action = menu.addAction(title)
+    action.triggered.connect(lambda _=False: do())
+    return action
+
+
+def _add_models(menu: QMenu, node: Node, branches: BranchActions) -> QAction:
+    """Those that can be used now and did not write this reply."""
+    others = QMenu("Retry with", menu)
+    for model in branches.models():
+        if model != node.model:
+            _add(others, model, lambda model=model: branches.retry(node.id, model))
+    action = menu.addMenu(others)
+    action.setVisible(not others.isEmpty())
+    return action
+
+
+def _lock(action: QAction, why: str) -> None:
+    if why:
+        action.setEnabled(False)
+        action.setToolTip(why)
+
+
+class KeepMarkView(QLabel):
+    """Hidden but at a kept message."""
+
+    def __init__(self, theme: Theme, context: ContextActions, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._context = context
+        self._node_id = ""
+        size = theme.tokens.icon_small
+        self.setFixedSize(size, size)
+        set_tool_tip(self, _WORDS)
+        self.setAccessibleName(_WORDS)
+        self.hide()
+        context.kept_changed.connect(self._show)
+        theme.changed.connect(self._paint)
+        self._paint()
+
+    def show_at(self, node_id: str) -> None:
+        """`node_id` is empty for a row that has no mark, such as the second piece of a reply."""
+        self._node_id = node_id
+        self._show()
+
+    def _show(self) -> None:
+        self.setVisible(bool(self._node_id) and self._context.is_kept(self._node_id))
+
+    def _paint(self) -> None:
+        size = QSize(self.width(), self.height())
+        self.setPixmap(self._theme.icon("pin", "accent").pixmap(size, self.devicePixelRatioF()))
+
+
+class BranchLock(QObject):
+    """`buttons` have their accessible names already; their tool tips say why while they are disabled."""
+
+    def __init__(self, branches: BranchActions, buttons: tuple[QAbstractButton, ...], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._branches = branches
+        self._buttons = buttons
+        branches.lock_changed.connect(self._on_lock_changed)
+        self._on_lock_changed()
+
+    def _on_lock_changed(self) -> None:
+        why = self._branches.locked()
+        for button in self._buttons:
+            set_tool_tip(button, why or button.accessibleName())
+            button.setAccessibleDescription(why)
+            if why and button.hasFocus():
+                _give_up_keyboard(button)
+            button.setEnabled(not why)
+
+
+def _give_up_keyboard(button: QWidget) -> None:
+    """To what it stands in: Qt would look for the next control, and scroll to it."""
+    place = button.parentWidget()
+    while place is not None and not place.focusPolicy():
+        place = place.parentWidget()
+    if place is not None:
+        place.setFocus()

@@ -1,0 +1,224 @@
+"""An agent's reply, piece by piece: text, tables, code cards, and the name above the first piece."""
+
+import re
+from dataclasses import dataclass
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QTextDocument, QTextOption, QTextTable, QWheelEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
+
+from app.window.rows.base import RowActions, RowView, message_markdown
+from app.window.rows.code_view import CodeView
+from app.window.rows.markdown import markdown_document
+from app.window.rows.message_actions import KeepMarkView, add_message_entries
+from app.window.rows.row import ReplyRow, Row, SpeakerRow
+from app.window.rows.text_view import TextView
+from app.window.theme.style import paint_rounded, set_style
+from app.window.theme.theme import Theme
+from app.window.widgets.agent_dot import AgentDotView
+from app.window.widgets.buttons import CopyButton, IconButton
+from app.window.widgets.labels import ElidedLabel
+
+_OPENING = re.compile(r"^ {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)(?:\n|$)")
+
+_LONG = 80  # characters of a line that may not fit into the column
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    language: str
+    code: str
+
+
+def parse_fence(markdown: str) -> Fence | None:
+    """The fence that a piece consists of, closed or still streaming; None for any other text."""
+    opening = _OPENING.match(markdown)
+    if opening is None:
+        return None
+    words = opening["info"].split()
+    code = markdown[opening.end() :].rstrip("\n")
+    last = code.rpartition("\n")[2].strip()
+    if last and set(last) == {opening["mark"][0]} and len(last) >= len(opening["mark"]):
+        code = code[: len(code) - len(code.rpartition("\n")[2])].removesuffix("\n")
+    return Fence(words[0].strip("{}.").lower() if words else "", code)
+
+
+class CodeCard(QWidget):
+    """`wrap_changed` says that a person wants long lines broken, or no more."""
+
+    wrap_changed = Signal(bool)
+
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        tokens = theme.tokens
+        self._theme = theme
+        self._fence = Fence("", "")
+        self._language = QLabel()
+        self._language.setTextFormat(Qt.TextFormat.PlainText)  # the agent wrote it
+        self._language.setFont(theme.font(tokens.size_small))
+        set_style(self._language, "tone", "muted")
+        self._wrap = IconButton(theme, "wrap-text", "Wrap long lines")
+        self._wrap.setCheckable(True)
+        self._wrap.setAutoRaise(True)
+        self._wrap.toggled.connect(self._on_wrap_toggled)
+        self._copy = CopyButton(theme, "Copy code", lambda: actions.copy(self._fence.code))
+        self.view = CodeView(theme, "Code")
+        head = QHBoxLayout()
+        head.addWidget(self._language, 1)
+        head.addWidget(self._wrap)
+        head.addWidget(self._copy)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_normal)
+        layout.setSpacing(tokens.space_tight)
+        layout.addLayout(head)
+        layout.addWidget(self.view)
+
+    def show_fence(self, fence: Fence, *, is_finished: bool, wraps: bool) -> None:
+        self._fence = fence
+        with QSignalBlocker(self._wrap):
+            self._wrap.setChecked(wraps)
+        self._wrap.setVisible(any(len(line) > _LONG for line in fence.code.split("\n")))
+        self.view.set_wraps(wraps)
+        self._language.setText(fence.language or "text")
+        self.view.setAccessibleName(f"Code, {fence.language}" if fence.language else "Code")
+        self.view.show_code(fence.code, fence.language, is_finished=is_finished)
+
+    def _on_wrap_toggled(self, wraps: bool) -> None:
+        self.view.set_wraps(wraps)
+        self.view.updateGeometry()
+        self.wrap_changed.emit(wraps)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        tokens = self._theme.tokens
+        paint_rounded(QPainter(self), self.rect(), tokens.radius_card, fill=tokens.code)
+
+
+class TableView(TextView):
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, "Table", parent)
+        self.setWordWrapMode(QTextOption.WrapMode.WordWrap)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+
+    def heightForWidth(self, width: int) -> int:
+        """The horizontal bar needs its place too."""
+        height = super().heightForWidth(width)
+        is_wide = self.document().size().width() > width
+        return height + (self.horizontalScrollBar().sizeHint().height() if is_wide else 0)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Sideways is its own, until its end."""
+        moved = event.pixelDelta() or event.angleDelta()
+        is_shifted = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        sideways = moved.x() or (moved.y() if is_shifted else 0)
+        bar = self.horizontalScrollBar()
+        if not sideways or bar.value() == (bar.minimum() if sideways > 0 else bar.maximum()):
+            event.ignore()
+            return
+        bar.setValue(bar.value() - sideways)
+        event.accept()
+
+
+def has_table(document: QTextDocument) -> bool:
+    return any(isinstance(frame, QTextTable) for frame in document.rootFrame().childFrames())
+
+
+class ReplyView(RowView):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._row: ReplyRow | None = None
+        self._step = QLabel(self)
+        self._step.setFont(theme.font(theme.tokens.size_small))
+        set_style(self._step, "tone", "muted")
+        self._prose = TextView(theme, "Reply", self)
+        self._prose.link.connect(actions.open_link)
+        self._table: TableView | None = None
+        self._wraps = False
+        self._code: CodeCard | None = None
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.tokens.space_tight)
+        self._mark = KeepMarkView(theme, actions.context, self)
+        head = QHBoxLayout()
+        head.setSpacing(theme.tokens.space_tight)
+        head.addWidget(self._step)
+        head.addWidget(self._mark)
+        head.addStretch(1)
+        self._column.addLayout(head)
+        self._column.addWidget(self._prose)
+
+    def set_open(self, is_open: bool) -> None:
+        """Long lines of code are broken: what a person can open in a text."""
+        self._wraps = is_open
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, ReplyRow)
+        self._row = row
+        self._step.setVisible(row.step > 0)
+        self._mark.show_at(row.node.id if row.step else "")
+        if row.step:
+            self._step.setText(f"Step {row.step}")
+        fence = parse_fence(row.markdown)
+        document = None if fence is not None else markdown_document(row.markdown, self.theme)
+        is_table = document is not None and "|" in row.markdown and has_table(document)
+        self._prose.setVisible(document is not None and not is_table)
+        if self._table is not None:
+            self._table.setVisible(is_table)
+        if fence is not None:
+            self._card().show_fence(fence, is_finished=not row.streaming, wraps=self._wraps)
+            self._card().setVisible(True)
+            return
+        if self._code is not None:
+            self._code.setVisible(False)
+        if document is not None:
+            (self._table_view() if is_table else self._prose).show_document(document)
+
+    def markdown(self) -> str:
+        return message_markdown(self._row.node) if self._row else ""
+
+    def fill_menu(self, menu: QMenu) -> None:
+        if self._row is not None:
+            add_message_entries(menu, self._row.node, self.intents.branches, self.intents.context)
+
+    def _table_view(self) -> TableView:
+        """Made for the first table."""
+        if self._table is None:
+            self._table = TableView(self.theme, self)
+            self._table.link.connect(self.intents.open_link)
+            self._column.addWidget(self._table)
+        return self._table
+
+    def _card(self) -> CodeCard:
+        """Made for the first fence: most blocks never show one."""
+        if self._code is None:
+            self._code = CodeCard(self.theme, self.intents, self)
+            self._code.wrap_changed.connect(self._on_wrap_changed)
+            self._column.addWidget(self._code)
+        return self._code
+
+    def _on_wrap_changed(self, wraps: bool) -> None:
+        self._wraps = wraps
+        self.opened.emit(wraps)
+        self.resized.emit()
+
+
+class SpeakerView(RowView):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._dot = AgentDotView(theme)
+        self._name = ElidedLabel(theme, bold=True)
+        self._model = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
+        line = QHBoxLayout(self)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(theme.tokens.space_close)
+        for widget in (self._dot, self._name):
+            line.addWidget(widget)
+        line.addWidget(self._model, 1)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, SpeakerRow)
+        speaker = row.speaker
+        self._dot.set_color(speaker.color)
+        self._name.set_text(speaker.name)
+        set_style(self._name, "person", speaker.color)
+        self._model.set_text(speaker.model)
+        self.setAccessibleName(f"{speaker.name} says:")

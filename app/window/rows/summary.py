@@ -1,0 +1,162 @@
+"""A context summary: one line, opened to read and edit it."""
+
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.client.display_text import summary_words
+from app.client.safe_text import plain
+from app.window.rows.base import RowActions, RowView
+from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
+from app.window.rows.edit import MessageEditField
+from app.window.rows.markdown import markdown_document
+from app.window.rows.message_actions import BranchLock
+from app.window.rows.row import Row, SummaryRow
+from app.window.rows.text_view import TextView
+from app.window.theme.style import push_button, set_style
+from app.window.theme.theme import Theme
+from app.window.widgets.containers import Card
+from app.window.widgets.labels import TextLabel
+
+_HINT = "The model reads this in place of what stands above. Everything stays in the conversation."
+
+
+class SummaryView(RowView):
+    """What was typed is kept by the summary's id: while there is such a draft it is a field."""
+
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._row: SummaryRow | None = None
+        self._is_open = False
+        self._found = 0
+        self._line = DisclosureButton(theme, self)
+        self._line.clicked.connect(self._on_clicked)
+        self._text = TextView(theme, "Summary", self)
+        self._text.link.connect(actions.open_link)
+        self._edit = push_button("Edit summary", "quiet")
+        self._edit.setAccessibleName("Edit summary")
+        self._edit.clicked.connect(self._on_edit_clicked)
+        self._field = MessageEditField()
+        self._field.setFont(theme.font(theme.tokens.size_base))
+        self._field.setAccessibleName("Text of the summary")
+        set_style(self._field, "look", "bare")
+        self._save = push_button("Save", "primary")
+        self._save.setAccessibleName("Save summary")
+        self._cancel = push_button("Cancel", "quiet")
+        self._card = Card(theme)
+        self._inside = QWidget(self)  # hidden with its margins, which a layout would keep
+        self._lay_out()
+        self._field.textChanged.connect(self._on_text_changed)
+        self._field.grown.connect(self._on_grown)
+        self._field.cancelled.connect(self._on_cancelled)
+        self._save.clicked.connect(self._on_saved)
+        self._cancel.clicked.connect(self._on_cancelled)
+        BranchLock(actions.branches, (self._edit, self._save), self)
+
+    def set_open(self, is_open: bool) -> None:
+        self._is_open = is_open
+        self._line.setChecked(is_open)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, SummaryRow)
+        self._row, self._found = row, 0
+        self._show()
+
+    def show_found(self, count: int) -> None:
+        if count != self._found:
+            self._found = count
+            if self._row is not None:
+                self._show()
+
+    def markdown(self) -> str:
+        return self._row.summary.text if self._row is not None else ""
+
+    def height_for(self, width: int) -> int:
+        tokens = self.theme.tokens
+        self._field.fit(width - tokens.icon_small - 2 * tokens.space_close - 2 * tokens.space_wide)
+        return super().height_for(width)
+
+    def _lay_out(self) -> None:
+        tokens = self.theme.tokens
+        buttons = QHBoxLayout()
+        buttons.setSpacing(tokens.space_close)
+        buttons.addStretch(1)
+        buttons.addWidget(self._cancel)
+        buttons.addWidget(self._save)
+        self._card.body.addWidget(self._field)
+        self._card.body.addLayout(buttons)
+        hint = TextLabel(self.theme, _HINT, size=tokens.size_small, tone="muted")
+        hint.setWordWrap(True)
+        foot = QHBoxLayout()
+        foot.addWidget(hint, 1)
+        foot.addWidget(self._edit)
+        inside = QVBoxLayout(self._inside)
+        left = tokens.space_close + tokens.icon_small + tokens.space_close
+        inside.setContentsMargins(left, 0, 0, tokens.space_close)
+        inside.setSpacing(tokens.space_close)
+        inside.addWidget(self._text)
+        inside.addWidget(self._card)
+        inside.addLayout(foot)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._line)
+        column.addWidget(self._inside)
+
+    def _show(self) -> None:
+        assert self._row is not None
+        row = self._row
+        pieces = [LinePart(summary_words(row.summary), "text"), *hit_count_parts(self._found)]
+        self._line.show_line("file-text", "muted", pieces, can_open=True)
+        self._inside.setVisible(self._is_open)
+        draft = self.intents.branches.draft(_key(row))
+        self._card.setVisible(bool(draft))
+        self._text.setVisible(not draft)
+        self._edit.setVisible(not draft)
+        if draft and draft != self._field.toPlainText():
+            self._row = None  # the text that is put there was not typed
+            self._field.setPlainText(draft)
+            self._row = row
+        if self._is_open and not draft:
+            self._text.show_document(markdown_document(plain(row.summary.text), self.theme, muted=True))
+
+    def _on_clicked(self, is_checked: bool) -> None:
+        self._is_open = is_checked
+        self._show()
+        self.opened.emit(is_checked)
+        self.resized.emit()
+
+    def _on_edit_clicked(self) -> None:
+        if self._row is not None:
+            self.intents.branches.keep_draft(_key(self._row), self._row.summary.text)
+            self._show()
+            self.resized.emit()
+            self._field.setFocus()
+
+    def _on_text_changed(self) -> None:
+        if self._row is not None and self._field.toPlainText().strip():
+            self.intents.branches.keep_draft(_key(self._row), self._field.toPlainText())
+
+    def _on_grown(self) -> None:
+        if self._row is not None:
+            self.resized.emit()
+
+    def _on_saved(self) -> None:
+        text = self._field.toPlainText().strip()
+        if self._row is not None and text:
+            if text != self._row.summary.text:
+                self.intents.context.change_summary(self._row.node.id, text)
+            self._end_edit()
+
+    def _on_cancelled(self) -> None:
+        if self._row is not None:
+            self._end_edit()
+
+    def _end_edit(self) -> None:
+        assert self._row is not None
+        self.intents.branches.keep_draft(_key(self._row), "")
+        self._show()
+        self.resized.emit()
+        self._line.setFocus()
+
+
+def _key(row: SummaryRow) -> str:
+    return f"summary {row.node.id}"

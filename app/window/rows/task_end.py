@@ -1,0 +1,177 @@
+"""The end of a task (completed, stopped, failed, limit) and notices of the engine."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.client.display_text import is_unfinished, refused_words, unfinished_words
+from app.client.number_format import account
+from app.client.safe_text import plain
+from app.protocol.blocks import NoticeKind
+from app.protocol.tasks import Task
+from app.window.rows.base import RowActions, RowView
+from app.window.rows.markdown import markdown_document, plain_document
+from app.window.rows.message_actions import BranchLock
+from app.window.rows.row import NoticeRow, Row, TaskEndRow
+from app.window.rows.text_view import TextView
+from app.window.theme.style import paint_rounded, push_button, set_style
+from app.window.theme.theme import Theme
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.labels import ElidedLabel
+
+_ICONS: dict[NoticeKind, tuple[str, str]] = {
+    "stopped": ("circle-stop", "muted"),
+    "limit": ("gauge", "waiting_mark"),
+    "error": ("circle-alert", "failed_mark"),
+    "resumed": ("play", "muted"),
+    "interrupted": ("triangle-alert", "waiting_mark"),
+    "model": ("refresh-cw", "muted"),
+    "permission": ("shield-alert", "muted"),
+    "warning": ("triangle-alert", "waiting_mark"),
+    "info": ("info", "muted"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """Its words, its icon, and the state whose colours it has."""
+
+    words: str
+    icon: str
+    state: str
+
+
+class TaskEndView(RowView):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        tokens = theme.tokens
+        self._row: TaskEndRow | None = None
+        self._icon = QLabel()
+        self._words = QLabel()
+        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self._words.setFont(theme.font(tokens.size_base, bold=True))
+        self._account = ElidedLabel(theme, size=tokens.size_small, tone="muted")
+        self._text = TextView(theme, "Summary", self)
+        self._text.link.connect(actions.open_link)
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(self._icon)
+        head.addWidget(self._words, 1)
+        head.addWidget(self._account, 0, Qt.AlignmentFlag.AlignRight)
+        self._retry = self._button("refresh-cw", "Have it done again", self._on_retry_clicked)
+        self._fork = self._button("git-branch", "Fork here", self._on_fork_clicked)
+        head.addWidget(self._retry)
+        head.addWidget(self._fork)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(head)
+        column.addWidget(self._text)
+        self._remarks = TextView(theme, "What was ended with it", self)
+        column.addWidget(self._remarks)
+        self._again = push_button("Retry")
+        self._again.clicked.connect(self._on_retry_clicked)
+        column.addWidget(self._again, 0, Qt.AlignmentFlag.AlignLeft)
+        self._again.setAccessibleName("Retry")
+        BranchLock(actions.branches, (self._retry, self._fork, self._again), self)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, TaskEndRow)
+        task = row.task
+        self._row = row
+        ending, size = _ending(task), self.theme.tokens.icon_small
+        icon = self.theme.icon(ending.icon, f"{ending.state}_mark")
+        self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
+        self._words.setText(ending.words)
+        set_style(self._words, "tone", ending.state)
+        refused = refused_words(task) if task.stop_reason == "completed" else ""
+        self._account.set_text(" · ".join(part for part in (refused, *account(task)) if part))
+        said = task.error if ending.state == "failed" and task.error else task.summary
+        self._text.setVisible(bool(said))
+        if said:
+            is_plain = said == task.error
+            document = plain_document(plain(said), self.theme) if is_plain else markdown_document(said, self.theme)
+            self._text.setAccessibleName("What went wrong" if is_plain else "Summary")
+            self._text.show_document(document)
+        self._remarks.setVisible(bool(row.remarks))
+        self._remarks.show_document(plain_document(plain(" ".join(row.remarks)), self.theme, colour="muted"))
+        is_good = ending.state == "done"
+        self._retry.setVisible(row.retry_id is not None and is_good)
+        self._again.setVisible(row.retry_id is not None and not is_good)
+        self._fork.setVisible(row.fork_id is not None)
+        self.setAccessibleName(ending.words)
+        self.update()
+
+    def markdown(self) -> str:
+        return (self._row.task.summary or self._row.task.error or "") if self._row else ""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._row is not None:
+            ground = self.theme.colour(f"{_ending(self._row.task).state}_soft")
+            paint_rounded(QPainter(self), self.rect(), self.theme.tokens.radius_card, fill=ground)
+
+    def _button(self, icon: str, name: str, clicked: Callable[[], None]) -> IconButton:
+        button = IconButton(self.theme, icon, name)
+        button.clicked.connect(clicked)
+        return button
+
+    def _on_retry_clicked(self) -> None:
+        if self._row is not None and self._row.retry_id is not None:
+            self.intents.branches.retry(self._row.retry_id)
+
+    def _on_fork_clicked(self) -> None:
+        if self._row is not None and self._row.fork_id is not None:
+            self.intents.branches.fork(self._row.fork_id)
+
+
+def ending_text(task: Task) -> str:
+    return _ending(task).words
+
+
+def _ending(task: Task) -> _Ending:
+    match task.stop_reason:
+        case "completed" if is_unfinished(task):
+            words = unfinished_words(task)
+            return _Ending(f"{words[:1].upper()}{words[1:]}", "circle-alert", "waiting")
+        case "completed":
+            words = "Replied" if "chat" in (task.mode, task.decided) else "Task complete"
+            return _Ending(words, "circle-check", "done")
+        case "manual_stop":
+            return _Ending("Stopped", "circle-stop", "waiting")
+        case "iteration_limit":
+            return _Ending("Ended at its limit of turns", "gauge", "waiting")
+        case "time_limit":
+            return _Ending("Ended at its limit of time", "gauge", "waiting")
+        case "budget_limit":
+            return _Ending("Ended at its budget", "gauge", "waiting")
+        case "token_limit":
+            return _Ending("Ended at its limit of tokens", "gauge", "waiting")
+        case "day_limit":
+            return _Ending("Ended at the limit of today", "gauge", "waiting")
+        case "error" | None:
+            return _Ending("Failed", "circle-x", "failed")
+
+
+class NoticeView(RowView):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        tokens = theme.tokens
+        self._icon = QLabel(self)
+        self._icon.setFixedSize(tokens.icon_small, tokens.size_base * 3 // 2)
+        self._text = TextView(theme, "Notice", self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_close, tokens.space_tight, 0, tokens.space_tight)
+        row.setSpacing(tokens.space_close)
+        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self._text, 1)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, NoticeRow)
+        icon, tint = _ICONS[row.notice.kind]
+        size = self.theme.tokens.icon_small
+        self._icon.setPixmap(self.theme.icon(icon, tint).pixmap(QSize(size, size), self.devicePixelRatioF()))
+        colour = "failed" if row.notice.kind == "error" else "muted"
+        self._text.show_document(plain_document(plain(row.notice.text).strip(), self.theme, colour=colour))

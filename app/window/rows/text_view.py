@@ -1,0 +1,247 @@
+"""Selectable text as high as its content; the transcript scrolls and selects."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, QUrl, Signal
+from PySide6.QtGui import (
+    QColor,
+    QContextMenuEvent,
+    QFocusEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextOption,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QApplication, QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
+
+from app.window.theme.style import paint_focus_ring, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.theme.tokens import DesignTokens
+
+HighlightKind = Literal["selected", "hit", "hit_now"]
+
+_TAB_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+
+
+@dataclass(frozen=True, slots=True)
+class TextHighlight:
+    """From one character to before another one."""
+
+    start: int
+    end: int
+    kind: HighlightKind
+
+    def look(self, tokens: DesignTokens) -> QTextCharFormat:
+        look = QTextCharFormat()
+        match self.kind:
+            case "selected":
+                ground, letters = tokens.accent, tokens.on_accent
+            case "hit":
+                ground, letters = tokens.hit, tokens.text
+            case "hit_now":
+                ground, letters = tokens.hit_now, tokens.text
+        look.setBackground(QColor(ground))
+        look.setForeground(QColor(letters))
+        return look
+
+
+class TextView(QTextBrowser):
+    """Shows one document after another. Links come out as `link(url)`; pictures that texts name are never fetched.
+
+    Selecting goes over many of them and is the transcript's: the mouse is passed on to it, `show_marks` paints it.
+    """
+
+    link = Signal(str)
+
+    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None, *, wraps: bool = True) -> None:
+        super().__init__(parent)
+        self.theme = theme
+        self._shown: QTextDocument | None = None
+        self._has_ring = False
+        self._marks: tuple[TextHighlight, ...] = ()
+        self._found_for: tuple[int, re.Pattern[str]] | None = None
+        self._found: tuple[tuple[int, int], ...] = ()
+        self._pressed_link = ""
+        self._pressed_at = QPoint()
+        self.setAccessibleName(name)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWordWrapMode(
+            QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere if wraps else QTextOption.WrapMode.NoWrap
+        )
+        self.viewport().setAutoFillBackground(False)
+        self.viewport().setCursor(Qt.CursorShape.IBeamCursor)
+        self.setOpenLinks(False)
+        self.setTabChangesFocus(True)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.LinksAccessibleByKeyboard)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self.anchorClicked.connect(self._on_anchor_clicked)
+
+    def show_document(self, document: QTextDocument) -> None:
+        """Show a document that nobody else has; it ends with the view or with the next one."""
+        document.setDocumentMargin(0)
+        document.setParent(self)
+        self.show_marks(())  # Qt keeps them over a new document, and crashes when the old one is gone
+        self.setDocument(document)
+        self._found_for = None
+        if self._shown is not None:
+            # Else it would live as long as the view.
+            self._shown.setParent(None)
+        self._shown = document
+        self.updateGeometry()
+
+    def add_text(self, text: str) -> None:
+        """More of a plain text, in the look of its end: what was there is not laid out again."""
+        self.show_marks(())
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        cursor.insertText(text)
+        self.updateGeometry()
+
+    def show_marks(self, marks: Sequence[TextHighlight]) -> None:
+        """Mark these stretches and no others; a new document has none."""
+        if tuple(marks) == self._marks:
+            return
+        self._marks = tuple(marks)
+        self.setExtraSelections([self._extra(mark) for mark in marks])
+
+    @property
+    def marks(self) -> tuple[TextHighlight, ...]:
+        """What is marked now."""
+        return self._marks
+
+    def occurrences(self, pattern: re.Pattern[str]) -> tuple[tuple[int, int], ...]:
+        """Where it stands in the text, from the first character to before the last one; looked for once a text."""
+        asked = (self.document().revision(), pattern)
+        if asked != self._found_for:
+            text = self.toPlainText()
+            self._found_for, self._found = asked, tuple(_places(text, pattern))
+        return self._found
+
+    def between(self, start: int, end: int) -> QTextCursor:
+        """A cursor that has selected from one character to before another one, as far as there are so many."""
+        last = self.document().characterCount() - 1
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(min(start, last))
+        cursor.setPosition(min(end, last), QTextCursor.MoveMode.KeepAnchor)
+        return cursor
+
+    def reveal(self, start: int, end: int) -> QRect:
+        """Scroll within the text, where it scrolls, to this stretch; where that is now, in places of the viewport."""
+        for bar, length, side in (
+            (self.verticalScrollBar(), self.viewport().height(), QRect.top),
+            (self.horizontalScrollBar(), self.viewport().width(), QRect.right),
+        ):
+            place = side(self._stretch(start, end))
+            if bar.maximum() and not 0 <= place < length:
+                bar.setValue(bar.value() + place - length // 2)
+        return self._stretch(start, end)
+
+    def _stretch(self, start: int, end: int) -> QRect:
+        first, last = self.between(start, start), self.between(end, end)
+        return self.cursorRect(first).united(self.cursorRect(last))
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        document = self.document()
+        if document.textWidth() != width:  # else Qt would lay it out again
+            document.setTextWidth(width)
+        return round(document.size().height() + 0.49)
+
+    def sizeHint(self) -> QSize:
+        """Small: the height comes from `heightForWidth` alone."""
+        return self.minimumSizeHint()
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self.theme.tokens.space_far, 0)
+
+    def loadResource(self, type: int, name: QUrl | str) -> object:
+        """Nothing: a text must not make the window open files or addresses."""
+        return None
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._pressed_link = self.anchorAt(event.position().toPoint())
+        self._pressed_at = event.globalPosition().toPoint()
+        event.ignore()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        link = self.anchorAt(event.position().toPoint())
+        self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if link else Qt.CursorShape.IBeamCursor)
+        set_tool_tip(self, link)
+        event.ignore()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click on a link is its own, where it did not become a drag."""
+        link, self._pressed_link = self._pressed_link, ""
+        way = (event.globalPosition().toPoint() - self._pressed_at).manhattanLength()
+        is_click = event.button() == Qt.MouseButton.LeftButton and way < QApplication.startDragDistance()
+        if link and is_click and link == self.anchorAt(event.position().toPoint()):
+            self.link.emit(link)
+        event.ignore()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        event.ignore()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Following a link that has the keyboard is its own; all other keys are the transcript's."""
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if is_enter and self.textCursor().charFormat().isAnchor():
+            super().keyPressEvent(event)
+        else:
+            event.ignore()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        event.ignore()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._has_ring = event.reason() in _TAB_REASONS
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._has_ring = False
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._has_ring:
+            painter = QPainter(self.viewport())
+            paint_focus_ring(painter, self.viewport().rect(), self.theme.tokens, self.theme.tokens.radius_control)
+
+    def _extra(self, mark: TextHighlight) -> QTextEdit.ExtraSelection:
+        extra = QTextEdit.ExtraSelection()
+        cursor = self.between(mark.start, mark.end)
+        cursor.setKeepPositionOnInsert(True)  # text that streams in behind it is not marked
+        extra.cursor = cursor  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out the fields of ExtraSelection
+        extra.format = mark.look(self.theme.tokens)  # pyright: ignore[reportAttributeAccessIssue] -- the same
+        return extra
+
+    def _on_anchor_clicked(self, url: QUrl) -> None:
+        self.link.emit(url.toString())
+
+
+def _places(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """Counted as Qt counts: a character outside the first plane, such as most emoji, is two."""
+    is_wide = any(letter > "\uffff" for letter in text)
+    for match in pattern.finditer(text):
+        start, end = match.span()
+        if is_wide:
+            start, end = (len(text[:place].encode("utf-16-le")) // 2 for place in (start, end))
+        yield start, end

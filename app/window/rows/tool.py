@@ -1,0 +1,296 @@
+"""A tool call: one line; opens to arguments, output and diff."""
+
+import json
+from collections.abc import Callable
+
+from PySide6.QtCore import QRectF, QUrl
+from PySide6.QtGui import QPainter, QPaintEvent, QTextBlock
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.client.display_text import CallWords, call_words, text_of, without_file_names
+from app.client.number_format import duration
+from app.client.safe_text import exact, output_text
+from app.protocol.base import JsonObject
+from app.protocol.blocks import ToolResultBlock
+from app.window.rows.base import RowActions, RowView
+from app.window.rows.code_view import CodeView
+from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
+from app.window.rows.row import Row, ToolCallRow
+from app.window.theme.style import colour, paint_rounded, push_button, set_style
+from app.window.theme.theme import Theme
+from app.window.widgets.buttons import CopyButton
+from app.window.widgets.labels import one_line
+
+_ICONS = {
+    "shell": "terminal",
+    "read": "file-text",
+    "write": "file-plus",
+    "patch": "file-pen",
+    "list": "folder",
+    "create_dir": "folder",
+    "search": "text-search",
+    "task_complete": "flag",
+    "ask_user": "circle-question-mark",
+    "send_update": "message-square",
+}
+
+_MOST_LINES = 20
+# A short output only grows and is added to; of a long one the end is shown anew each time.
+_SHORT = 16_000
+_LAST_LINES = 200
+
+_SUMMARY = 90  # characters of the result in the line
+
+
+def tool_icon(words: CallWords) -> str:
+    return _ICONS.get(words.action, "wrench")
+
+
+def arguments_text(tool: str, arguments: JsonObject, invalid: str | None) -> tuple[str, str]:
+    """What the call was given, whole, and the language it is in."""
+    if invalid is not None:
+        return exact(invalid), ""
+    if tool == "shell" and set(arguments) == {"command"}:
+        return exact(text_of(arguments, "command")), "bash"
+    return exact(json.dumps(arguments, indent=2, ensure_ascii=False)), "json"
+
+
+class DiffView(CodeView):
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, most_lines: int = 0) -> None:
+        super().__init__(theme, "Changes", parent, most_lines=most_lines)
+
+    def show_diff(self, diff: str) -> None:
+        """The file's names are left out: the card's line has them."""
+        self.show_code(exact(without_file_names(diff)).rstrip("\n"), "")
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        block = self.cursorForPosition(self.viewport().rect().topLeft()).block()
+        while block.isValid() and self._top(block) < self.viewport().height():
+            ground = self._ground(block.text())
+            if ground:
+                place = QRectF(0, self._top(block), self.viewport().width(), self.line_height())
+                painter.fillRect(place, colour(ground))
+            block = block.next()
+        painter.end()
+        super().paintEvent(event)
+
+    def _top(self, block: QTextBlock) -> float:
+        return self.document().documentLayout().blockBoundingRect(block).top() - self.verticalScrollBar().value()
+
+    def _ground(self, line: str) -> str:
+        tokens = self.theme.tokens
+        if line.startswith("+"):
+            return tokens.done_soft
+        if line.startswith("-"):
+            return tokens.failed_soft
+        return tokens.hover if line.startswith("@@") else ""
+
+
+class ToolCallCard(QWidget):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._actions = actions
+        tokens = theme.tokens
+        self._arguments = CodeView(theme, "Arguments", most_lines=_MOST_LINES)
+        self._output = CodeView(theme, "Output", most_lines=_MOST_LINES, follows=True, has_links=True)
+        self._output.link.connect(actions.open_link)
+        self._whole = ""
+        self._file = ""
+        self._diff = DiffView(theme, most_lines=2 * _MOST_LINES)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_normal)
+        layout.setSpacing(tokens.space_tight)
+        self._cut = QLabel("Its end is shown; copying takes all of it.")
+        self._open_file = push_button("Open the whole output", "quiet")
+        self._open_file.clicked.connect(self._on_open_file)
+        self._arguments_head = self._add(layout, "Arguments", self._arguments)
+        self._output_head = self._add(layout, "Output", self._output, copy=self._copy_output)
+        self._diff_head = self._add(layout, "Changes", self._diff)
+
+    def show_row(self, row: ToolCallRow) -> None:
+        diff = result_diff(row)
+        # A change says all that its arguments said.
+        self._arguments.setVisible(not diff)
+        self._arguments_head.setVisible(not diff)
+        if not diff:
+            self._arguments.show_code(*arguments_text(row.call.tool, row.call.arguments, row.call.invalid))
+        self._diff.setVisible(bool(diff))
+        self._diff_head.setVisible(bool(diff))
+        if diff:
+            self._diff.show_diff(diff)
+        self._whole = "" if diff else row.result.text if row.result else row.output
+        self._show_output(output_text(_end_of(self._whole)).rstrip("\n"), is_finished=row.result is not None)
+        self._file = _output_file(row)
+        self._open_file.setVisible(bool(self._file))
+
+    def _show_output(self, output: str, *, is_finished: bool) -> None:
+        self._output.setVisible(bool(output))
+        self._output_head.setVisible(bool(output))
+        self._cut.setVisible(len(self._whole) > _SHORT)
+        if output:
+            self._output.show_code(output, "", is_finished=is_finished)
+
+    def _copy_output(self) -> None:
+        self._actions.copy(output_text(self._whole).rstrip("\n"))
+
+    def _on_open_file(self) -> None:
+        self._actions.open_link(QUrl.fromLocalFile(self._file).toString())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        tokens = self._theme.tokens
+        paint_rounded(QPainter(self), self.rect(), tokens.radius_card, fill=tokens.code)
+
+    def _add(self, layout: QVBoxLayout, title: str, view: CodeView, copy: Callable[[], None] | None = None) -> QWidget:
+        """A part with its title and a button that copies it; the head is returned."""
+        head = QWidget()
+        row = QHBoxLayout(head)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(self._theme.tokens.space_close)
+        for label in (QLabel(title), *((self._cut,) if view is self._output else ())):
+            label.setFont(self._theme.font(self._theme.tokens.size_small))
+            set_style(label, "tone", "muted")
+            row.addWidget(label)
+        row.addStretch(1)
+        if view is self._output:
+            row.addWidget(self._open_file)
+        name = f"Copy {title.lower()}"
+        row.addWidget(CopyButton(self._theme, name, copy or (lambda: self._actions.copy(view.toPlainText()))))
+        layout.addWidget(head)
+        layout.addWidget(view)
+        return head
+
+
+def _end_of(output: str) -> str:
+    if len(output) <= _SHORT:
+        return output
+    return "\n".join(output[-_SHORT:].splitlines()[1:][-_LAST_LINES:])
+
+
+def _output_file(row: ToolCallRow) -> str:
+    """Where the engine keeps an output that was too long or no text; empty for all others."""
+    details = (row.result.details or {}) if row.result else {}
+    files = (details.get("stdout_file"), details.get("stderr_file"))
+    return next((file for file in files if isinstance(file, str) and file), "")
+
+
+def result_diff(row: ToolCallRow) -> str:
+    """The change that a call made, as a unified diff; empty where it made none."""
+    diff = (row.result.details or {}).get("diff") if row.result else None
+    return diff if isinstance(diff, str) else ""
+
+
+class ToolCallView(RowView):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._row: ToolCallRow | None = None
+        self._is_open = False
+        self._found = 0
+        self._line = DisclosureButton(theme, self)
+        self._line.clicked.connect(self._on_clicked)
+        self._card: ToolCallCard | None = None
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.tokens.space_tight)
+        self._column.addWidget(self._line)
+
+    def set_open(self, is_open: bool) -> None:
+        self._is_open = is_open
+        self._line.setChecked(is_open)
+
+    def set_row(self, row: Row) -> None:
+        assert isinstance(row, ToolCallRow)
+        self._row, self._found = row, 0
+        self._show_line(row)
+        self._show_card()
+
+    def show_found(self, count: int) -> None:
+        if count != self._found:
+            self._found = count
+            if self._row is not None:
+                self._show_line(self._row)
+
+    def _show_line(self, row: ToolCallRow) -> None:
+        icon, tint, pieces = _line_of(row)
+        self._line.show_line(icon, tint, [*pieces, *hit_count_parts(self._found)], can_open=True)
+
+    def _on_clicked(self, is_checked: bool) -> None:
+        self._is_open = is_checked
+        self._show_card()
+        self.opened.emit(is_checked)
+        self.resized.emit()
+
+    def _show_card(self) -> None:
+        if self._is_open and self._row is not None:
+            if self._card is None:
+                self._card = ToolCallCard(self.theme, self.intents, self)
+                self._column.addWidget(self._card)
+            self._card.show_row(self._row)
+        if self._card is not None:
+            self._card.setVisible(self._is_open)
+
+
+def tool_line(row: ToolCallRow) -> str:
+    """What the line says, as text."""
+    return " ".join(piece.text for piece in _line_of(row)[2])
+
+
+def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
+    """Icon, its colour, and the words: `ran make test · 12 passed · 1.2 s`."""
+    words = call_words(row.call.tool, row.call.arguments)
+    result = row.result
+    if row.waiting:
+        return (
+            "shield-question-mark",
+            "waiting_mark",
+            [LinePart(f"waits for you before {words.doing}"), *_object(words)],
+        )
+    if row.unknown:
+        cut_off = [LinePart(f"cut off while {words.doing}"), *_object(words)]
+        return "triangle-alert", "waiting_mark", [*cut_off, *_dotted("outcome unknown", "waiting")]
+    if row.interrupted:
+        return (
+            tool_icon(words),
+            "muted",
+            [LinePart(words.doing), *_object(words), *_dotted("the task was interrupted", "muted")],
+        )
+    if result is None:
+        return tool_icon(words), "link", [LinePart(words.doing), *_object(words), LinePart("…")]
+    if result.is_error:
+        # What was refused or could not begin was not done.
+        verb = words.done if result.details is not None else words.doing
+        said = result.summary or one_line(result.text, _SUMMARY)
+        return "circle-x", "failed_mark", [LinePart(verb), *_object(words), *_dotted(said, "failed"), *_time(result)]
+    return tool_icon(words), "muted", [LinePart(words.done), *_object(words), *_outcome(result), *_time(result)]
+
+
+def _object(words: CallWords) -> list[LinePart]:
+    line = " ".join(words.object.split())
+    return [LinePart(line, "text", mono=True, gives_way=True)] if line else []
+
+
+def _outcome(result: ToolResultBlock) -> list[LinePart]:
+    details = result.details or {}
+    added, removed = details.get("added"), details.get("removed")
+    if isinstance(added, int) and isinstance(removed, int):
+        counts = [LinePart(f"+{added}", "done")] if added else []
+        counts += [LinePart(f"−{removed}", "failed")] if removed else []
+        return counts or _dotted("no change", "muted")
+    return _dotted(one_line(result.summary, _SUMMARY), "muted")
+
+
+def _dotted(text: str, tint: str) -> list[LinePart]:
+    return [LinePart("·"), LinePart(text, tint, gives_way=True)] if text else []
+
+
+def _time(result: ToolResultBlock) -> list[LinePart]:
+    seconds = _seconds(result.details or {})
+    if seconds is None or result.summary.endswith(" s"):
+        return []
+    return [LinePart("·"), LinePart(duration(seconds))]
+
+
+def _seconds(details: JsonObject) -> float | None:
+    spent = details.get("duration_ms")
+    return spent / 1000 if isinstance(spent, int | float) else None

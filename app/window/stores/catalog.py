@@ -1,0 +1,138 @@
+"""What the engine offers: models, personalities, declared settings."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Signal
+
+from app.protocol.agents import (
+    PERSONALITY_DELETE,
+    PERSONALITY_LIST,
+    PERSONALITY_SAVE,
+    Personality,
+    PersonalityDeleteParams,
+    PersonalitySaveParams,
+)
+from app.protocol.base import EmptyParams
+from app.protocol.events import PersonalityDeleted, PersonalityUpdate
+from app.protocol.settings import MODEL_LIST, SETTINGS_GET, ModelListParams, ModelListResult, SettingsGetParams
+from app.window.stores.session import EngineSession
+
+DEFAULT = "assistant"
+
+
+class ModelStore(QObject):
+    """`found` is None until the engine has answered; it is asked whenever the session becomes ready."""
+
+    changed = Signal()
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+        self.found: ModelListResult | None = None
+        session.state_changed.connect(self._on_state_changed)
+
+    @property
+    def ready(self) -> tuple[str, ...]:
+        """The ids of the models whose provider can be used now."""
+        if self.found is None:
+            return ()
+        providers = {provider.name for provider in self.found.providers if provider.ready}
+        return tuple(model.id for model in self.found.models if model.provider in providers)
+
+    @property
+    def servers(self) -> tuple[tuple[str, str], ...]:
+        """The person's own: what the ids of their models begin with, and their names."""
+        own = self.found.providers if self.found is not None else ()
+        return tuple((provider.name, provider.title) for provider in own if provider.own)
+
+    @property
+    def default(self) -> str:
+        return (self.found.default or "") if self.found else ""
+
+    @property
+    def is_empty(self) -> bool:
+        """True when the engine has said that no model can be used."""
+        return self.found is not None and self.found.default is None
+
+    def look_again(self) -> None:
+        self._session.spawn(self._load(refresh=True))
+
+    def _on_state_changed(self) -> None:
+        if self._session.state == "ready":
+            self._session.spawn(self._load(refresh=self.found is None))
+
+    async def _load(self, *, refresh: bool) -> None:
+        self.found = await self._session.call(MODEL_LIST, ModelListParams(refresh=refresh))
+        self.changed.emit()
+
+
+class PersonalityStore(QObject):
+    """`changed` at every news. `shipped` are those that come with Errand, as they came; `tools` what one may list."""
+
+    changed = Signal()
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+        self._known: dict[str, Personality] = {}
+        self.shipped: tuple[Personality, ...] = ()
+        self.tools: tuple[str, ...] = ()
+        session.state_changed.connect(self._on_state_changed)
+
+    @property
+    def all(self) -> tuple[Personality, ...]:
+        return tuple(sorted(self._known.values(), key=lambda personality: personality.name.casefold()))
+
+    def get(self, personality_id: str) -> Personality | None:
+        return self._known.get(personality_id)
+
+    def save(self, personality: Personality, done: Callable[[], None], failed: Callable[[str], None]) -> None:
+        """Store one; exactly one of the two is called when the engine has answered."""
+        self._session.spawn(self._save(personality, done), failed)
+
+    def delete(self, personality_id: str, done: Callable[[], None], failed: Callable[[str], None]) -> None:
+        self._session.spawn(self._delete(personality_id, done), failed)
+
+    def apply(self, event: PersonalityUpdate | PersonalityDeleted) -> None:
+        """Take what the engine told."""
+        match event:
+            case PersonalityUpdate(personality=personality):
+                self._known[personality.id] = personality
+            case PersonalityDeleted(personality_id=personality_id):
+                self._known.pop(personality_id, None)
+        self.changed.emit()
+
+    def _on_state_changed(self) -> None:
+        if self._session.state == "ready":
+            self._session.spawn(self._load())
+
+    async def _save(self, personality: Personality, done: Callable[[], None]) -> None:
+        await self._session.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))
+        done()
+
+    async def _delete(self, personality_id: str, done: Callable[[], None]) -> None:
+        await self._session.call(PERSONALITY_DELETE, PersonalityDeleteParams(personality_id=personality_id))
+        done()
+
+    async def _load(self) -> None:
+        result = await self._session.call(PERSONALITY_LIST, EmptyParams())
+        self.shipped, self.tools = result.shipped, result.tools
+        self._known = {personality.id: personality for personality in result.personalities}
+        self.changed.emit()
+
+
+class SettingsStore(QObject):
+    """`found` gives a tuple of `Setting` after each `load` that the engine answers."""
+
+    found = Signal(object)
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+
+    def load(self) -> None:
+        if self._session.state == "ready":
+            self._session.spawn(self._load())
+
+    async def _load(self) -> None:
+        self.found.emit((await self._session.call(SETTINGS_GET, SettingsGetParams())).settings)

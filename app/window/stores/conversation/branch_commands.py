@@ -1,0 +1,186 @@
+"""Commands on branches and on the context: edit, retry, fork, switch; keep a message, summarise."""
+
+from collections.abc import Coroutine
+from uuid import uuid4
+
+from PySide6.QtCore import QObject, Signal, SignalInstance
+
+from app.protocol.agents import AGENT_SET_HEAD, AgentSetHeadParams
+from app.protocol.context import (
+    CONVERSATION_EDIT_SUMMARY,
+    CONVERSATION_SUMMARISE,
+    ConversationSummariseParams,
+    SummaryEditParams,
+)
+from app.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams
+from app.protocol.tasks import TASK_RETRY, TASK_START, TaskRetryParams, TaskStartParams
+from app.window.stores.conversation.agents import AgentStore
+from app.window.stores.conversation.commands import TaskCommands
+from app.window.stores.session import EngineSession
+from app.window.stores.tasks import is_working
+
+_LOCKED = "The agent is at work here. Stop it or wait until it is done, then try again."
+
+_AT_WORK = "The agent is at work. Wait until it is done, or stop it."
+_NOTHING = "Nothing was said here yet."
+
+
+class BranchCommands(QObject):
+    """`resent` has the message that was sent anew, `forked` says that what is written next begins a new branch,
+    `lock_changed` that `locked` says otherwise.
+
+    One thing at a time: while one is under way another one is not begun. A refusal is told by `requests.failed`.
+    """
+
+    resent = Signal(str)
+    forked = Signal()
+    lock_changed = Signal()
+
+    def __init__(self, session: EngineSession, agents: AgentStore, requests: TaskCommands) -> None:
+        super().__init__()
+        self._agents = agents
+        self._session = session
+        self._requests = requests
+        self._is_busy = False
+        self._was_locked = ""
+
+    @property
+    def locked(self) -> str:
+        """Why nothing can be branched now, in words; empty when it can."""
+        task = self._requests.task
+        return _LOCKED if task is not None and is_working(task) else ""
+
+    def look_at_task(self) -> None:
+        """The task that is looked at is another one, or came further."""
+        if self.locked != self._was_locked:
+            self._was_locked = self.locked
+            self.lock_changed.emit()
+
+    def switch(self, node_id: str) -> None:
+        """Show the newest branch through this node, and go on from its end."""
+        self._set_head(node_id, to_leaf=True)
+
+    def fork(self, node_id: str) -> None:
+        """Go on from this node."""
+        self._set_head(node_id, to_leaf=False)
+
+    def retry(self, node_id: str, model: str | None = None) -> None:
+        """Have a reply written anew, beside the one that is there."""
+        params = TaskRetryParams(node_id=node_id, task_id=_new_task_id(), model=model)
+        self._requests.with_workspace(lambda: self._begin(self._retry(params)), self._requests.failed.emit)
+
+    def resend(self, node_id: str, text: str, attachments: tuple[str, ...]) -> None:
+        """Send a message in another form, beside the one that is there."""
+        options = self._requests.options
+        agent_id, conversation_id = self._agents.chosen_id, self._requests.conversation_id
+        params = options.start(text, conversation_id, sibling_of=node_id, attachments=attachments, agent_id=agent_id)
+        self._requests.with_workspace(lambda: self._begin(self._resend(node_id, params)), self._requests.failed.emit)
+
+    def _set_head(self, node_id: str, *, to_leaf: bool) -> None:
+        agent = self._agents.shown
+        if agent is not None:
+            params = AgentSetHeadParams(agent_id=agent.id, node_id=node_id, version=agent.version, to_leaf=to_leaf)
+            self._begin(self._move(params))
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        if self.locked or self._is_busy:
+            work.close()
+            if self.locked:
+                self._requests.failed.emit(self.locked)
+            return
+        self._is_busy = True
+        self._session.spawn(self._alone(work), self._requests.failed.emit)
+
+    async def _alone(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        finally:
+            self._is_busy = False
+
+    async def _move(self, params: AgentSetHeadParams) -> None:
+        await self._session.call(AGENT_SET_HEAD, params)
+        if not params.to_leaf:
+            self.forked.emit()
+
+    async def _retry(self, params: TaskRetryParams) -> None:
+        await self._session.call(TASK_RETRY, params)
+
+    async def _resend(self, node_id: str, params: TaskStartParams) -> None:
+        await self._session.call(TASK_START, params)
+        self.resent.emit(node_id)
+
+
+def _new_task_id() -> str:
+    return f"task_{uuid4().hex}"
+
+
+class ContextCommands(QObject):
+    """`kept_changed` says that other messages are kept. A refusal is told by `requests.failed`."""
+
+    _kept_changed = Signal()
+
+    def __init__(self, session: EngineSession, agents: AgentStore, requests: TaskCommands) -> None:
+        super().__init__()
+        self._session = session
+        self._agents = agents
+        self._requests = requests
+        self._kept: frozenset[str] = frozenset()
+
+    @property
+    def kept_changed(self) -> SignalInstance:
+        return self._kept_changed
+
+    def put_conversation(self, conversation: Conversation) -> None:
+        kept = frozenset(conversation.kept)
+        if kept != self._kept:
+            self._kept = kept
+            self._kept_changed.emit()
+
+    def is_kept(self, node_id: str) -> bool:
+        return node_id in self._kept
+
+    def keep(self, node_id: str) -> None:
+        if self._requests.conversation_id is not None:
+            self._change(ConversationChangeParams(conversation_id=self._requests.conversation_id, keep_node_id=node_id))
+
+    def release(self, node_id: str) -> None:
+        if self._requests.conversation_id is not None:
+            self._change(
+                ConversationChangeParams(conversation_id=self._requests.conversation_id, release_node_id=node_id)
+            )
+
+    def change_summary(self, node_id: str, text: str) -> None:
+        params = SummaryEditParams(node_id=node_id, text=text)
+        self._spawn(self._session.call(CONVERSATION_EDIT_SUMMARY, params))
+
+    @property
+    def locked(self) -> str:
+        """Why nothing can be summarised now, in words; empty when it can."""
+        if self._requests.conversation_id is None:
+            return _NOTHING
+        task = self._requests.task
+        return _AT_WORK if task is not None and is_working(task) else ""
+
+    def summarise(self) -> None:
+        """Have the older part of the branch that is shown summarised."""
+        conversation_id, agent = self._requests.conversation_id, self._agents.shown
+        if self.locked or conversation_id is None or agent is None:
+            self._requests.failed.emit(self.locked or _NOTHING)
+            return
+        params = ConversationSummariseParams(
+            conversation_id=conversation_id, agent_id=agent.id, task_id=f"task_{uuid4().hex}"
+        )
+        self._requests.with_workspace(
+            lambda: self._spawn(self._session.call(CONVERSATION_SUMMARISE, params)), self._requests.failed.emit
+        )
+
+    def _change(self, params: ConversationChangeParams) -> None:
+        self._spawn(self._session.call(CONVERSATION_CHANGE, params))
+
+    def _spawn(self, work: Coroutine[None, None, object]) -> None:
+        self._session.spawn(_done(work), self._requests.failed.emit)
+
+
+async def _done(work: Coroutine[None, None, object]) -> None:
+    """What comes of it comes as events."""
+    await work

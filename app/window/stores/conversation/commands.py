@@ -1,0 +1,326 @@
+"""Commands of a person in one conversation: start, steer, follow up, stop, answer."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from app.protocol.asks import Ask, AskAnswerParams, Remember
+from app.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    TASK_COMPARE_MODELS,
+    Conversation,
+    ConversationChangeParams,
+    TaskCompareModelsParams,
+)
+from app.protocol.tasks import (
+    TASK_FOLLOW_UP,
+    TASK_SET_MODE,
+    TASK_START,
+    TASK_STEER,
+    TASK_STOP,
+    TASK_TRY_NOW,
+    DecidedMode,
+    Task,
+    TaskIdParams,
+    TaskMessageParams,
+    TaskSetModeParams,
+    TaskStartParams,
+)
+from app.window.stores.asks import AskStore
+from app.window.stores.conversation.agents import AgentStore
+from app.window.stores.conversation.branch import ComparedBranch, LoadedBranch
+from app.window.stores.session import EngineSession
+from app.window.stores.task_options import TaskOptions
+from app.window.stores.tasks import TaskStore, is_working
+
+# The engine takes a frame of 1 MB as JSON; what is beside the text in it has the rest.
+_MOST_BYTES = 1000 * 1024
+_TOO_LONG = "This text is too long to be sent: at most 1,000 KB. Save it as a file and attach the file."
+_WITH_ANSWER = "This goes with my answer."
+_SEE = "See what is attached."
+_STARTING = "The task is just being started. Send this again in a moment."
+_NO_FOLDER = "Nothing was started: no folder to work in was confirmed."
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceQuestion:
+    """Where an imported conversation is to work: in the `proposed` folder that its file names, or in its `own` new one.
+
+    `settle` takes the folder that the person has chosen; None gives up what was asked for.
+    """
+
+    proposed: str
+    own: str
+    settle: Callable[[str | None], None]
+
+
+class TaskCommands(QObject):
+    """A new conversation has no id until its first task is started: `stored` tells it.
+
+    `unsent` gives back a text that was not taken with the paths of its attachments, and `failed` the words why.
+    `compared` has the branches (`ComparedBranch`) of the first two of several models that were asked.
+    `workspace_asked` has a `WorkspaceQuestion`, before anything is begun in a conversation that was imported with a
+    folder to work in.
+    """
+
+    stored = Signal(str)
+    compared = Signal(object, object)
+    workspace_asked = Signal(object)
+    unsent = Signal(str, object)
+    failed = Signal(str)
+
+    def __init__(
+        self,
+        session: EngineSession,
+        tasks: TaskStore,
+        asks: AskStore,
+        agents: AgentStore,
+        branch: LoadedBranch,
+        conversation_id: str | None,
+    ) -> None:
+        super().__init__()
+        self.conversation_id = conversation_id
+        self.options = TaskOptions()
+        self._conversation: Conversation | None = None
+        self._session = session
+        self._tasks = tasks
+        self._asks = asks
+        self._agents = agents
+        self._branch = branch
+        self._is_starting = False
+
+    def put_conversation(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    def with_workspace(self, begin: Callable[[], None], give_up: Callable[[str], None]) -> None:
+        """Begin something that works in the folder of this conversation: a folder out of a file is confirmed first."""
+        conversation = self._conversation
+        if conversation is None or not conversation.proposed_workspace:
+            begin()
+            return
+
+        def settle(workspace: str | None) -> None:
+            if workspace is None:
+                give_up(_NO_FOLDER)
+            else:
+                self._session.spawn(self._place(conversation.id, workspace, begin), give_up)
+
+        question = WorkspaceQuestion(conversation.proposed_workspace, conversation.workspace, settle)
+        self.workspace_asked.emit(question)
+
+    @property
+    def task(self) -> Task | None:
+        """The task that is looked at: the newest of the agent that is, or one at work at the end of its branch."""
+        shown = self._agents.shown
+        if shown is None:
+            return self._tasks.of_conversation(self.conversation_id) if self.conversation_id is not None else None
+        own = self._tasks.of_agent(shown.id)
+        if own is not None and is_working(own):
+            return own
+        last = self._branch.last_task()
+        return last if last is not None and is_working(last) else own
+
+    @property
+    def steers(self) -> bool:
+        """Whether a message is for the task at work, and not for another agent whom a person looks at."""
+        task, chosen = self.task, self._agents.chosen_id
+        if task is None or not is_working(task):
+            return False
+        return chosen in (None, task.agent_id) or self._agents.is_in_round
+
+    @property
+    def question(self) -> Ask | None:
+        """What the task that is looked at asks a person."""
+        task = self.task
+        own = self._asks.of_task(task.id) if task is not None else ()
+        return next((ask for ask in own if ask.kind == "question"), None)
+
+    @property
+    def waiting(self) -> tuple[Ask, ...]:
+        """The asks that wait here, oldest first."""
+        return self._asks.of_conversation(self.conversation_id) if self.conversation_id is not None else ()
+
+    def send(self, text: str, attachments: tuple[str, ...] = ()) -> None:
+        """Answer the question that waits; else steer the task at work; else start one, as for who is named with @.
+
+        An answer is words alone: what is attached to it is read right after it.
+        """
+        give_back = self.give_back(text, attachments)
+        if _is_too_long(text):
+            give_back(_TOO_LONG)
+            return
+        question, task = self.question, self.task
+        if question is not None:
+            self._session.spawn(self._answer(question, text, attachments), give_back)
+        elif task is not None and self.steers and not self._is_for_another(text, task):
+            self._session.spawn(self._steer(_message(task, text, attachments)), give_back)
+        else:
+            self._begin(
+                self.options.start(
+                    text,
+                    self.conversation_id,
+                    attachments=attachments,
+                    agent_id=self._addressed(text),
+                    is_for_another=self._agents.is_for_another(text, self._spoke_last()),
+                )
+            )
+
+    def ask_models(self, text: str, models: tuple[str, ...], attachments: tuple[str, ...] = ()) -> None:
+        """Have several models answer this, each on a branch of its own."""
+        give_back = self.give_back(text, attachments)
+        if _is_too_long(text) or self._is_starting:
+            give_back(_STARTING if self._is_starting else _TOO_LONG)
+            return
+        agent_id = self._agents.chosen_id
+        start = self.options.start(text, self.conversation_id, attachments=attachments, agent_id=agent_id)
+        params = TaskCompareModelsParams(models=models, start=start)
+        self.with_workspace(lambda: self._spawn_start(self._ask_models(params), give_back), give_back)
+
+    def follow_up(self, text: str, attachments: tuple[str, ...] = ()) -> None:
+        """Have it read when the work at hand is done; starts a task where none is at work."""
+        task = self.task
+        give_back = self.give_back(text, attachments)
+        if task is None or not self.steers:
+            self.send(text, attachments)
+        elif _is_too_long(text):
+            give_back(_TOO_LONG)
+        else:
+            self._session.spawn(self._follow_up(_message(task, text, attachments)), give_back)
+
+    def stop(self) -> None:
+        """Stop the task that is looked at and all that it started."""
+        task = self.task
+        if task is not None and task.ended_at is None and not task.stopping:
+            self._session.spawn(self._stop(task), self.failed.emit)
+
+    def stop_all(self) -> None:
+        """Stop every task of this conversation."""
+        for task in self._tasks.at_work(self.conversation_id or ""):
+            if not task.stopping:
+                self._session.spawn(self._stop(task), self.failed.emit)
+
+    def set_mode(self, mode: DecidedMode) -> None:
+        """Take the task that is looked at for something else; a chat at its end goes on as a task."""
+        task = self.task
+        if task is not None:
+            params = TaskSetModeParams(task_id=task.id, mode=mode)
+            self.with_workspace(lambda: self._session.spawn(self._take_for(params), self.failed.emit), self.failed.emit)
+
+    def try_now(self) -> None:
+        """Have the newest task ask its model at once, though a limit of the provider is waited for."""
+        task = self.task
+        if task is not None and task.retry_at is not None:
+            self._session.spawn(self._try_now(task), self.failed.emit)
+
+    def answer(
+        self,
+        ask_id: str,
+        *,
+        text: str = "",
+        allow: bool | None = None,
+        remember: Remember = "once",
+        amount: float | None = None,
+    ) -> None:
+        self._asks.answer(ask_id, text=text, allow=allow, remember=remember, amount=amount)
+
+    def _is_for_another(self, text: str, task: Task) -> bool:
+        """Whether a text names agents, and not the one at work."""
+        named = self._agents.named_in(text)
+        return bool(named) and task.agent_id not in named
+
+    def _spoke_last(self) -> str | None:
+        task = self._tasks.of_conversation(self.conversation_id) if self.conversation_id is not None else None
+        return task.agent_id if task is not None else None
+
+    def _addressed(self, text: str) -> str | None:
+        """Whom a message goes to; None leaves it to the engine, which looks for names in it and at the turns."""
+        return None if self._agents.named_in(text) or self._agents.is_in_round else self._agents.chosen_id
+
+    def _begin(self, params: TaskStartParams) -> None:
+        give_back = self.give_back(params.prompt, params.attachments)
+        if self._is_starting:
+            give_back(_STARTING)
+            return
+        self.with_workspace(lambda: self._spawn_start(self._start(params), give_back), give_back)
+
+    def _spawn_start(self, work: Coroutine[None, None, None], give_back: Callable[[str], None]) -> None:
+        self._is_starting = True
+        self._session.spawn(work, give_back)
+
+    def give_back(self, text: str, attachments: tuple[str, ...] = ()) -> Callable[[str], None]:
+        """What is to be called with the words why, when this was not taken."""
+        return _GiveBack(self, text, attachments)
+
+    async def _place(self, conversation_id: str, workspace: str, begin: Callable[[], None]) -> None:
+        params = ConversationChangeParams(conversation_id=conversation_id, workspace=workspace)
+        self._conversation = (await self._session.call(CONVERSATION_CHANGE, params)).conversation
+        begin()
+
+    async def _start(self, params: TaskStartParams) -> None:
+        try:
+            task = (await self._session.call(TASK_START, params)).task
+        finally:
+            self._is_starting = False
+        self._take_up(task)
+
+    async def _ask_models(self, params: TaskCompareModelsParams) -> None:
+        try:
+            result = await self._session.call(TASK_COMPARE_MODELS, params)
+        finally:
+            self._is_starting = False
+        self._take_up(result.tasks[0])
+        left, right = (ComparedBranch(result.node_id, task.agent_id) for task in result.tasks[:2])
+        self.compared.emit(left, right)
+
+    def _take_up(self, task: Task) -> None:
+        """The first task of a new conversation names it."""
+        if self.conversation_id is None:
+            self.conversation_id = task.conversation_id
+            self.stored.emit(task.conversation_id)
+
+    async def _answer(self, question: Ask, text: str, attachments: tuple[str, ...]) -> None:
+        """The files go first: the task goes on with the answer, and reads what waits before its next turn."""
+        task = self._tasks.get(question.task_id)
+        if attachments and task is not None and is_working(task):
+            await self._steer(_message(task, _WITH_ANSWER, attachments))
+        elif attachments:  # an interrupted task takes no message, so that they are only named
+            text = "\n".join((text, *attachments))
+        await self._asks.settle(AskAnswerParams(ask_id=question.id, text=text or _SEE))
+
+    async def _steer(self, message: TaskMessageParams) -> None:
+        await self._session.call(TASK_STEER, message)
+
+    async def _follow_up(self, message: TaskMessageParams) -> None:
+        await self._session.call(TASK_FOLLOW_UP, message)
+
+    async def _stop(self, task: Task) -> None:
+        await self._session.call(TASK_STOP, TaskIdParams(task_id=task.id))
+
+    async def _take_for(self, params: TaskSetModeParams) -> None:
+        await self._session.call(TASK_SET_MODE, params)
+
+    async def _try_now(self, task: Task) -> None:
+        await self._session.call(TASK_TRY_NOW, TaskIdParams(task_id=task.id))
+
+
+class _GiveBack:
+    """What happens when a text was not taken: it is given back, with the words why."""
+
+    def __init__(self, requests: TaskCommands, text: str, attachments: tuple[str, ...]) -> None:
+        self._requests = requests
+        self._text = text
+        self._attachments = attachments
+
+    def __call__(self, why: str) -> None:
+        self._requests.unsent.emit(self._text, self._attachments)
+        self._requests.failed.emit(why)
+
+
+def _is_too_long(text: str) -> bool:
+    return len(msgspec.json.encode(text)) > _MOST_BYTES
+
+
+def _message(task: Task, text: str, attachments: tuple[str, ...]) -> TaskMessageParams:
+    return TaskMessageParams(task_id=task.id, text=text, attachments=attachments)

@@ -1,0 +1,291 @@
+"""Two branches side by side: read once, then kept current by events."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from PySide6.QtCore import QObject, Signal
+
+from app.client.number_format import count, duration, elapsed, money
+from app.protocol.asks import Ask
+from app.protocol.blocks import TextBlock
+from app.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams, ConversationNodesResult, Node
+from app.protocol.events import AskUpdate, Delta, Event, TaskMessage, TaskUpdate, TextDelta, ToolOutput
+from app.protocol.tasks import Task
+from app.protocol.usage import Usage
+from app.window.rows.row import Row, Speaker
+from app.window.stores.conversation.branch import ComparedBranch, LoadedBranch
+from app.window.stores.conversation.paging import SettledLoader
+from app.window.stores.conversation.row_list import RowList, RowSection
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.conversation.streaming import UpdateThrottle
+from app.window.stores.session import EngineSession
+from app.window.stores.tasks import is_working
+
+_AT_A_TIME = 50
+
+_PAGE = 500  # the most that the engine gives at once
+_LONGEST = 200
+
+
+class ComparedBranchStore(QObject):
+    """As a row source: see `ConversationStore`. `told` when its figures are others."""
+
+    reset = Signal()
+    inserted = Signal(int, int)
+    changed = Signal(int)
+    removed = Signal(int, int)
+    told = Signal()
+
+    def __init__(self, compared: ComparedBranch) -> None:
+        super().__init__()
+        self.compared = compared
+        self.branch = LoadedBranch()
+        self._base_id: str | None = None
+        self._pace = UpdateThrottle(self._touch)
+        self._rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
+        self.branch.lock(True)  # what a branch offers at its forks and ends is not for looking at two
+
+    @property
+    def has_older(self) -> bool:
+        return False
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int) -> Row:
+        return self._rows[index]
+
+    @property
+    def leaf_id(self) -> str:
+        """Its end as it is now."""
+        return self.branch.ids[-1] if self.branch.ids else self.compared.leaf_id
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        return self.branch.tasks
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Those that wrote it, each once."""
+        return tuple(dict.fromkeys(task.model for task in self.tasks))
+
+    @property
+    def figures(self) -> str:
+        """Tasks, tokens, money and time of all its tasks; money only where every price is known."""
+        tasks = self.tasks
+        used = sum(task.usage.input_tokens + task.usage.output_tokens for task in tasks)
+        costs = [task.usage.cost_usd for task in tasks if task.usage.cost_usd is not None]
+        parts = (
+            count(len(tasks), "task") if tasks else "",
+            count(used, "token") if used else "",
+            money(Usage(cost_usd=sum(costs))) if costs and len(costs) == len(tasks) else "",
+            duration(sum(max(0.0, elapsed(task)) for task in tasks)) if tasks else "",
+            "at work" if any(map(is_working, tasks)) else "",
+        )
+        return " · ".join(part for part in parts if part) or "No task worked here"
+
+    async def show(self, nodes: Sequence[Node], base_id: str | None, speakers: Mapping[str, Speaker]) -> None:
+        """Become the branch of these nodes below `base_id`, of which tasks and asks are known already.
+
+        The rows are made some at a time: those of a thousand nodes at once would hold the window up.
+        """
+        self._base_id = base_id
+        self.branch.show(nodes, False, ())
+        self.branch.name(speakers)
+        sections: list[RowSection] = []
+        for number, node_id in enumerate(tuple(self.branch.ids), start=1):
+            sections.append((node_id, self.branch.rows(node_id)))
+            if number % _AT_A_TIME == 0:
+                await asyncio.sleep(0)
+        self._rows.fill(sections)
+        self.reset.emit()
+        self.told.emit()
+
+    def name(self, speakers: Mapping[str, Speaker]) -> None:
+        self._touch(self.branch.name(speakers))
+
+    def put_node(self, node: Node, *, joins: bool) -> None:
+        begins = joins and node.parent_id == self._base_id
+        if self.branch.ids or begins:
+            self._touch(self.branch.put(node, joins=joins))
+            self.told.emit()
+
+    def put_task(self, task: Task) -> None:
+        self._touch(self.branch.put_task(task))
+        if task.id in self.branch.task_ids:
+            self.told.emit()
+
+    def put_ask(self, ask: Ask) -> None:
+        self._touch(self.branch.asks.put(ask))
+
+    def put_delta(self, delta: TextDelta | ToolOutput) -> None:
+        self._pace.add(self.branch.add_text(delta) if isinstance(delta, TextDelta) else self.branch.add_output(delta))
+
+    def close(self) -> None:
+        self._pace.close()
+
+    def _touch(self, node_ids: Iterable[str]) -> None:
+        for node_id in node_ids:
+            self._pace.drop(node_id)
+            self._rows.put(node_id, self.branch.rows(node_id))
+
+
+class ComparisonStore(QObject):
+    """`loaded` when both sides show what they are, `failed` has the words for what could not be read.
+
+    `beginning` is what was said last before they part, "" where they have nothing in common.
+    """
+
+    loaded = Signal()
+    failed = Signal(str)
+
+    def __init__(
+        self, store: ConversationStore, session: EngineSession, left: ComparedBranch, right: ComparedBranch
+    ) -> None:
+        super().__init__()
+        self.store = store
+        self.sides = (ComparedBranchStore(left), ComparedBranchStore(right))
+        self.beginning = ""
+        self.is_loaded = False
+        self._session = session
+        self._meanwhile: list[Event] = []
+        self._loads = 0
+        session.event_received.connect(self._on_event)
+        session.delta_received.connect(self._on_delta)
+        session.resync.connect(self.load)
+        store.agents.changed.connect(self._on_agents_changed)
+
+    def load(self) -> None:
+        """Read both sides, from now or anew."""
+        self._loads += 1
+        self.is_loaded = False
+        self._meanwhile.clear()
+        self._session.spawn(self._load(self._loads), self.failed.emit)
+
+    def turn(self, number: int, compared: ComparedBranch) -> None:
+        """Have one side be another branch."""
+        self.sides[number].compared = compared
+        self.load()
+
+    def close(self) -> None:
+        """The sides are of no use after this."""
+        self._loads += 1
+        self._session.event_received.disconnect(self._on_event)
+        self._session.delta_received.disconnect(self._on_delta)
+        self._session.resync.disconnect(self.load)
+        self.store.agents.changed.disconnect(self._on_agents_changed)
+        for side in self.sides:
+            side.close()
+
+    async def _load(self, number: int) -> None:
+        left, right = [_BranchPath(self._session, self._conversation_id, self._end_of(side)) for side in self.sides]
+        for path in (left, right):
+            await path.read_more()
+        while (meeting := left.meets(right)) is None and (left.has_more or right.has_more):
+            for path in (left, right):
+                await path.read_more()
+        paths = (left.below(meeting), right.below(meeting))
+        for side, nodes in zip(self.sides, paths, strict=True):
+            await SettledLoader(self._session, side.branch).load(self._conversation_id, nodes)
+        for side, nodes in zip(self.sides, paths, strict=True):
+            if number == self._loads:  # else it was asked for otherwise meanwhile
+                await side.show(nodes, meeting, self.store.agents.speakers)
+        if number != self._loads:
+            return
+        self.beginning = _words(left.until(meeting))
+        self.is_loaded = True
+        for event in self._meanwhile:
+            self._put(event)
+        self.loaded.emit()
+
+    def _end_of(self, side: ComparedBranchStore) -> str:
+        """Where an agent stands by now, if it has come further."""
+        agent = self.store.agents.get(side.compared.agent_id or "")
+        return agent.head_id if agent is not None and agent.head_id is not None else side.compared.leaf_id
+
+    @property
+    def _conversation_id(self) -> str:
+        return self.store.conversation_id or ""
+
+    def _on_event(self, event: Event) -> None:
+        if self.is_loaded:
+            self._put(event)
+        else:
+            self._meanwhile.append(event)
+
+    def _put(self, event: Event) -> None:
+        match event:
+            case TaskMessage(node=node) if node.conversation_id == self._conversation_id:
+                for side in self.sides:
+                    side.put_node(node, joins=side.compared.agent_id in (None, node.author, self._worker(node)))
+            case TaskUpdate(task=task) if task.conversation_id == self._conversation_id:
+                for side in self.sides:
+                    side.put_task(task)
+            case AskUpdate(ask=ask) if ask.conversation_id == self._conversation_id:
+                for side in self.sides:
+                    side.put_ask(ask)
+            case _:
+                pass
+
+    def _worker(self, node: Node) -> str | None:
+        """Whose task a node belongs to: results and remarks are not the agent's own."""
+        task = self.sides[0].branch.task(node.task_id) or self.sides[1].branch.task(node.task_id)
+        return task.agent_id if task is not None else None
+
+    def _on_delta(self, delta: Delta) -> None:
+        if self.is_loaded and delta.conversation_id == self._conversation_id:
+            for side in self.sides:
+                side.put_delta(delta)
+
+    def _on_agents_changed(self) -> None:
+        if self.is_loaded:
+            for side in self.sides:
+                side.name(self.store.agents.speakers)
+
+
+class _BranchPath:
+    """A branch as far as it was read, from its end towards the root."""
+
+    def __init__(self, session: EngineSession, conversation_id: str, leaf_id: str) -> None:
+        self._session = session
+        self._conversation_id = conversation_id
+        self._leaf_id = leaf_id
+        self._nodes: list[Node] = []
+        self._places: dict[str, int] = {}  # from the end, which stays
+        self.has_more = True
+
+    async def read_more(self) -> None:
+        if not self.has_more:
+            return
+        page = await self._page(self._nodes[0].id if self._nodes else None)
+        for node in reversed(page.nodes):
+            self._places[node.id] = len(self._places)
+        self._nodes = [*page.nodes, *self._nodes]
+        self.has_more = page.has_more
+
+    def meets(self, other: "_BranchPath") -> str | None:
+        """The newest node that both have."""
+        return next((node.id for node in reversed(self._nodes) if other.has(node.id)), None)
+
+    def has(self, node_id: str) -> bool:
+        return node_id in self._places
+
+    def below(self, node_id: str | None) -> list[Node]:
+        if node_id is None:
+            return self._nodes
+        return self._nodes[len(self._nodes) - self._places[node_id] :]
+
+    def until(self, node_id: str | None) -> list[Node]:
+        return self._nodes[: len(self._nodes) - self._places[node_id]] if node_id is not None else []
+
+    async def _page(self, before_id: str | None) -> ConversationNodesResult:
+        params = ConversationNodesParams(
+            conversation_id=self._conversation_id, leaf_id=self._leaf_id, before_id=before_id, limit=_PAGE
+        )
+        return await self._session.call(CONVERSATION_NODES, params)
+
+
+def _words(nodes: list[Node]) -> str:
+    """The beginning of what was said last in them."""
+    texts = (block.text for node in reversed(nodes) for block in node.blocks if isinstance(block, TextBlock))
+    return " ".join(next((text for text in texts if text.strip()), "")[:_LONGEST].split())

@@ -1,0 +1,291 @@
+"""Find in one conversation: hits row by row, the current one, hits on other branches.
+
+Also what a row says as plain text.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.client.display_text import text_of, without_file_names
+from app.client.safe_text import exact, output_text, plain
+from app.protocol.conversations import (
+    CONVERSATION_SEARCH,
+    CONVERSATION_TREE,
+    ConversationSearchParams,
+    ConversationTreeParams,
+    SearchHit,
+    TreeNode,
+)
+from app.window.rows.row import (
+    AskRow,
+    BranchEndRow,
+    BranchSwitchRow,
+    EditMessageRow,
+    FileRow,
+    ImageRow,
+    NoticeRow,
+    ReplyRow,
+    Row,
+    SpeakerRow,
+    SummaryRow,
+    TaskEndRow,
+    ThinkingRow,
+    ToolCallRow,
+    UserRow,
+)
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.session import EngineSession
+
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_MARK = re.compile(r"\*\*|__|~~|\*(?=\w)|(?<=\w)\*|^#{1,6} |^> ?", re.MULTILINE)
+_FENCE = ("```", "~~~")
+
+_PAUSE_MS = 120  # what streams in is looked through this often
+_MOST_HITS = 200
+
+
+def row_text(row: Row) -> str:
+    """Its texts one below the other, in the order of its block."""
+    match row:
+        case UserRow(text=text):
+            return text
+        case ReplyRow(markdown=text) | ThinkingRow(text=text):
+            return _without_marks(text)
+        case ToolCallRow():
+            return _call(row)
+        case SummaryRow(summary=summary):
+            return _without_marks(plain(summary.text))
+        case NoticeRow(notice=notice):
+            return plain(notice.text)
+        case TaskEndRow(task=task, remarks=remarks):
+            said = _without_marks(task.summary or task.error or "")
+            return "\n".join(text for text in (said, " ".join(remarks)) if text)
+        case AskRow(ask=ask):
+            return plain(ask.text)
+        case ImageRow() | FileRow() | EditMessageRow() | BranchSwitchRow() | BranchEndRow() | SpeakerRow():
+            return ""
+        case _:
+            assert_never(row)
+
+
+def _without_marks(markdown: str) -> str:
+    """Code stays as it is written; a guess for the rest, which only has to find the same words."""
+    if markdown.startswith(_FENCE):
+        return markdown.partition("\n")[2]
+    pieces = _LINK.sub(r"\1", markdown).split("`")
+    return "".join(piece if number % 2 else _MARK.sub("", piece) for number, piece in enumerate(pieces))
+
+
+def _call(row: ToolCallRow) -> str:
+    details = (row.result.details or {}) if row.result else {}
+    diff = details.get("diff")
+    if isinstance(diff, str):
+        return exact(without_file_names(diff)).rstrip("\n")
+    arguments = row.call.arguments
+    is_command = row.call.tool == "shell" and set(arguments) == {"command"}
+    given = text_of(arguments, "command") if is_command else json.dumps(arguments, indent=2, ensure_ascii=False)
+    return f"{row.call.invalid or given}\n{output_text(row.result.text if row.result else row.output)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FindHit:
+    """The hit of that number in a row."""
+
+    key: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """How often a row has it, as long as it is the same row."""
+
+    row: Row
+    count: int
+
+
+class FindStore(QObject):
+    """`changed` says that the hits, or the one looked at, are others. `failed` has the words for what went wrong.
+
+    `earlier` are messages of this branch that are not loaded, newest first; `elsewhere` are those of other branches.
+    """
+
+    changed = Signal()
+    failed = Signal(str)
+
+    def __init__(self, store: ConversationStore, session: EngineSession) -> None:
+        super().__init__()
+        self._store = store
+        self._session = session
+        self._seen: dict[str, _Seen] = {}
+        self._is_seeking = False
+        self._visited = 0
+        self._asked = 0
+        self._found: tuple[SearchHit, ...] = ()
+        self._away: frozenset[str] = frozenset()
+        self._soon = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self._soon.timeout.connect(self._on_soon)
+        self.pattern: re.Pattern[str] | None = None
+        self.current: FindHit | None = None
+        self.total = 0
+        for signal in (store.reset, store.inserted, store.changed, store.removed):
+            signal.connect(self._on_rows_changed)
+        store.reached.connect(self._on_reached)
+        store.missed.connect(self._on_missed)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The hits of each row that has some."""
+        return {key: seen.count for key, seen in self._seen.items() if seen.count}
+
+    @property
+    def place(self) -> int:
+        """Which of `total` is looked at, from 1; 0 for none."""
+        for place, (_, hit) in enumerate(self._hits(), 1):
+            if hit == self.current:
+                return place
+        return 0
+
+    @property
+    def row(self) -> int | None:
+        """The row of the hit that is looked at."""
+        return next((index for index, hit in self._hits() if hit == self.current), None)
+
+    @property
+    def earlier(self) -> tuple[SearchHit, ...]:
+        return tuple(hit for hit in self._not_here() if hit.node_id not in self._away) if self._store.has_older else ()
+
+    @property
+    def elsewhere(self) -> tuple[SearchHit, ...]:
+        away = self._away
+        return tuple(hit for hit in self._not_here() if not self._store.has_older or hit.node_id in away)
+
+    def search(self, text: str, first_row: int) -> None:
+        """Look for this text as it is, whatever its case; the first hit looked at is the next one from that row."""
+        self.clear()
+        if not text.strip():
+            self.changed.emit()
+            return
+        self.pattern = re.compile(re.escape(text), re.IGNORECASE)
+        self._count()
+        hits = list(self._hits())
+        self.current = next((hit for index, hit in hits if index >= first_row), hits[-1][1] if hits else None)
+        if self._store.conversation_id is not None:
+            self._session.spawn(self._ask(text, self._store.conversation_id, self._asked), self.failed.emit)
+        self.changed.emit()
+
+    def clear(self) -> None:
+        self._asked += 1
+        self._visited = 0
+        self._is_seeking = False
+        self._soon.stop()
+        self._seen.clear()
+        self._found, self._away = (), frozenset()
+        self.pattern = self.current = None
+        self.total = 0
+
+    def next(self) -> None:
+        """The hit below, the first one after the last."""
+        self._step(1)
+
+    def previous(self) -> None:
+        """The hit above; before the first one those that have to be loaded, then the last one."""
+        if self.earlier and self.place <= 1:
+            self._is_seeking = True
+            self._store.seek(self.earlier[0].node_id)
+        else:
+            self._step(-1)
+
+    def go_elsewhere(self) -> None:
+        """To the branch of a hit that is in another one; each time to the next of those."""
+        hits = self.elsewhere
+        if hits:
+            self._is_seeking = True
+            self._visited += 1
+            self._store.seek(hits[(self._visited - 1) % len(hits)].node_id, switches=True)
+
+    def _step(self, by: int) -> None:
+        hits = [hit for _, hit in self._hits()]
+        if hits:
+            here = hits.index(self.current) if self.current in hits else -1
+            self.current = hits[(here + by) % len(hits)]
+            self.changed.emit()
+        elif self.earlier:
+            self.previous()
+
+    def _hits(self) -> Iterator[tuple[int, FindHit]]:
+        if self.total:
+            for index in range(self._store.count()):
+                key = self._store.row(index).key
+                seen = self._seen.get(key)
+                for number in range(seen.count if seen is not None else 0):
+                    yield index, FindHit(key, number)
+
+    def _count(self) -> None:
+        """Only rows that are new or other ones are looked through."""
+        pattern, before = self.pattern, self._seen
+        if pattern is None:
+            return
+        self._seen = {}
+        for index in range(self._store.count()):
+            row = self._store.row(index)
+            known = before.get(row.key)
+            if known is None or known.row is not row:
+                known = _Seen(row, sum(1 for _ in pattern.finditer(row_text(row))))
+            self._seen[row.key] = known
+        self.total = sum(seen.count for seen in self._seen.values())
+        if self.current is not None and self.current.number >= self.counts.get(self.current.key, 0):
+            self.current = next((hit for _, hit in self._hits()), None)
+
+    def _not_here(self) -> Iterator[SearchHit]:
+        return (hit for hit in self._found if not self._store.holds(hit.node_id))
+
+    async def _ask(self, text: str, conversation_id: str, asked: int) -> None:
+        """The engine looks for words, so only messages that are not loaded are taken from it."""
+        # Here all that is typed is sought: a colon would make an operator of the word before it.
+        words = text.replace(":", " ")
+        params = ConversationSearchParams(text=words, limit=_MOST_HITS, conversation_id=conversation_id)
+        found = (await self._session.call(CONVERSATION_SEARCH, params)).hits
+        away: frozenset[str] = frozenset()
+        if self._store.has_older and any(not self._store.holds(hit.node_id) for hit in found):
+            tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
+            away = _off_branch(tree.nodes, self._store.node_ids)
+        if asked == self._asked:
+            self._found, self._away = found, away
+            self.changed.emit()
+
+    def _on_rows_changed(self) -> None:
+        if self.pattern is not None and not self._soon.isActive():
+            self._soon.start()
+
+    def _on_soon(self) -> None:
+        self._count()
+        self.changed.emit()
+
+    def _on_reached(self, index: int) -> None:
+        if not self._is_seeking or self.pattern is None:
+            return
+        self._is_seeking = False
+        self._count()
+        near = [hit for row, hit in self._hits() if row >= index]
+        self.current = near[0] if near else self.current
+        self.changed.emit()
+
+    def _on_missed(self) -> None:
+        self._is_seeking = False
+        self.changed.emit()
+
+
+def _off_branch(nodes: tuple[TreeNode, ...], here: tuple[str, ...]) -> frozenset[str]:
+    """The nodes of the tree that do not lead to the branch whose newer part is `here`."""
+    parents = {node.id: node.parent_id for node in nodes}
+    branch = set(here)
+    place = next((node_id for node_id in here if node_id in parents), None)
+    while place is not None:
+        branch.add(place)
+        place = parents.get(place)
+    return frozenset(parents) - branch

@@ -1,0 +1,305 @@
+"""The rows of one node: blocks, results, asks at their place, and the end of a task."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from app.client.display_text import engine_words
+from app.protocol.asks import Ask
+from app.protocol.blocks import (
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from app.protocol.conversations import Node
+from app.protocol.tasks import Task
+from app.window.rows.row import (
+    AskRow,
+    FileRow,
+    ImageRow,
+    NoticeRow,
+    ReplyRow,
+    Row,
+    SummaryRow,
+    TaskEndRow,
+    ThinkingRow,
+    ToolCallRow,
+    UserRow,
+)
+from app.window.stores.conversation.streaming import row_key, split_markdown, text_rows
+
+_CUT = "The reply was cut short. What had come is kept."
+_FAILED = "The reply failed."
+
+_CUT_TASK_END = "The last reply was cut short; what had come is kept."
+_STOPPED = "Stopped "
+_CLOSING = ("stopped", "limit", "error", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeExtras:
+    """What is known of a node's tool calls, by call id, and the asks that were raised after it, oldest first.
+
+    `is_interrupted` says so of its task: a call without a result is not at work.
+    """
+
+    results: Mapping[str, ToolResultBlock]
+    outputs: Mapping[str, str]
+    asks: Sequence[Ask]
+    is_interrupted: bool
+
+
+def node_rows(node: Node, belongings: NodeExtras) -> list[Row]:
+    """In the order in which they are shown."""
+    if node.is_from_person:
+        return _user_rows(node)
+    if node.role == "user":
+        return [NoticeRow(row_key(node, 0), node, NoticeBlock(kind="info", text=engine_words(node)))]
+    rows = _Reply(node, belongings).rows() if node.role == "assistant" else _plain_rows(node)
+    return [*rows, *_outcome(node)]
+
+
+def _user_rows(node: Node) -> list[Row]:
+    text = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
+    words: list[Row] = [UserRow(row_key(node, 0), node, text)] if text else []
+    files = [block for block in node.blocks if isinstance(block, FileBlock)]
+    named = [FileRow(f"{node.id}/file/{number}", node, file) for number, file in enumerate(files)]
+    return [*words, *_image_rows(node, node.blocks), *named]
+
+
+def _plain_rows(node: Node) -> list[Row]:
+    """Of a result only the pictures: the rest stands at its call. Of a remark the remark."""
+    rows: list[Row] = []
+    for index, block in enumerate(node.blocks):
+        if isinstance(block, NoticeBlock):
+            rows.append(NoticeRow(row_key(node, index), node, block))
+        elif isinstance(block, SummaryBlock):
+            rows.append(SummaryRow(row_key(node, index), node, block))
+        elif isinstance(block, ToolResultBlock):
+            rows += _image_rows(node, block.images)
+    return rows
+
+
+def _image_rows(node: Node, blocks: Iterable[object]) -> list[Row]:
+    images = [block for block in blocks if isinstance(block, ImageBlock)]
+    return [ImageRow(f"{node.id}/image/{number}", node, image) for number, image in enumerate(images)]
+
+
+def _outcome(node: Node) -> list[Row]:
+    if node.status == "failed":
+        notice = NoticeBlock(kind="error", text=node.error or _FAILED)
+    elif node.status == "cut":
+        notice = NoticeBlock(kind="interrupted", text=_CUT)
+    else:
+        return []
+    return [NoticeRow(f"{node.id}/outcome", node, notice)]
+
+
+class _Reply:
+    """The rows of an agent's reply. Each ask is used once: at its call, or at the end."""
+
+    def __init__(self, node: Node, belongings: NodeExtras) -> None:
+        self._node = node
+        self._belongings = belongings
+        self._asks = list(belongings.asks)
+        self._step = node.turn
+
+    def rows(self) -> list[Row]:
+        rows: list[Row] = []
+        for index, block in enumerate(self._node.blocks):
+            match block:
+                case TextBlock(text=text):
+                    rows += self._text_rows(index, text)
+                case ThinkingBlock(text=text) if text.strip():
+                    rows.append(ThinkingRow(row_key(self._node, index), self._node, text, streaming=False))
+                case ImageBlock():
+                    rows.append(ImageRow(row_key(self._node, index), self._node, block))
+                case ToolCallBlock():
+                    rows += self._call_rows(index, block)
+                case _:
+                    pass
+        return [*rows, *(AskRow(ask.id, ask) for ask in self._asks)]
+
+    def _text_rows(self, index: int, text: str) -> list[ReplyRow]:
+        if not text.strip():
+            return []
+        step, self._step = self._step, 0
+        return text_rows(self._node, index, split_markdown(text), step=step, streaming=False)
+
+    def _call_rows(self, index: int, call: ToolCallBlock) -> list[Row]:
+        result = self._belongings.results.get(call.call_id)
+        was_refused = result is not None and result.is_error
+        if call.tool == "ask_user":
+            return self._question_rows(index, call, result)
+        if call.tool == "task_complete" and not was_refused:
+            return []
+        message = call.arguments.get("message")
+        if call.tool == "send_update" and isinstance(message, str) and not was_refused:
+            return [*self._text_rows(index, message)]
+        asks = self._ask_rows(call)
+        waiting = [row.ask.kind for row in asks if row.ask.status == "waiting"]
+        row = self._tool_row(index, call, result)
+        open_ = self._belongings.is_interrupted and result is None
+        return [replace(row, waiting="approval" in waiting, unknown="unknown" in waiting, interrupted=open_), *asks]
+
+    def _question_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:
+        question = call.arguments.get("question")
+        for ask in self._asks:
+            if ask.kind == "question" and ask.text == question:
+                self._asks.remove(ask)
+                return [AskRow(ask.id, ask)]
+        # It was never put: the card says why. Before it is put there is nothing to show.
+        return [self._tool_row(index, call, result)] if result is not None else []
+
+    def _ask_rows(self, call: ToolCallBlock) -> list[AskRow]:
+        own = [ask for ask in self._asks if (of := ask.approval or ask.unknown) and of.call_id == call.call_id]
+        self._asks = [ask for ask in self._asks if ask not in own]
+        return [AskRow(ask.id, ask) for ask in own]
+
+    def _tool_row(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> ToolCallRow:
+        output = self._belongings.outputs.get(call.call_id, "")
+        return ToolCallRow(row_key(self._node, index), self._node, call, result, output)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedTaskEnd:
+    """`folded` are the nodes whose remarks the badge says already; `last_id` is the one that it stands below."""
+
+    row: TaskEndRow
+    last_id: str
+    folded: Collection[str]
+
+
+def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTaskEnd | None:
+    """Of an ended task and those of its nodes that are loaded; `is_whole` says that none is above them.
+
+    None where the branch leaves the task before its end: that stands in another branch.
+    """
+    closing = nodes[-1] if any(notice.kind in _CLOSING for notice in _notices(nodes[-1])) else None
+    if closing is None and not _is_last(task, nodes[-1]):
+        return None
+    replies = [node for node in nodes if node.role == "assistant"]
+    last = replies[-1] if replies else None
+    broken = last if last is not None and last.status in ("cut", "failed") else None
+    if broken is not None and broken not in nodes[-2:]:
+        broken = None  # the task went on after it
+    anew = broken or (replies[0] if replies and is_whole else None)
+    row = TaskEndRow(
+        f"{task.id}/end",
+        _without_echo(task, last),
+        remarks=tuple(remark for remark in (_of_closing(closing, task), _of_reply(broken, task)) if remark),
+        retry_id=anew.id if anew is not None else None,
+    )
+    return FoldedTaskEnd(row, nodes[-1].id, {node.id for node in (closing, broken) if node is not None})
+
+
+def _is_last(task: Task, node: Node) -> bool:
+    """All other ends than a good one have a remark of the engine."""
+    return task.stop_reason in ("completed", None) and node.role != "user" and node.turn >= task.step_count
+
+
+def _notices(node: Node) -> list[NoticeBlock]:
+    return [block for block in node.blocks if isinstance(block, NoticeBlock)]
+
+
+def _without_echo(task: Task, last: Node | None) -> Task:
+    """A task without a summary of its own has its last words as summary: they stand right above."""
+    said = "".join(block.text for block in last.blocks if isinstance(block, TextBlock)) if last is not None else ""
+    return msgspec.structs.replace(task, summary="") if said and said == task.summary else task
+
+
+def _of_reply(broken: Node | None, task: Task) -> str:
+    if broken is None:
+        return ""
+    if broken.status == "cut":
+        return _CUT_TASK_END
+    return broken.error or "" if broken.error != task.error else ""
+
+
+def _of_closing(closing: Node | None, task: Task) -> str:
+    """Who stopped it, what was ended with it and what was not read; the error itself is the badge's own text."""
+    text = " ".join(notice.text for notice in _notices(closing)) if closing is not None else ""
+    if task.error:
+        text = text.removeprefix(task.error).strip()
+    if task.stop_reason == "manual_stop" and text.startswith(_STOPPED):
+        text = text.removeprefix(_STOPPED)
+        return text[:1].upper() + text[1:]
+    return text
+
+
+class AskAnchors:
+    """`order` and `nodes` are the branch's own, and change with it: `place_all` then, or `place_lost` for one node."""
+
+    def __init__(self, order: Sequence[str], nodes: Mapping[str, Node]) -> None:
+        self._order = order
+        self._nodes = nodes
+        self._asks: dict[str, Ask] = {}
+        self._at: dict[str, list[str]] = {}
+        self._others: dict[str, tuple[Ask, ...]] = {}
+        self._lost: set[str] = set()  # asks whose node is not loaded
+
+    def put(self, ask: Ask) -> Sequence[str]:
+        """Take an ask; the node whose rows show it, if it is loaded."""
+        known = self._asks.get(ask.id)
+        if known is not None and ask.status == "waiting":
+            return ()  # read before it was settled, or said again
+        self._asks[ask.id] = ask
+        place = self._place(ask)
+        return [place] if place else []
+
+    def put_others(self, ask_id: str, others: tuple[Ask, ...]) -> Sequence[str]:
+        """What waits for just the same as this ask."""
+        if self._others.get(ask_id, ()) == others:
+            return ()
+        self._others[ask_id] = others
+        return [node_id for node_id, ask_ids in self._at.items() if ask_id in ask_ids]
+
+    def at(self, node_id: str) -> list[Ask]:
+        """The asks that a node raised, oldest first."""
+        asks = [self._asks[ask_id] for ask_id in self._at.get(node_id, ())]
+        return sorted(asks, key=lambda ask: (ask.created_at, ask.id))
+
+    def with_others(self, row: Row) -> Row:
+        """The row with what waits for the same, if it is of an ask that waits."""
+        if not isinstance(row, AskRow) or row.ask.status != "waiting":
+            return row
+        return replace(row, others=self._others.get(row.ask.id, ()))
+
+    def place_all(self) -> None:
+        self._at.clear()
+        self._lost.clear()
+        for ask in self._asks.values():
+            self._place(ask)
+
+    def place_lost(self, node: Node) -> None:
+        """After a loss of the line asks are replayed before the nodes that they belong to."""
+        for ask_id in tuple(self._lost):
+            if self._asks[ask_id].task_id == node.task_id:
+                self._place(self._asks[ask_id])
+
+    def _place(self, ask: Ask) -> str | None:
+        """The node after which it was raised: for a call the reply that has it."""
+        for node_id in self._candidates(ask):
+            node = self._nodes[node_id]
+            if node.task_id == ask.task_id and node.created_at <= ask.created_at and _can_raise(node, ask):
+                placed = self._at.setdefault(node_id, [])
+                if ask.id not in placed:
+                    placed.append(ask.id)
+                self._lost.discard(ask.id)
+                return node_id
+        self._lost.add(ask.id)
+        return None
+
+    def _candidates(self, ask: Ask) -> Iterable[str]:
+        known = next((node_id for node_id, asks in self._at.items() if ask.id in asks), None)
+        return reversed(self._order) if known is None else (known,)
+
+
+def _can_raise(node: Node, ask: Ask) -> bool:
+    return ask.kind == "limit" or (node.role == "assistant" and node.status != "streaming")

@@ -1,0 +1,167 @@
+"""Loading of older pages, the asks and tasks in them, and the search for a row that is not loaded."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from PySide6.QtCore import QObject, Signal
+
+from app.protocol.asks import ASK_LIST, AskListParams
+from app.protocol.blocks import ToolCallBlock
+from app.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams, Node
+from app.protocol.tasks import TASK_LIST, TaskListParams
+from app.window.stores.conversation.branch import LoadedBranch
+from app.window.stores.conversation.branch_commands import BranchCommands
+from app.window.stores.conversation.row_list import RowList
+from app.window.stores.session import EngineSession
+
+_PAGE = 500  # the most that the engine gives at once
+
+
+class SettledLoader:
+    """Puts what it reads into the branch. Nothing is read twice: what changes later comes as an event."""
+
+    def __init__(self, session: EngineSession, branch: LoadedBranch) -> None:
+        self._session = session
+        self._branch = branch
+        self._cursor: str | None = None
+        self._has_more_tasks = True
+        self._with_asks: set[str] = set()
+
+    async def load(self, conversation_id: str, nodes: Collection[Node]) -> None:
+        """The tasks of these nodes, and what was asked in them: only a task that called tools can have asked."""
+        task_ids = {node.task_id for node in nodes if node.task_id is not None}
+        while self._has_more_tasks and not all(map(self._branch.knows_task, task_ids)):
+            await self._load_tasks(conversation_id)
+        asking = {node.task_id for node in nodes if node.task_id is not None and _may_ask(node)} - self._with_asks
+        if asking:
+            await self._load_asks(tuple(asking))
+
+    async def _load_tasks(self, conversation_id: str) -> None:
+        """The next page of them, newest first as the nodes are read."""
+        params = TaskListParams(conversation_id=conversation_id, limit=_PAGE, cursor=self._cursor)
+        page = await self._session.call(TASK_LIST, params)
+        self._cursor = page.next_cursor
+        self._has_more_tasks = page.next_cursor is not None
+        for task in page.tasks:
+            self._branch.put_task(task)
+
+    async def _load_asks(self, task_ids: tuple[str, ...]) -> None:
+        result = await self._session.call(ASK_LIST, AskListParams(waiting=False, task_ids=task_ids))
+        for ask in result.asks:
+            self._branch.asks.put(ask)
+        self._with_asks.update(task_ids)
+
+
+def _may_ask(node: Node) -> bool:
+    """True for a reply with calls, and for the later ones that follow only where a limit could be reached."""
+    return node.turn > 1 or any(isinstance(block, ToolCallBlock) for block in node.blocks)
+
+
+class OlderPageLoader(QObject):
+    """One at a time: `came` gives a `ConversationNodesResult`, `outdated` says that the branch was read anew meanwhile.
+
+    `failed` has the words for what could not be read.
+    """
+
+    came = Signal(object)
+    outdated = Signal()
+    failed = Signal(str)
+
+    def __init__(self, session: EngineSession, branch: LoadedBranch, past: SettledLoader) -> None:
+        super().__init__()
+        self._session = session
+        self._branch = branch
+        self._past = past
+        self._is_loading = False
+
+    def load(self, conversation_id: str, limit: int) -> None:
+        """Read the next page, if there is one and none is on its way."""
+        if self._branch.has_older and not self._is_loading:
+            self._is_loading = True
+            self._session.spawn(self._load(conversation_id, limit), self.failed.emit)
+
+    async def _load(self, conversation_id: str, limit: int) -> None:
+        before, leaf = self._branch.ids[0], self._branch.ids[-1]
+        params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=leaf, before_id=before, limit=limit)
+        try:
+            page = await self._session.call(CONVERSATION_NODES, params)
+            await self._past.load(conversation_id, page.nodes)
+        finally:
+            self._is_loading = False
+        if self._branch.ids[0] == before:
+            self.came.emit(page)
+        else:
+            self.outdated.emit()
+
+
+@dataclass(frozen=True, slots=True)
+class SeekTarget:
+    """`number` counts the rows of its node. `switches` allows to go to another branch for it."""
+
+    node_id: str
+    number: int
+    switches: bool
+    is_switching: bool = False
+
+    def arrived(self) -> "SeekTarget":
+        """The branch that was switched to is shown now."""
+        return replace(self, is_switching=False)
+
+
+class RowSeeker:
+    """One row at a time. `reached` is told where it stands, `missed` that it is nowhere."""
+
+    def __init__(
+        self,
+        branch: LoadedBranch,
+        rows: RowList,
+        branches: BranchCommands,
+        load_older: Callable[[], None],
+        reached: Callable[[int], None],
+        missed: Callable[[], None],
+    ) -> None:
+        self._branch = branch
+        self._rows = rows
+        self._branches = branches
+        self._load_older = load_older
+        self._reached = reached
+        self._missed = missed
+        self._sought: SeekTarget | None = None
+
+    @property
+    def is_on(self) -> bool:
+        return self._sought is not None
+
+    def begin(self, sought: SeekTarget) -> None:
+        """Look for this one and no longer for another; `go_on` takes the first step."""
+        self._sought = sought
+
+    def go_on(self) -> None:
+        """Called once the rows are there, and whenever there are more of them."""
+        sought = self._sought
+        if sought is None or sought.is_switching:
+            return
+        if self._branch.holds(sought.node_id):
+            self._sought = None
+            self._reached(self._rows.index_of(self._branch.shown_at(sought.node_id), sought.number))
+        elif self._branch.has_older:
+            self._load_older()
+        elif sought.switches and not self._branches.locked:
+            self._sought = SeekTarget(sought.node_id, sought.number, switches=False, is_switching=True)
+            self._branches.switch(sought.node_id)
+        else:
+            self._sought = None
+            self._missed()
+
+    def arrive(self) -> None:
+        """Another branch is shown: the one that was switched to, if one was."""
+        if self._sought is not None:
+            self._sought = self._sought.arrived()
+
+    def refuse(self) -> None:
+        """Something was refused; a branch that is switched to will not come then."""
+        if self._sought is not None and self._sought.is_switching:
+            self._sought = None
+
+    def give_up(self) -> None:
+        self._sought = None

@@ -1,0 +1,356 @@
+"""One open conversation: its rows, kept current, and its parts (agents, commands, queue). Start here."""
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QObject, Signal
+
+from app.protocol.agents import Agent
+from app.protocol.asks import Ask
+from app.protocol.conversations import Conversation, ConversationNodesResult, Node
+from app.protocol.engine import Snapshot
+from app.protocol.events import TextDelta, ToolOutput
+from app.protocol.tasks import Task
+from app.window.rows.row import Row
+from app.window.stores.asks import AskStore
+from app.window.stores.conversation.agents import AgentStore
+from app.window.stores.conversation.branch import LoadedBranch
+from app.window.stores.conversation.branch_commands import BranchCommands, ContextCommands
+from app.window.stores.conversation.commands import TaskCommands
+from app.window.stores.conversation.paging import OlderPageLoader, RowSeeker, SeekTarget, SettledLoader
+from app.window.stores.conversation.queue import QueueStore
+from app.window.stores.conversation.row_list import RowList
+from app.window.stores.conversation.streaming import UpdateThrottle
+from app.window.stores.session import EngineSession
+from app.window.stores.tasks import TaskStore, is_working
+
+NEW_TITLE = "New conversation"
+
+_PAGE = 50
+_SEEKING_PAGE = 500  # the most that the engine gives at once
+
+
+class EditDrafts:
+    """By the id of the ask or message that the text is for."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def get(self, key: str, otherwise: str = "") -> str:
+        return self._texts.get(key, otherwise)
+
+    def put(self, key: str, text: str) -> None:
+        self._texts[key] = text
+
+    def drop(self, key: str) -> None:
+        self._texts.pop(key, None)
+
+
+class ConversationStore(QObject):
+    """Made by `Stores.open`.
+
+    As a row source: `reset` says that all rows are new; `inserted(first, count)`, `changed(index)` and
+    `removed(first, count)` come right after each change. `reached` and `missed` answer `seek`. `edit_begun` has the
+    row of a message that became a field. `failed` has the words for what could not be read or done.
+    """
+
+    reset = Signal()
+    inserted = Signal(int, int)
+    changed = Signal(int)
+    removed = Signal(int, int)
+    taskUpdate = Signal(object)
+    taskMessage = Signal(object)
+    title_changed = Signal()
+    loaded = Signal()
+    reached = Signal(int)
+    missed = Signal()
+    edit_begun = Signal(int)
+    edit_ended = Signal()
+    failed = Signal(str)
+
+    def __init__(self, session: EngineSession, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
+        super().__init__()
+        self._branch = LoadedBranch()
+        self.agents = AgentStore(session)
+        self.requests = TaskCommands(session, tasks, asks, self.agents, self._branch, conversation_id)
+        self.branches = BranchCommands(session, self.agents, self.requests)
+        self.context = ContextCommands(session, self.agents, self.requests)
+        self.drafts = EditDrafts()
+        self.queue = QueueStore(session, self.requests)
+        self.conversation: Conversation | None = None
+        self._session = session
+        self._tasks = tasks
+        self._asks = asks
+        self._past = SettledLoader(session, self._branch)
+        self._older = OlderPageLoader(session, self._branch, self._past)
+        self._pace = UpdateThrottle(self._touch)
+        self._rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
+        self._is_loaded = conversation_id is None
+        self._seeking = RowSeeker(
+            self._branch, self._rows, self.branches, self.load_older, self.reached.emit, self.missed.emit
+        )
+        self._is_held = False
+        self._older.came.connect(self._on_older_came)
+        self._older.outdated.connect(self._go_on_seeking)
+        self._older.failed.connect(self._on_older_failed)
+        self.requests.stored.connect(self._on_stored)
+        asks.changed.connect(self._on_asks_changed)
+        self.requests.failed.connect(self.failed)
+        self.requests.failed.connect(self._seeking.refuse)
+        self.branches.resent.connect(self._on_resent)
+        self.branches.lock_changed.connect(self._on_lock_changed)
+        self.agents.changed.connect(self._on_agents_changed)
+        self.agents.turned.connect(self.load)
+        self.agents.failed.connect(self.failed)
+
+    @property
+    def conversation_id(self) -> str | None:
+        """None until the first task of a new conversation is started."""
+        return self.requests.conversation_id
+
+    @property
+    def is_loaded(self) -> bool:
+        """False until the first rows are there; `loaded` says when."""
+        return self._is_loaded
+
+    @property
+    def title(self) -> str:
+        return self.conversation.title if self.conversation is not None else NEW_TITLE
+
+    @property
+    def task(self) -> Task | None:
+        """The one at work that is looked at; else the last one of the branch that is shown."""
+        newest = self.requests.task
+        return newest if newest is not None and is_working(newest) else self._branch.last_task() or newest
+
+    @property
+    def waiting(self) -> tuple[Ask, ...]:
+        """The asks that wait here, oldest first."""
+        return self.requests.waiting
+
+    @property
+    def next_ask(self) -> Ask | None:
+        """What waits here: of the task that is looked at before others."""
+        task = self.requests.task
+        own = [ask for ask in self.waiting if task is not None and ask.task_id == task.id]
+        return next(iter((*own, *self.waiting)), None)
+
+    @property
+    def replies_since_user(self) -> int:
+        """How many replies there are since a person's last word, as far as it is loaded."""
+        return self._branch.replies_since_user()
+
+    @property
+    def has_older(self) -> bool:
+        return self._branch.has_older
+
+    @property
+    def is_seeking(self) -> bool:
+        return self._seeking.is_on
+
+    @property
+    def node_ids(self) -> tuple[str, ...]:
+        """The loaded part of the branch, oldest first."""
+        return tuple(self._branch.ids)
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int) -> Row:
+        return self._rows[index]
+
+    def holds(self, node_id: str) -> bool:
+        """Whether this node is loaded."""
+        return self._branch.holds(node_id)
+
+    def place_of(self, index: int) -> tuple[str, int]:
+        """The node that a row belongs to and the row's number among the node's: what `seek` takes."""
+        return self._rows.place_of(index)
+
+    def bring(self, agent_id: str) -> None:
+        """Have an agent go on from the end of what is shown."""
+        if self._branch.ids:
+            self.agents.move_head(agent_id, self._branch.ids[-1])
+
+    def show_task(self, task_id: str) -> bool:
+        """Show the branch of the agent that has this task; False where it is shown already."""
+        task, shown = self._tasks.get(task_id), self.agents.shown
+        if task is None or shown is None or task.agent_id == shown.id or self.agents.get(task.agent_id) is None:
+            return False
+        self.agents.show_agent(task.agent_id)
+        return True
+
+    def continue_with(self, node_id: str) -> None:
+        """Have the conversation go on from the end of this branch, and show it, whoever wrote it."""
+        agent = self.agents.active
+        if agent is not None:
+            self.agents.move_head(agent.id, node_id, to_leaf=True)
+            self.agents.show_agent(agent.id)
+
+    def seek(self, node_id: str, number: int = 0, *, switches: bool = False) -> None:
+        """Load what is needed to show a row of this node: `reached` tells where it is, `missed` that there is none.
+
+        With `switches` the agent goes to the branch that the node is on, where that is another one.
+        """
+        self._seeking.begin(SeekTarget(node_id, number, switches))
+        self._go_on_seeking()
+
+    def edit(self, node_id: str) -> None:
+        """Turn a person's message into a field in its place; what was typed there before is there again."""
+        self._touch(self._branch.edit(node_id))
+        self.edit_begun.emit(self._rows.index_of(node_id, 0))
+
+    def edit_last(self) -> None:
+        """The same for the newest message, if there is one."""
+        node_id = self._branch.last_message()
+        if node_id is not None:
+            self.edit(node_id)
+
+    def end_edit(self) -> None:
+        self._touch(self._branch.edit(None))
+        self.edit_ended.emit()
+
+    def load_older(self) -> None:
+        """Read the page above the oldest row, if there is one."""
+        if self.conversation_id is not None:
+            self._older.load(self.conversation_id, _SEEKING_PAGE if self.is_seeking else _PAGE)
+
+    def load(self) -> None:
+        """Follow the conversation, from now or anew after events were missed."""
+        if self.conversation_id is not None:
+            self._session.spawn(self._load(self.conversation_id), self.failed.emit)
+
+    def close(self) -> None:
+        """Called by `Stores.close`: the store is of no use after this."""
+        self._pace.close()
+        self._asks.changed.disconnect(self._on_asks_changed)
+
+    def put_conversation(self, conversation: Conversation) -> None:
+        old = self.title
+        self.conversation = conversation
+        self.agents.put_conversation(conversation)
+        self.requests.put_conversation(conversation)
+        self.context.put_conversation(conversation)
+        if self.title != old:
+            self.title_changed.emit()
+
+    def put_task(self, task: Task) -> None:
+        self._touch(self._branch.put_task(task))
+        self.branches.look_at_task()
+        self.taskUpdate.emit(task)
+
+    def put_node(self, node: Node) -> None:
+        self._touch(self._branch.put(node, joins=self._joins(node)))
+        if self._is_written_elsewhere(node):
+            self.load()
+        self.taskMessage.emit(node)
+
+    def put_ask(self, ask: Ask) -> None:
+        self._touch(self._branch.asks.put(ask))
+
+    def _on_asks_changed(self) -> None:
+        """Equal ones may have come or gone anywhere."""
+        for ask in self.waiting:
+            others = tuple(other for other in self._asks.equal_to(ask) if other.id != ask.id)
+            self._touch(self._branch.asks.put_others(ask.id, others))
+
+    def put_agent(self, agent: Agent) -> None:
+        """A head that moved to a node that is not here, or back, shows another branch."""
+        known = self.agents.get(agent.id)
+        if not self.agents.put(agent) or agent != self.agents.shown or not self._is_loaded:
+            return
+        head_id, before_id = agent.head_id, known.head_id if known is not None else None
+        if head_id is not None and (not self._branch.holds(head_id) or self._branch.is_back(head_id, before_id)):
+            self.load()
+
+    def put_delta(self, delta: TextDelta | ToolOutput) -> None:
+        """Take streamed text; the rows follow within 33 ms."""
+        self._pace.add(self._branch.add_text(delta) if isinstance(delta, TextDelta) else self._branch.add_output(delta))
+
+    def _is_written_elsewhere(self, node: Node) -> bool:
+        """The agent that is looked at writes in another branch: a reply that is retried, or a lost race."""
+        task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
+        is_shown = self._branch.holds(node.id) or not self._is_loaded or self._is_held
+        is_ours = task is not None and agent is not None and task.agent_id == agent.id
+        return is_ours and task is not None and is_working(task) and not is_shown
+
+    def _joins(self, node: Node) -> bool:
+        """Whether what is written at the end goes on with this branch: agents in turn do, one beside another not."""
+        task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
+        if task is None or agent is None or task.agent_id == agent.id:
+            return True
+        writer, own = self.agents.get(task.agent_id), self._tasks.of_agent(agent.id)
+        return writer is not None and writer.beside is None and (own is None or not is_working(own))
+
+    def _on_lock_changed(self) -> None:
+        self._touch(self._branch.lock(bool(self.branches.locked)))
+
+    def _on_agents_changed(self) -> None:
+        self._touch(self._branch.name(self.agents.speakers))
+
+    def _on_stored(self) -> None:
+        self.load()
+
+    def _on_resent(self, node_id: str) -> None:
+        self.drafts.drop(node_id)
+        self.end_edit()
+
+    def _touch(self, node_ids: Iterable[str]) -> None:
+        """Make the rows of these nodes anew."""
+        if self._is_loaded and not self._is_held:
+            for node_id in node_ids:
+                self._pace.drop(node_id)
+                self._rows.put(node_id, self._branch.rows(node_id))
+
+    def _go_on_seeking(self) -> None:
+        if self._is_loaded and not self._is_held:
+            self._seeking.go_on()
+
+    def _on_older_came(self, page: ConversationNodesResult) -> None:
+        if not self._is_held:  # else the branch is being read anew
+            touched = self._branch.prepend(page.nodes, page.has_more, page.forks)
+            older = touched[: len(page.nodes)]
+            self._rows.prepend([(node_id, self._branch.rows(node_id)) for node_id in older])
+            self._touch(touched[len(page.nodes) :])
+        self._go_on_seeking()
+
+    def _on_older_failed(self, why: str) -> None:
+        self._seeking.give_up()
+        self.failed.emit(why)
+
+    async def _load(self, conversation_id: str) -> None:
+        result = await self._session.follow(conversation_id, self.agents.chosen_id)
+        snapshot = result.snapshot
+        assert snapshot is not None, "following without a place to go on from gives a snapshot"
+        self._take_snapshot(snapshot)
+        # The rows wait for what was settled in the past, so that they do not jump when it comes.
+        self._is_held = True
+        try:
+            await self._past.load(conversation_id, snapshot.nodes)
+        finally:
+            self._is_held = False
+            self._show()
+
+    def _take_snapshot(self, snapshot: Snapshot) -> None:
+        for conversation in snapshot.conversations:
+            self.put_conversation(conversation)
+        for task in snapshot.tasks:
+            self._tasks.put(task)
+            self._branch.put_task(task)
+        for ask in snapshot.asks:
+            self._branch.asks.put(ask)
+        self.agents.take(snapshot.agents)
+        self.branches.look_at_task()
+        self._branch.show(snapshot.nodes, snapshot.has_more_nodes, snapshot.forks)
+
+    def _show(self) -> None:
+        sections = [(node_id, self._branch.rows(node_id)) for node_id in self._branch.ids]
+        if self._is_loaded and len(self._rows):
+            self._rows.replace(sections)
+            self.taskUpdate.emit(self.task)  # another branch has another last task
+        else:
+            self._rows.fill(sections)
+            self._is_loaded = True
+            self.reset.emit()
+            self.loaded.emit()
+        self._seeking.arrive()
+        self._go_on_seeking()

@@ -1,0 +1,285 @@
+"""A reply while it streams: Markdown cut into pieces, their rows, and the throttle of updates."""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from app.protocol.blocks import TextBlock, ThinkingBlock
+from app.protocol.conversations import Node
+from app.protocol.events import TextDelta
+from app.window.rows.row import ReplyRow, Row, ThinkingRow
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+_Kind: TypeAlias = Literal["plain", "list", "fence", "table"]
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)\n")
+_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?=[ \t\n])")
+# What interrupts a paragraph: an item with a text, and of numbered ones only the first.
+_FIRST_WHOLE = re.compile(r" {0,3}(?:[-*+]|1[.)]) {1,4}\S")
+# The same in a line that may go on as a rule.
+_FIRST = re.compile(r" {0,3}(?:[-*+]|1[.)]) {1,4}[^\s\-*+_]")
+_MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
+# The beginning of a line that may still become an item.
+_MAYBE_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)]?)?\Z")
+_RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}\n")
+_DELIMITERS = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\n")
+
+# Two frames of a 60 Hz screen.
+_FLUSH_S = 0.033
+
+
+def split_markdown(text: str) -> tuple[str, ...]:
+    """The pieces of a text; none of an empty one."""
+    return MarkdownPieces().append(text)
+
+
+class MarkdownPieces:
+    """The pieces of a text that grows."""
+
+    def __init__(self) -> None:
+        self._done: tuple[str, ...] = ()
+        self._rest = ""
+        self._read = 0
+        self._scan = _Scan()
+
+    def append(self, text: str) -> tuple[str, ...]:
+        """All pieces, now that `text` has come. Costs as much as the text and the last line."""
+        self._rest += text
+        while self._read < len(self._rest):
+            end = self._rest.find("\n", self._read) + 1
+            line = self._rest[self._read : end or len(self._rest)]
+            if self._scan.begins_piece(line):
+                self._cut(self._read - self._scan.length_before(line))
+            elif end:
+                self._scan.take(line)
+                self._read = end
+            else:
+                break
+        return (*self._done, self._rest) if self._rest else self._done
+
+    def _cut(self, at: int) -> None:
+        self._done = (*self._done, self._rest[:at])
+        self._rest = self._rest[at:]
+        self._read = 0
+        self._scan = _Scan()
+
+
+class _Scan:
+    """Reads the whole lines of one piece and says which line begins the next."""
+
+    def __init__(self) -> None:
+        self._kind: _Kind = "plain"
+        self._fence = ""  # the marks that opened the fence we are in
+        self._is_closed = False
+        self._is_indented = False
+        self._is_blank = False
+        self._lines = 0
+        self._last = ""
+
+    def begins_piece(self, line: str) -> bool:
+        """True when `line`, which may not be complete yet, can only belong to a further piece."""
+        if self._fence or not self._lines or not line.strip():
+            return False
+        if self._is_closed:
+            return True
+        if self._is_blank:
+            return not self._goes_on_after_blank(line)
+        if _fence_of(line):
+            return self._kind != "list" or not line.startswith(" ")
+        return self._kind == "plain" and (self._begins_list(line) or self.length_before(line) > 0)
+
+    def length_before(self, line: str) -> int:
+        """Characters before `line` that belong to its piece: the head of a table that stands below other text."""
+        is_text = self._kind == "plain" and self._lines > 1 and not self._is_blank
+        return len(self._last) if is_text and self._is_below_head(line) else 0
+
+    def take(self, line: str) -> None:
+        if not line.strip() and not self._fence:
+            self._is_blank = self._lines > 0
+            return
+        if not self._lines:
+            self._is_indented = line.startswith(("    ", "\t"))
+            self._kind = "list" if _is_item(line) else "plain"
+        if self._fence:
+            self._take_fenced(line)
+        else:
+            self._take_text(line)
+        self._lines += 1
+        self._last = line
+
+    def _take_fenced(self, line: str) -> None:
+        marks = line.strip()
+        if len(marks) >= len(self._fence) and set(marks) == {self._fence[0]}:
+            self._fence = ""
+            self._is_closed = self._kind == "fence"
+
+    def _take_text(self, line: str) -> None:
+        self._is_blank = False
+        if self._kind == "list":
+            self._fence = _fence_of(_MARGIN.sub("", line))
+        elif self._fence_opened(line):
+            self._kind = "fence"
+        elif self._lines == 1 and self._is_below_head(line):
+            self._kind = "table"
+
+    def _fence_opened(self, line: str) -> bool:
+        self._fence = _fence_of(line)
+        return bool(self._fence)
+
+    def _goes_on_after_blank(self, line: str) -> bool:
+        if self._kind == "list":
+            return line.startswith((" ", "\t")) or _is_item(line) or _MAYBE_ITEM.match(line) is not None
+        return self._is_indented and line.startswith(("    ", "\t"))
+
+    def _begins_list(self, line: str) -> bool:
+        if self._is_indented:
+            return False
+        is_whole = line.endswith("\n") and _RULE.fullmatch(line) is None
+        return (_FIRST_WHOLE if is_whole else _FIRST).match(line) is not None
+
+    def _is_below_head(self, line: str) -> bool:
+        return "|" in self._last and "|" in line and _DELIMITERS.fullmatch(line) is not None
+
+
+def _fence_of(line: str) -> str:
+    """The marks that open a fence, if the line is complete and opens one."""
+    found = _FENCE.fullmatch(line)
+    if found is None or (found[1][0] == "`" and "`" in found[2]):
+        return ""
+    return found[1]
+
+
+def _is_item(line: str) -> bool:
+    return _ITEM.match(line) is not None and _RULE.fullmatch(line) is None
+
+
+@dataclass(slots=True)
+class _StreamingBlock:
+    """One block. `rows` are those shown last: what did not change stays the same object."""
+
+    is_thinking: bool
+    text: str = ""
+    pieces: MarkdownPieces = field(default_factory=MarkdownPieces)
+    cut: tuple[str, ...] = ()
+    rows: list[ReplyRow] = field(default_factory=list[ReplyRow])
+
+    def add(self, text: str, offset: int) -> None:
+        if offset < len(self.text):
+            text = self.text[:offset] + text
+            self.text, self.pieces = "", MarkdownPieces()
+            self.rows.clear()
+        self.text += text
+        if not self.is_thinking:
+            self.cut = self.pieces.append(text)
+
+    def text_rows(self, node: Node, index: int, *, step: int, streaming: bool) -> list[ReplyRow]:
+        """A row for each piece. Of those shown before only the last can be another one now."""
+        first = max(0, len(self.rows) - 1)
+        self.rows[first:] = text_rows(node, index, self.cut, first=first, step=step, streaming=streaming)
+        return self.rows
+
+
+class StreamingRows:
+    """Made of a node with the status `streaming`. Tool calls are shown once the node is finished."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._blocks: dict[int, _StreamingBlock] = {}
+        for index, block in enumerate(node.blocks):
+            if isinstance(block, TextBlock | ThinkingBlock):
+                growing = self._blocks[index] = _StreamingBlock(isinstance(block, ThinkingBlock))
+                growing.add(block.text, 0)
+
+    def add(self, delta: TextDelta) -> None:
+        """Take more text. What was missed before it leaves a gap, and then the finished node is waited for."""
+        if delta.kind == "toolCall":
+            return
+        if delta.offset == 0:
+            self._forget_from(delta.block)
+            self._blocks[delta.block] = _StreamingBlock(delta.kind == "thinking")
+        block = self._blocks.get(delta.block)
+        if block is not None and delta.offset <= len(block.text):
+            block.add(delta.text, delta.offset)
+
+    def rows(self) -> list[Row]:
+        rows: list[Row] = []
+        newest = max(self._blocks, default=-1)
+        step = self.node.turn
+        for index in sorted(self._blocks):
+            block = self._blocks[index]
+            if not block.text.strip():
+                continue
+            if block.is_thinking:
+                rows.append(ThinkingRow(row_key(self.node, index), self.node, block.text, streaming=index == newest))
+                continue
+            rows += block.text_rows(self.node, index, step=step, streaming=index == newest)
+            step = 0
+        return rows
+
+    def _forget_from(self, index: int) -> None:
+        """A text that starts anew makes the later blocks void."""
+        self._blocks = {known: block for known, block in self._blocks.items() if known < index}
+
+
+def row_key(node: Node, block: int) -> str:
+    """The key of a block's row, the same while it streams and when it is finished."""
+    return f"{node.id}/{block}"
+
+
+def text_rows(
+    node: Node, block: int, pieces: Sequence[str], *, first: int = 0, step: int, streaming: bool
+) -> list[ReplyRow]:
+    """The rows of a text, one a piece, from piece number `first` on. `step` is shown at piece 0."""
+    last = len(pieces) - 1
+    return [
+        ReplyRow(
+            f"{row_key(node, block)}/{number}",
+            node,
+            pieces[number],
+            streaming=streaming and number == last,
+            step=0 if number else step,
+        )
+        for number in range(first, len(pieces))
+    ]
+
+
+class UpdateThrottle:
+    """Collects the names of nodes and gives them to `flush`, each once, in the order in which they came."""
+
+    def __init__(self, flush: Callable[[Iterable[str]], None]) -> None:
+        self._flush = flush
+        self._touched: dict[str, None] = {}
+        self._flushed_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, node_ids: Iterable[str]) -> None:
+        self._touched |= dict.fromkeys(node_ids)
+        if self._timer is not None or not self._touched:
+            return
+        wait = self._flushed_at + _FLUSH_S - time.monotonic()
+        if wait <= 0:
+            self._on_due()
+        else:
+            from asyncio import get_running_loop  # the first paint does not wait for asyncio
+
+            self._timer = get_running_loop().call_later(wait, self._on_due)
+
+    def drop(self, node_id: str) -> None:
+        """Its rows were just made anew."""
+        self._touched.pop(node_id, None)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_due(self) -> None:
+        self._flushed_at = time.monotonic()
+        self._timer = None
+        touched, self._touched = self._touched, {}
+        self._flush(touched)

@@ -1,0 +1,219 @@
+"""The whole tree of the conversation for the tree panel: read when it opens, then kept current by events."""
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.protocol.agents import Agent
+from app.protocol.blocks import TextBlock, ToolCallBlock
+from app.protocol.conversations import CONVERSATION_TREE, ConversationTreeParams, ConversationTreeResult, Node, TreeNode
+from app.protocol.events import AgentUpdate, Event, TaskMessage, TaskUpdate
+from app.protocol.tasks import Task
+from app.window.rows.row import Speaker
+from app.window.stores.conversation.branch import ComparedBranch
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.conversation.tree_layout import TreeLine, newest_leaf, path_to, tree_lines
+from app.window.stores.session import EngineSession
+
+_PAUSE_MS = 200  # an agent at work changes the tree often: the lines are made anew at most this often
+_READ, _LONGEST_TEXT = 180, 120
+
+
+class TreeStore(QObject):
+    """`changed` says that `lines` are others, `failed` has the words for what could not be read.
+
+    It follows the conversation only while it is open.
+    """
+
+    changed = Signal()
+    failed = Signal(str)
+
+    def __init__(self, store: ConversationStore, session: EngineSession) -> None:
+        super().__init__()
+        self.lines: tuple[TreeLine, ...] = ()
+        self.is_loaded = False
+        self._store = store
+        self._session = session
+        self._nodes: dict[str, TreeNode] = {}
+        self._nearest: dict[str, str | None] = {}
+        self._tasks: dict[str, Task] = {}
+        self._is_open = False
+        self._meanwhile: list[Event] | None = None
+        self._is_stale = False
+        self._wanted = ""
+        self._soon = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self._soon.timeout.connect(self._on_soon)
+        self._arrival = QTimer(self, singleShot=True, interval=0)
+        self._arrival.timeout.connect(self._on_arrival)
+        session.event_received.connect(self._on_event)
+        session.resync.connect(self._on_resync)
+        for signal in (store.reset, store.inserted, store.removed):
+            signal.connect(self._arrival.start)
+        store.agents.changed.connect(self._on_agents_changed)
+
+    @property
+    def has_forks(self) -> bool:
+        return any(line.count for line in self.lines)
+
+    def open(self) -> None:
+        """Read the tree and follow it from now on."""
+        self._is_open = True
+        if self._store.conversation_id is None:
+            self.changed.emit()  # nothing is there to be read before its first task is started
+        self._load()
+
+    def close(self) -> None:
+        """Follow no longer: it is read anew when it is opened again."""
+        self._is_open = False
+        self._soon.stop()
+
+    def go(self, node_id: str) -> None:
+        """Bring a message into view; where it stands in another branch the agent goes to the end of that one."""
+        self._wanted = ""
+        if node_id in path_to(self._head_id, self._nodes):
+            self._store.seek(node_id)
+            return
+        if not self._store.branches.locked:
+            self._wanted = node_id
+        self._store.branches.switch(node_id)
+
+    def pair(self, node_id: str) -> tuple[ComparedBranch, ComparedBranch] | None:
+        """The branch in front and the newest one through this node; None where that is the same one."""
+        front, other = self._head_id, newest_leaf(node_id, self._nodes)
+        if front is None or other in path_to(front, self._nodes):
+            return None
+        return self._compared(front), self._compared(other)
+
+    def end_of(self, node_id: str) -> str:
+        """Where the newest branch through this node ends."""
+        return self._compared(newest_leaf(node_id, self._nodes)).leaf_id
+
+    def _compared(self, leaf_id: str) -> ComparedBranch:
+        """With the agent that stands there: the one that is looked at before others."""
+        shown = self._store.agents.shown
+        there = [agent for agent in self._store.agents.all if self._nearest.get(agent.head_id or "") == leaf_id]
+        agent = shown if shown in there else next(iter(there), None)
+        end = agent.head_id if agent is not None else None
+        return ComparedBranch(end or leaf_id, agent.id if agent is not None else None)
+
+    @property
+    def _head_id(self) -> str | None:
+        """Where the agent that is looked at stands among the nodes that are shown."""
+        agent = self._store.agents.shown
+        return self._nearest.get(agent.head_id or "") if agent is not None else None
+
+    @property
+    def _heads(self) -> dict[str, tuple[Speaker, ...]]:
+        """Who stands at which node, where there are several."""
+        heads: dict[str, tuple[Speaker, ...]] = {}
+        for agent_id, speaker in self._store.agents.speakers.items():
+            agent = self._store.agents.get(agent_id)
+            node_id = self._nearest.get(agent.head_id or "") if agent is not None else None
+            if node_id is not None:
+                heads[node_id] = (*heads.get(node_id, ()), speaker)
+        return heads
+
+    def _load(self) -> None:
+        if self._store.conversation_id is not None and self._meanwhile is None:
+            self._meanwhile = []
+            self._session.spawn(self._read(self._store.conversation_id), self.failed.emit)
+
+    async def _read(self, conversation_id: str) -> None:
+        """What comes by events while the answer is on its way may be newer than the answer."""
+        try:
+            tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
+        finally:
+            meanwhile, self._meanwhile = self._meanwhile or [], None
+        self._take(tree)
+        for event in meanwhile:
+            self._put(event)
+        self._draw()
+
+    def _take(self, tree: ConversationTreeResult) -> None:
+        self._is_stale = False
+        self._nodes = {node.id: node for node in tree.nodes}
+        self._tasks = {task.id: task for task in tree.tasks}
+        self._nearest = {node_id: node_id for node_id in self._nodes}
+        for agent, head in zip(tree.agents, tree.heads, strict=True):
+            if agent.head_id is not None:
+                self._nearest[agent.head_id] = head.node_id
+
+    def _draw(self) -> None:
+        self._soon.stop()
+        self.lines = tree_lines(self._nodes, self._head_id, self._tasks, self._heads)
+        self.is_loaded = True
+        self.changed.emit()
+
+    def _put(self, event: Event) -> None:
+        """Take an event of this conversation; all others change nothing."""
+        match event:
+            case TaskMessage(node=node) if node.conversation_id == self._store.conversation_id:
+                self._put_node(node)
+            case TaskUpdate(task=task) if task.conversation_id == self._store.conversation_id:
+                self._tasks[task.id] = task
+            case AgentUpdate(agent=agent) if agent.conversation_id == self._store.conversation_id:
+                self._put_agent(agent)
+            case _:
+                return
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def _put_node(self, node: Node) -> None:
+        if node.parent_id is not None and node.parent_id not in self._nearest:
+            self._is_stale = True  # it follows a result or a remark that was not sent: what that stands under is asked
+            return
+        above = self._nearest[node.parent_id] if node.parent_id is not None else None
+        is_written = node.is_from_person or node.role == "assistant"
+        self._nearest[node.id] = node.id if is_written else above
+        if is_written:
+            self._nodes[node.id] = _in_short(node, above)
+
+    def _put_agent(self, agent: Agent) -> None:
+        if agent.head_id is not None and agent.head_id not in self._nearest:
+            self._is_stale = True
+
+    def _on_event(self, event: Event) -> None:
+        if self._meanwhile is not None:
+            self._meanwhile.append(event)
+        elif self._is_open and not self.is_loaded:
+            self._load()  # the first task of a new conversation was started
+        elif self._is_open:
+            self._put(event)
+        if self._is_open and isinstance(event, AgentUpdate):
+            self._arrival.start()
+
+    def _on_agents_changed(self) -> None:
+        if self._is_open and self.is_loaded and not self._soon.isActive():
+            self._soon.start()
+
+    def _on_resync(self) -> None:
+        if self._is_open:
+            self._load()
+
+    def _on_soon(self) -> None:
+        if self._is_stale:
+            self._load()
+        else:
+            self._draw()
+
+    def _on_arrival(self) -> None:
+        """The transcript shows the branch that was asked for: bring the message into view."""
+        agent = self._store.agents.shown
+        if self._wanted and agent is not None and self._store.node_ids[-1:] == (agent.head_id,):
+            wanted, self._wanted = self._wanted, ""
+            self._store.seek(wanted)
+
+
+def _in_short(node: Node, parent_id: str | None) -> TreeNode:
+    """A node that came by an event, as the engine gives it in a tree."""
+    text = next(
+        (block.text.lstrip() for block in node.blocks if isinstance(block, TextBlock) and block.text.strip()), ""
+    )
+    tools = ", ".join(block.tool for block in node.blocks if isinstance(block, ToolCallBlock))
+    return TreeNode(
+        id=node.id,
+        parent_id=parent_id,
+        role=node.role,
+        status=node.status,
+        created_at=node.created_at,
+        text=" ".join(text[:_READ].split())[:_LONGEST_TEXT] or tools or node.error or "",
+        task_id=node.task_id,
+    )

@@ -1,0 +1,187 @@
+"""A tree of nodes as lines from top to bottom with lanes for branches. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from app.protocol.conversations import NodeStatus, Role, TreeNode
+from app.protocol.tasks import Task
+from app.window.rows.row import Speaker
+
+ROOT = ""
+"""What the first messages follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLine:
+    """`depth` counts steps to the right. `lanes` has one for each step left of it: the line that goes past, and whether
+    it is of the branch in front.
+
+    `heads` are the agents that stand here, where there are several. `number` of `count` is the place in a fork, 0
+    where there is none. `turns` are the replies that are folded in, `tasks` those that worked here first. `is_side` is
+    true where it leaves the line to the left of it, `goes_on` where its own line goes on below, and `goes_on_in_front`
+    where the branch in front does.
+    """
+
+    node_id: str
+    role: Role
+    status: NodeStatus
+    text: str
+    depth: int
+    lanes: tuple[bool, ...]
+    number: int
+    count: int
+    turns: int
+    tasks: tuple[Task, ...]
+    is_side: bool
+    is_first: bool
+    is_in_front: bool
+    is_head: bool
+    heads: tuple[Speaker, ...]
+    goes_on: bool
+    goes_on_in_front: bool
+
+
+def path_to(head_id: str | None, nodes: dict[str, TreeNode]) -> frozenset[str]:
+    """The branch that ends at this node."""
+    path: set[str] = set()
+    while head_id is not None and head_id in nodes:
+        path.add(head_id)
+        head_id = nodes[head_id].parent_id
+    return frozenset(path)
+
+
+def newest_leaf(node_id: str, nodes: dict[str, TreeNode]) -> str:
+    """The end of the branch through a node that was written to last; `nodes` as for `tree_lines`."""
+    below = {node_id}
+    newest = node_id
+    for node in nodes.values():
+        if node.parent_id in below:
+            below.add(node.id)
+            newest = node.id
+    return newest
+
+
+def tree_lines(
+    nodes: dict[str, TreeNode],
+    head_id: str | None,
+    tasks: dict[str, Task],
+    heads: Mapping[str, tuple[Speaker, ...]] = MappingProxyType({}),
+) -> tuple[TreeLine, ...]:
+    """`nodes` in the order in which they were stored: parents before children. `heads` by their nodes."""
+    return _Lines(nodes, head_id, tasks, heads).drawn()
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A line to be drawn: its first node, and where it stands."""
+
+    node_id: str
+    depth: int
+    lanes: tuple[bool, ...]
+    number: int
+    count: int
+    is_side: bool
+
+
+class _Lines:
+    def __init__(
+        self,
+        nodes: dict[str, TreeNode],
+        head_id: str | None,
+        tasks: dict[str, Task],
+        heads: Mapping[str, tuple[Speaker, ...]],
+    ) -> None:
+        self._nodes = nodes
+        self._heads = heads
+        self._tasks = _at_work(nodes, tasks)
+        self._head_id = head_id
+        self._front = path_to(head_id, nodes)
+        self._children = _children_of(nodes.values())
+        self._newest = _newest_below(nodes)
+
+    def drawn(self) -> tuple[TreeLine, ...]:
+        lines: list[TreeLine] = []
+        waiting = self._next(ROOT, -1, ())
+        while waiting:
+            start = waiting.pop()
+            segment = self._segment(start.node_id)
+            below = self._next(segment[-1], start.depth, start.lanes)
+            lines.append(self._line(start, segment, below, is_first=not lines))
+            waiting.extend(below)
+        return tuple(lines)
+
+    def _next(self, node_id: str, depth: int, lanes: tuple[bool, ...]) -> list[_Start]:
+        """What follows a node, the last one to be drawn first: side branches, oldest first, then what goes on."""
+        children = self._children.get(node_id, [])
+        if len(children) < 2:
+            return [_Start(child, max(depth, 0), lanes, 0, 0, False) for child in children]
+        trunk = max(children, key=self._newest.__getitem__)
+        straight, count = max(depth, 0), len(children)
+        starts = [_Start(trunk, straight, lanes, children.index(trunk) + 1, count, False)]
+        goes_past = trunk in self._front
+        for number in range(len(children), 0, -1):
+            child = children[number - 1]
+            if child != trunk:
+                starts.append(_Start(child, straight + 1, (*lanes, goes_past), number, count, True))
+                goes_past = goes_past or child in self._front
+        return starts
+
+    def _segment(self, first: str) -> list[str]:
+        """The nodes that are folded into one line."""
+        segment = [first]
+        while True:
+            children = self._children.get(segment[-1], [])
+            if len(children) != 1 or self._nodes[children[0]].role == "user":
+                return segment
+            segment.append(children[0])
+
+    def _line(self, start: _Start, segment: list[str], below: list[_Start], *, is_first: bool) -> TreeLine:
+        node = self._nodes[start.node_id]
+        return TreeLine(
+            node_id=node.id,
+            role=node.role,
+            status=self._nodes[segment[-1]].status,
+            text=node.text,
+            depth=start.depth,
+            lanes=start.lanes,
+            number=start.number,
+            count=start.count,
+            turns=len(segment) - (node.role == "user"),
+            tasks=tuple(self._tasks[one] for one in segment if one in self._tasks),
+            is_side=start.is_side,
+            is_first=is_first,
+            is_in_front=node.id in self._front,
+            is_head=self._head_id in segment,
+            heads=tuple(speaker for one in segment for speaker in self._heads.get(one, ())),
+            goes_on=bool(below),
+            goes_on_in_front=any(one.node_id in self._front for one in below),
+        )
+
+
+def _at_work(nodes: dict[str, TreeNode], tasks: dict[str, Task]) -> dict[str, Task]:
+    """By the first reply of each task, or where it has none yet by its message: there its work can be told apart."""
+    first: dict[str, TreeNode] = {}
+    for node in nodes.values():
+        if node.task_id in tasks:
+            known = first.setdefault(node.task_id, node)
+            if known.role == "user" and node.role != "user":
+                first[node.task_id] = node
+    return {node.id: tasks[task_id] for task_id, node in first.items()}
+
+
+def _children_of(nodes: Iterable[TreeNode]) -> dict[str, list[str]]:
+    children: dict[str, list[str]] = {}
+    for node in nodes:
+        children.setdefault(node.parent_id or ROOT, []).append(node.id)
+    return children
+
+
+def _newest_below(nodes: dict[str, TreeNode]) -> dict[str, int]:
+    """Of each node the number of the newest one in the branches through it."""
+    newest = {node_id: number for number, node_id in enumerate(nodes)}
+    for node_id in reversed(nodes):
+        parent_id = nodes[node_id].parent_id
+        if parent_id is not None:
+            newest[parent_id] = max(newest[parent_id], newest[node_id])
+    return newest

@@ -1,0 +1,359 @@
+"""The lists of conversations: paging, archive, search, title search, and what a person does to one."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TypeAlias
+
+from PySide6.QtCore import QObject, Signal
+
+from app.client.number_format import file_size
+from app.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_LIST,
+    CONVERSATION_SEARCH,
+    CONVERSATION_TREE,
+    Conversation,
+    ConversationChangeParams,
+    ConversationListParams,
+    ConversationListResult,
+    ConversationSearchParams,
+    ConversationSearchResult,
+    ConversationTreeParams,
+)
+from app.protocol.data import CONVERSATION_DELETE, DATA_EXPORT, ConversationDeleteParams, DataExportParams, ExportFormat
+from app.window.stores.session import EngineSession
+
+_Place: TypeAlias = tuple[datetime, str]
+
+_PAGE = 100
+
+_MOST_HITS = 50
+
+_SHORTEST = 2
+
+
+class LoadedPages:
+    """`pinned` None holds both. `cursor` is None where nothing more is to be read."""
+
+    def __init__(self, *, archived: bool = False, pinned: bool | None = None) -> None:
+        self.archived = archived
+        self.pinned = pinned
+        self.is_loaded = False
+        self.cursor: str | None = None
+        self._held: dict[str, Conversation] = {}
+        self._order: list[_Place] = []  # oldest first, so that the newest is put at the end
+        self._end: _Place | None = None  # of the pages that are loaded
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def at(self, index: int) -> Conversation:
+        return self._held[self._order[-1 - index][1]]
+
+    def get(self, conversation_id: str) -> Conversation | None:
+        return self._held.get(conversation_id)
+
+    def index_of(self, conversation_id: str) -> int | None:
+        held = self._held.get(conversation_id)
+        return None if held is None else len(self._order) - 1 - bisect_left(self._order, _place_of(held))
+
+    def clear(self) -> None:
+        self._held.clear()
+        self._order.clear()
+        self._end = self.cursor = None
+
+    def add(self, page: ConversationListResult) -> int:
+        """Put the next page at the end; how many of it are new here."""
+        self.is_loaded = True
+        self.cursor = page.next_cursor
+        if page.conversations:
+            self._end = _place_of(page.conversations[-1])
+        before = len(self._order)
+        for conversation in page.conversations:
+            if conversation.id not in self._held:  # an event was newer than the page
+                self._held[conversation.id] = conversation
+                insort(self._order, _place_of(conversation))
+        return len(self._order) - before
+
+    def put(self, conversation: Conversation) -> None:
+        """Nothing happens when it is of another kind, or belongs to a page that is not loaded."""
+        place = _place_of(conversation)
+        is_here = conversation.archived == self.archived and self.pinned in (None, conversation.pinned)
+        is_later = self.cursor is not None and self._end is not None and place < self._end
+        if self.is_loaded and is_here and not is_later:
+            self._held[conversation.id] = conversation
+            insort(self._order, place)
+
+    def remove(self, conversation_id: str) -> None:
+        held = self._held.pop(conversation_id, None)
+        if held is not None:
+            del self._order[bisect_left(self._order, _place_of(held))]
+
+
+def _place_of(conversation: Conversation) -> _Place:
+    return conversation.updated_at, conversation.id
+
+
+class PagedListStore(QObject):
+    """Shelf after shelf, each newest change first. Only loaded ones can be asked for: `fetch_more` loads a page.
+
+    `reset` says that all rows are new; `inserted(first, count)`, `removed(index)`, `moved(from, to)` and
+    `updated(index)` come right after each change, and `changed` after any of these.
+    """
+
+    reset = Signal()
+    inserted = Signal(int, int)
+    removed = Signal(int)
+    moved = Signal(int, int)
+    updated = Signal(int)
+    changed = Signal()
+    failed = Signal(str)
+
+    def __init__(self, session: EngineSession, shelves: tuple[LoadedPages, ...]) -> None:
+        super().__init__()
+        self._session = session
+        self._shelves = shelves
+        self._number = 0
+        self._under_way = 0
+        # The page that was asked for already, though the call may not have begun.
+        self._asked: str | None = None
+        # What events said while a page was on its way, which may be older; None for a deleted one.
+        self._heard: dict[str, Conversation | None] = {}
+
+    @property
+    def is_loaded(self) -> bool:
+        """False until the first pages are there."""
+        return all(shelf.is_loaded for shelf in self._shelves)
+
+    @property
+    def has_more(self) -> bool:
+        return any(shelf.cursor is not None for shelf in self._shelves)
+
+    def count(self) -> int:
+        return sum(map(len, self._shelves))
+
+    def at(self, index: int) -> Conversation:
+        for shelf in self._shelves:
+            if index < len(shelf):
+                return shelf.at(index)
+            index -= len(shelf)
+        raise IndexError(index)
+
+    def get(self, conversation_id: str) -> Conversation | None:
+        """One of the loaded ones."""
+        return next((found for shelf in self._shelves if (found := shelf.get(conversation_id)) is not None), None)
+
+    def index_of(self, conversation_id: str) -> int | None:
+        """Where it stands, if it is loaded."""
+        before = 0
+        for shelf in self._shelves:
+            index = shelf.index_of(conversation_id)
+            if index is not None:
+                return before + index
+            before += len(shelf)
+        return None
+
+    def load(self) -> None:
+        """Read the first pages anew."""
+        self._session.spawn(self._load(), self.failed.emit)
+
+    def fetch_more(self) -> None:
+        shelf = next((shelf for shelf in self._shelves if shelf.cursor is not None), None)
+        if shelf is not None and not self._under_way and shelf.cursor != self._asked:
+            self._asked = shelf.cursor
+            self._session.spawn(self._fetch_more(shelf), self.failed.emit)
+
+    def put(self, conversation: Conversation) -> None:
+        """Take a state that the engine sent."""
+        if self._under_way:
+            self._heard[conversation.id] = conversation
+        if self.get(conversation.id) != conversation:
+            self._change(conversation.id, conversation)
+
+    def drop(self, conversation_id: str) -> None:
+        """It is gone for good."""
+        if self._under_way:
+            self._heard[conversation_id] = None
+        self._change(conversation_id, None)
+
+    async def _load(self) -> None:
+        from asyncio import gather  # the first paint does not wait for asyncio
+
+        self._number += 1
+        number, self._asked = self._number, None
+        pages = await gather(*(self._page(shelf, None) for shelf in self._shelves))
+        if number != self._number:
+            return  # it is being read anew already
+        for shelf, page in zip(self._shelves, pages, strict=True):
+            shelf.clear()
+            shelf.add(page)
+        self._take_heard()
+        self.reset.emit()
+
+    async def _fetch_more(self, shelf: LoadedPages) -> None:
+        cursor = shelf.cursor
+        try:
+            page = await self._page(shelf, cursor)
+        finally:
+            self._asked = None
+        if cursor != shelf.cursor:
+            return  # the list was read anew meanwhile
+        first = self._start_of(shelf) + len(shelf)
+        count = shelf.add(page)
+        if count:
+            self.inserted.emit(first, count)
+            self.changed.emit()
+        for conversation_id, conversation in tuple(self._heard.items()):
+            self._change(conversation_id, conversation)
+
+    async def _page(self, shelf: LoadedPages, cursor: str | None) -> ConversationListResult:
+        if not self._under_way:
+            self._heard.clear()
+        self._under_way += 1
+        params = ConversationListParams(archived=shelf.archived, pinned=shelf.pinned, cursor=cursor, limit=_PAGE)
+        try:
+            return await self._session.call(CONVERSATION_LIST, params)
+        finally:
+            self._under_way -= 1
+
+    def _take_heard(self) -> None:
+        for conversation_id, conversation in self._heard.items():
+            for shelf in self._shelves:
+                shelf.remove(conversation_id)
+                if conversation is not None:
+                    shelf.put(conversation)
+
+    def _change(self, conversation_id: str, conversation: Conversation | None) -> None:
+        old = self.index_of(conversation_id)
+        for shelf in self._shelves:
+            shelf.remove(conversation_id)
+            if conversation is not None:
+                shelf.put(conversation)
+        new = self.index_of(conversation_id)
+        if new is None and old is None:
+            return
+        if new is None or old is None:
+            self.inserted.emit(new, 1) if old is None else self.removed.emit(old)
+        else:
+            if new != old:
+                self.moved.emit(old, new)
+            self.updated.emit(new)
+        self.changed.emit()
+
+    def _start_of(self, shelf: LoadedPages) -> int:
+        before: Iterable[LoadedPages] = self._shelves[: self._shelves.index(shelf)]
+        return sum(map(len, before))
+
+
+class ConversationListStore(PagedListStore):
+    """As a listing: the pinned ones, then all others that are not archived. `archived` is loaded by who shows it.
+
+    `found` gives a `ConversationSearchResult`. `weighed` answers `weigh`, with how many messages and tasks there are.
+    `put_away` gives the conversation that was archived here, `dropped` the id of one that was deleted,
+    `exported` the words of what was written.
+    """
+
+    found = Signal(object)
+    weighed = Signal(str, int, int)
+    dropped = Signal(str)
+    put_away = Signal(object)
+    exported = Signal(str)
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__(session, (LoadedPages(pinned=True), LoadedPages(pinned=False)))
+        self.archived = PagedListStore(session, (LoadedPages(archived=True),))
+        self.archived.failed.connect(self.failed)
+        self._searched = 0
+
+    def load(self) -> None:
+        super().load()
+        if self.archived.is_loaded:
+            self.archived.load()
+
+    def put(self, conversation: Conversation) -> None:
+        super().put(conversation)
+        self.archived.put(conversation)
+
+    def drop(self, conversation_id: str) -> None:
+        super().drop(conversation_id)
+        self.archived.drop(conversation_id)
+        self.dropped.emit(conversation_id)
+
+    def search(self, text: str) -> None:
+        """Find `text` in titles and messages. A newer search makes an older one void; an empty text finds nothing."""
+        self._searched += 1
+        if text.strip():
+            self._session.spawn(self._search(text, self._searched), self.failed.emit)
+        else:
+            self.found.emit(ConversationSearchResult(hits=()))
+
+    def rename(self, conversation_id: str, title: str) -> None:
+        self._send(ConversationChangeParams(conversation_id=conversation_id, title=title))
+
+    def archive(self, conversation_id: str, archived: bool = True) -> None:
+        self._send(ConversationChangeParams(conversation_id=conversation_id, archived=archived))
+
+    def pin(self, conversation_id: str, pinned: bool = True) -> None:
+        self._send(ConversationChangeParams(conversation_id=conversation_id, pinned=pinned))
+
+    def weigh(self, conversation_id: str) -> None:
+        """Count what would go with a conversation, for who asks before it is deleted."""
+        self._session.spawn(self._weigh(conversation_id), self.failed.emit)
+
+    def delete(self, conversation_id: str) -> None:
+        """For good; only an archived one."""
+        self._session.spawn(self._delete(conversation_id), self.failed.emit)
+
+    def export(self, conversation_id: str, form: ExportFormat, path: str, leaf_id: str | None = None) -> None:
+        """Write one to a file, or the branch of it that ends in a leaf; what is there is replaced."""
+        params = DataExportParams(
+            path=path, format=form, conversation_ids=(conversation_id,), leaf_id=leaf_id, overwrite=True
+        )
+        self._session.spawn(self._export(params), self.failed.emit)
+
+    async def _search(self, text: str, number: int) -> None:
+        result = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text, limit=_MOST_HITS))
+        if number == self._searched:
+            self.found.emit(result)
+
+    def _send(self, params: ConversationChangeParams) -> None:
+        self._session.spawn(self._send_change(params), self.failed.emit)
+
+    async def _send_change(self, params: ConversationChangeParams) -> None:
+        changed = (await self._session.call(CONVERSATION_CHANGE, params)).conversation
+        if params.archived:
+            self.put_away.emit(changed)
+
+    async def _weigh(self, conversation_id: str) -> None:
+        tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
+        self.weighed.emit(conversation_id, len(tree.nodes), len(tree.tasks))
+
+    async def _delete(self, conversation_id: str) -> None:
+        await self._session.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation_id))
+
+    async def _export(self, params: DataExportParams) -> None:
+        done = await self._session.call(DATA_EXPORT, params)
+        self.exported.emit(f"Written to {done.path} ({file_size(done.bytes)}).")
+
+
+class TitleSearchStore(QObject):
+    """`found` gives a tuple of `Conversation` for the text that was asked for last."""
+
+    found = Signal(object)
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+        self._asked = ""
+
+    def search(self, text: str) -> None:
+        """One letter finds too much; while the engine is away nothing is found."""
+        self._asked = text.strip()
+        if len(self._asked) >= _SHORTEST and self._session.state == "ready":
+            self._session.spawn(self._search(self._asked))
+
+    async def _search(self, text: str) -> None:
+        found = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text))
+        if text == self._asked:
+            self.found.emit(found.titles)

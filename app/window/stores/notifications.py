@@ -1,0 +1,258 @@
+"""Which notifications are due now, with their texts and buttons. Showing them is `desktop`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.client.display_text import asked_text, is_unfinished
+from app.client.number_format import count
+from app.client.safe_text import exact, exact_line, plain
+from app.protocol.asks import Approval, Ask
+from app.protocol.tasks import Task
+from app.redaction import redact
+from app.window.stores.stores import Stores
+from app.window.stores.tasks import task_activity
+
+OPEN = "open"
+_MOST_CHOICES = 3
+# What a banner of the common desktops shows without cutting; GNOME's is the smallest.
+_LONGEST_BODY, _MOST_LINES = 240, 6
+_LONGEST_CHOICE = 30
+_LONGEST_TITLE = 60
+
+_MOST_ENDS = 3
+_MOST_ASKS = 10
+_GATHER_MS = 150
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationButton:
+    key: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One thing to be told. `stays` until it is settled; `conversation_id` is what its click opens, or "".
+
+    The buttons are for where the body is shown: who shows no body may offer `OPEN` alone.
+    """
+
+    key: str
+    conversation_id: str
+    title: str
+    body: str
+    buttons: tuple[NotificationButton, ...] = ()
+    stays: bool = False
+
+
+def ask_notification(ask: Ask, title: str) -> Notification:
+    """An answer can be given from outside the window only where all that is asked stands in the notice."""
+    heading, body, buttons = _parts(ask)
+    fits = _fits(body)
+    last = NotificationButton(OPEN, "Reply" if ask.kind == "question" else "Open")
+    return Notification(
+        key=ask.id,
+        conversation_id=ask.conversation_id,
+        title=f"{heading}: {_short(title)}" if title else heading,
+        body=body if fits else _cut(body),
+        buttons=(*buttons, last) if fits else (last,),
+        stays=True,
+    )
+
+
+def ended_notification(task: Task, title: str) -> Notification:
+    body = plain(task.summary or task.error or "")
+    return Notification(
+        key=task.id,
+        conversation_id=task.conversation_id,
+        title=f"{task_activity(task)}: {_short(title)}",
+        body=body if _fits(body) else _cut(body),
+        buttons=(NotificationButton(OPEN, "Open"),),
+    )
+
+
+def grouped_notification(tasks: tuple[Task, ...]) -> Notification:
+    """One for a burst of ends."""
+    failed = sum(task.stop_reason == "error" for task in tasks)
+    unfinished = sum(is_unfinished(task) for task in tasks)
+    told = [
+        f"{count(number, 'task')} of them {what}."
+        for number, what in ((failed, "failed"), (unfinished, "ended without being done"))
+        if number
+    ]
+    return Notification(
+        "ended", "", f"{count(len(tasks), 'task')} have ended", " ".join(told), (NotificationButton(OPEN, "Open"),)
+    )
+
+
+def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
+    match ask.kind:
+        case "question":
+            return "Question", plain(ask.text), _choices(ask.choices)
+        case "limit":
+            return (
+                "Limit reached",
+                plain(ask.text),
+                (NotificationButton("allow", "Go on"), NotificationButton("deny", "Stop here")),
+            )
+        case "unknown":
+            # Before choosing one has to look what has happened: no buttons.
+            assert ask.unknown is not None
+            return "Outcome unknown", f"{asked_text(ask.unknown)}\n{plain(ask.text)}", ()
+        case "approval":
+            assert ask.approval is not None
+            return "Approval needed", _what_would_run(ask.approval), _verdicts(ask.approval)
+
+
+def _choices(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
+    """None at all unless all of them can be shown whole."""
+    labels = [plain(choice) for choice in choices]
+    if len(labels) > _MOST_CHOICES or any(len(label) > _LONGEST_CHOICE or "\n" in label for label in labels):
+        return ()
+    return tuple(NotificationButton(f"choice {place}", label) for place, label in enumerate(labels))
+
+
+def _verdicts(approval: Approval) -> tuple[NotificationButton, ...]:
+    """A change of files and a high risk want a look at the card."""
+    if approval.preview or approval.risk == "high":
+        return ()
+    return (NotificationButton("allow", "Allow once"), NotificationButton("deny", "Deny"))
+
+
+def _what_would_run(approval: Approval) -> str:
+    """The card's own lines, all of them but the rule, in the card's order."""
+    reads = tuple(path for path in approval.reads if path != approval.working_dir)
+    lines = [exact(approval.text if approval.command is None else approval.command)]
+    for name, text in (
+        ("In", approval.working_dir or ""),
+        ("Reads", ", ".join(reads)),
+        ("Writes", ", ".join(approval.writes)),
+    ):
+        if text:
+            lines.append(f"{name}: {exact_line(text)}")
+    return "\n".join(lines)
+
+
+def _fits(body: str) -> bool:
+    """A text with a key in it is not shown whole either: a screen may be locked or shared."""
+    return len(body) <= _LONGEST_BODY and body.count("\n") < _MOST_LINES and redact(body) == body
+
+
+def _cut(body: str) -> str:
+    """The beginning, and that there is more."""
+    lines = redact(body).split("\n")
+    shown = "\n".join(lines[: _MOST_LINES - 1] if len(lines) > _MOST_LINES else lines)
+    if len(shown) > _LONGEST_BODY:
+        return f"{shown[:_LONGEST_BODY]}…"
+    more = len(lines) - _MOST_LINES + 1
+    return f"{shown}\n… {more:,} more lines" if len(lines) > _MOST_LINES else shown
+
+
+def _short(title: str) -> str:
+    line = " ".join(plain(title).split())
+    return line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE]}…"
+
+
+class NotificationStore(QObject):
+    """`wanted` gives all of them as a tuple whenever it is another one. What was there before it began is no news.
+
+    `in_front` is the conversation before a person's eyes: "" while no window of ours has the keyboard.
+    """
+
+    wanted = Signal(object)
+    opened = Signal(str)
+
+    def __init__(self, stores: Stores, in_front: Callable[[], str], is_active: Callable[[], bool]) -> None:
+        super().__init__()
+        self._stores = stores
+        self._in_front = in_front
+        self._is_active = is_active
+        self._since = datetime.now(UTC)
+        self._last: tuple[Notification, ...] = ()
+        self._ended: dict[str, Task] = {}
+        self._burst: dict[str, Task] = {}
+        self._told: set[str] = set()
+        self._seen: set[str] = set()
+        self._gathering = QTimer(self)
+        self._gathering.setSingleShot(True)
+        self._gathering.setInterval(_GATHER_MS)
+        self._gathering.timeout.connect(self._on_gathered)
+        stores.tasks.taskUpdate.connect(self._on_task_update)
+        stores.asks.changed.connect(self._gathering.start)
+
+    def close(self) -> None:
+        """Nothing is told from now on: the window that is asked what is in front goes."""
+        self._stores.tasks.taskUpdate.disconnect(self._on_task_update)
+        self._stores.asks.changed.disconnect(self._gathering.start)
+        self._gathering.stop()
+
+    def look_again(self) -> None:
+        """Another conversation, or another window, has come to the front."""
+        if self._is_active():
+            self._burst.clear()  # the inbox in the window tells them
+        front = self._in_front()
+        self._ended = {known: task for known, task in self._ended.items() if task.conversation_id != front}
+        self._gathering.start()
+
+    def act(self, key: str, button: str) -> None:
+        """A button of a notice was pressed."""
+        notice = next((notice for notice in self._last if notice.key == key), None)
+        if notice is None:
+            return
+        ask = next((ask for ask in self._stores.asks.waiting() if ask.id == key), None)
+        kind, _, number = button.partition(" ")
+        if ask is not None and kind in ("allow", "deny"):
+            self._stores.asks.answer(ask.id, allow=kind == "allow")
+        elif ask is not None and kind == "choice":
+            self._stores.asks.answer(ask.id, text=ask.choices[int(number)])
+        else:
+            self.opened.emit(notice.conversation_id)
+
+    def _on_task_update(self, task: Task) -> None:
+        if task.ended_at is None:
+            self._forget_earlier(task)
+            return
+        is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in self._told
+        self._told.add(task.id)
+        if is_news and task.conversation_id != self._in_front():
+            self._ended[task.id] = task
+            self._gathering.start()
+
+    def _forget_earlier(self, begun: Task) -> None:
+        """A conversation that works again has nothing to tell of its last end."""
+        for known, task in tuple(self._ended.items()):
+            if task.conversation_id == begun.conversation_id:
+                del self._ended[known]
+                self._gathering.start()
+
+    def _on_gathered(self) -> None:
+        if len(self._ended) > _MOST_ENDS or (self._burst and self._ended):
+            self._burst |= self._ended
+            self._ended.clear()
+        asks = [ask_notification(ask, self._title_of(ask)) for ask in self._news()[-_MOST_ASKS:]]
+        ends = [
+            ended_notification(task, self._title(task.conversation_id, task.prompt)) for task in self._ended.values()
+        ]
+        many = [grouped_notification(tuple(self._burst.values()))] if self._burst else []
+        wanted = (*asks, *ends, *many)
+        if wanted != self._last:
+            self._last = wanted
+            self.wanted.emit(wanted)
+
+    def _news(self) -> list[Ask]:
+        """An ask that was looked at and left is told no second time."""
+        front, waiting = self._in_front(), self._stores.asks.waiting()
+        looked_at = {ask.id for ask in waiting if ask.conversation_id == front}
+        self._seen = (self._seen | looked_at) & {ask.id for ask in waiting}
+        return [ask for ask in waiting if ask.created_at > self._since and ask.id not in self._seen]
+
+    def _title_of(self, ask: Ask) -> str:
+        task = self._stores.tasks.get(ask.task_id)
+        return self._title(ask.conversation_id, task.prompt if task else "")
+
+    def _title(self, conversation_id: str, otherwise: str) -> str:
+        known = self._stores.conversations.get(conversation_id)
+        return known.title if known else otherwise

@@ -1,0 +1,52 @@
+"""Commands on tasks from outside a conversation: resume an interrupted one, play the tour."""
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from app.client.tour import TOUR_TASKS, make_workspace
+from app.protocol.tasks import TASK_RESUME, TASK_START, TASK_STOP, TaskIdParams
+from app.window.stores.session import EngineSession
+
+
+class TaskControlStore(QObject):
+    """What comes of it is told by events; `failed` has the words for what was refused."""
+
+    failed = Signal(str)
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+
+    def stop(self, task_id: str) -> None:
+        self._session.spawn(self._stop(task_id), self.failed.emit)
+
+    def resume(self, task_id: str) -> None:
+        self._session.spawn(self._resume(task_id), self.failed.emit)
+
+    async def _stop(self, task_id: str) -> None:
+        await self._session.call(TASK_STOP, TaskIdParams(task_id=task_id))
+
+    async def _resume(self, task_id: str) -> None:
+        await self._session.call(TASK_RESUME, TaskIdParams(task_id=task_id))
+
+
+class TourStore(QObject):
+    """`started` gives the id of each conversation; `failed` has the words for what did not work."""
+
+    started = Signal(str)
+    failed = Signal(str)
+
+    def __init__(self, session: EngineSession, workspaces: Path) -> None:
+        super().__init__()
+        self._session = session
+        self._workspaces = workspaces
+
+    def play(self) -> None:
+        self._session.spawn(self._play(), self.failed.emit)
+
+    async def _play(self) -> None:
+        workspace = make_workspace(self._workspaces)
+        for story in TOUR_TASKS:
+            task = (await self._session.call(TASK_START, story.start_in(workspace))).task
+            self.started.emit(task.conversation_id)

@@ -1,0 +1,137 @@
+"""What the window remembers between two starts: tabs, sizes, drafts, shortcuts. One file, written whole."""
+
+import logging
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.regular_file import read_regular
+from app.window.stores.task_options import TaskOptions
+
+_SAVE_AFTER_MS = 400
+_MOST_CLOSED = 20
+_LARGEST = 16_000_000
+_log = logging.getLogger(__name__)
+
+ThemeMode = Literal["light", "dark", "system"]
+
+
+class ScrollPosition(msgspec.Struct, frozen=True):
+    """Where a transcript stands: the row at its top, as a number among the rows of its node, and the pixels above."""
+
+    node_id: str
+    number: int
+    offset: int
+
+
+class WindowSettings(msgspec.Struct):
+    """The file. `tabs` are conversation ids; `titles`, `drafts` and the paths `attached` to those go by them, "" is the
+    new conversation's.
+
+    `windows` has the geometry, in Qt's form, of each conversation that stands in a window of its own.
+    `shortcuts` has the keys of actions whose keys are not those of the table.
+    `trees` has the width of the tree for each conversation beside which it is shown, `agents` the one that is looked at
+    in each conversation where a person chose whom.
+    `options` are those of the next new conversation. `places` has no conversation that stands at its end. `seen_at` is
+    when the window was last in use: a task that ended later is news at the next start. `quick_key` is true once the
+    desktop has given a key for quick tasks: it is asked for again at each start.
+    """
+
+    tabs: list[str] = []
+    titles: dict[str, str] = {}
+    pinned: list[str] = []
+    windows: dict[str, bytes] = {}
+    current: str = ""
+    closed: list[str] = []
+    drafts: dict[str, str] = {}
+    attached: dict[str, list[str]] = {}
+    places: dict[str, ScrollPosition] = {}
+    trees: dict[str, int] = {}
+    agents: dict[str, str] = {}
+    width: int = 1180
+    height: int = 780
+    maximized: bool = False
+    sidebar_width: int = 280
+    sidebar_hidden: bool = False
+    theme: ThemeMode = "system"
+    motion: bool | None = None
+    reading_family: str = ""
+    reading_size: int = 13
+    options: TaskOptions = TaskOptions()
+    unread: list[str] = []
+    seen_at: datetime = datetime.fromtimestamp(0, UTC)
+    told_of_background: bool = False
+    quick_key: bool = False
+    shortcuts: dict[str, list[str]] = {}
+
+
+class WindowStateStore(QObject):
+    """Change `kept`, then call `save_soon`; `flush` writes at once. `saving` comes right before."""
+
+    saving = Signal()
+
+    def __init__(self, file: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._file = file
+        self.kept = _read(file)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_SAVE_AFTER_MS)
+        self._timer.timeout.connect(self.flush)
+
+    def save_soon(self) -> None:
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def keep_draft(self, key: str, text: str) -> None:
+        if text:
+            self.kept.drafts[key] = text
+        else:
+            self.kept.drafts.pop(key, None)
+        self.save_soon()
+
+    def keep_attached(self, key: str, paths: tuple[str, ...]) -> None:
+        """As `keep_draft`, for the files that go with it."""
+        if paths:
+            self.kept.attached[key] = list(paths)
+        else:
+            self.kept.attached.pop(key, None)
+        self.save_soon()
+
+    def keep_options(self, options: TaskOptions) -> None:
+        """For the next new conversation; that all is allowed is said anew for each."""
+        self.kept.options = replace(options, approve="ask") if options.approve == "all" else options
+        self.save_soon()
+
+    def keep_closed(self, conversation_id: str) -> None:
+        """Remember a closed tab for reopening."""
+        self.kept.closed = [*self.kept.closed, conversation_id][-_MOST_CLOSED:]
+        self.save_soon()
+
+    def flush(self) -> None:
+        """Write now. A full disk loses the look of the window, not work: it goes to the log."""
+        self._timer.stop()
+        self.saving.emit()
+        scratch = self._file.with_suffix(".tmp")
+        try:
+            with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(self.kept))
+            os.replace(scratch, self._file)
+        except OSError:
+            _log.exception("The window's state could not be written to %s", self._file)
+
+
+def _read(file: Path) -> WindowSettings:
+    """What was kept; a file that cannot be read is set aside and the window starts afresh."""
+    try:
+        return msgspec.json.decode(read_regular(file, _LARGEST), type=WindowSettings)
+    except FileNotFoundError:
+        return WindowSettings()
+    except (OSError, msgspec.DecodeError) as error:
+        _log.warning("The window starts afresh: %s could not be read (%s)", file, error)
+        return WindowSettings()

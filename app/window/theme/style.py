@@ -1,0 +1,91 @@
+"""Applies the theme to a widget: style-sheet properties, tool tips, buttons, painting with tokens."""
+
+from typing import Literal
+
+from PySide6.QtCore import QRect, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QKeyEvent, QPainter, QPen
+from PySide6.QtGui import Qt as GuiQt
+from PySide6.QtWidgets import QPushButton, QStyleOptionButton, QWidget
+
+from app.window.theme.tokens import DesignTokens
+
+ButtonStyle = Literal["primary", "plain", "quiet", "danger"]
+Tone = Literal["text", "muted", "link", "waiting", "done", "failed"]
+
+_RING = 2.0
+
+
+def plain_tool_tip(text: str) -> str:
+    """A tool tip that shows the text as it is. Qt takes what looks like HTML for that, with its links and pictures."""
+    return GuiQt.convertFromPlainText(text) if GuiQt.mightBeRichText(text) else text
+
+
+def set_tool_tip(widget: QWidget, text: str) -> None:
+    """The tool tip of a widget, never read as HTML."""
+    widget.setToolTip(plain_tool_tip(text))
+
+
+def set_style(widget: QWidget, name: str, value: str) -> None:
+    """Set the property `name` and let the style sheet look again; nothing happens if it is set already."""
+    if widget.property(name) == value:
+        return
+    widget.setProperty(name, value)
+    if not widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
+        return  # the first showing polishes; to do it before would lose a font set in between
+    style = widget.style()
+    style.unpolish(widget)
+    style.polish(widget)
+
+
+def push_button(text: str, look: ButtonStyle = "plain") -> QPushButton:
+    """A button that is reached by Tab, also on systems that skip buttons, and pressed by Enter as by Space."""
+    button = _EnterButton(text)
+    button.setAccessibleName(text)
+    button.setAutoDefault(False)
+    button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    set_style(button, "look", look)
+    return button
+
+
+class _EnterButton(QPushButton):
+    """Qt presses by Enter only what is a dialog's default, and then from any field of the dialog."""
+
+    def initStyleOption(self, option: QStyleOptionButton) -> None:
+        super().initStyleOption(option)
+        if not self.icon().isNull():
+            # Under a style sheet Qt leaves 2 px between icon and text.
+            option.text = f" {self.text()}"  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out the fields of QStyleOption
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if is_enter and event.modifiers() in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier):
+            self.click()
+            return
+        super().keyPressEvent(event)
+
+
+def colour(name: str) -> QColor:
+    return QColor(name)
+
+
+def brush(name: str) -> QBrush:
+    return QBrush(QColor(name))
+
+
+def paint_rounded(painter: QPainter, place: QRect, radius: float, *, fill: str = "", line: str = "") -> None:
+    """A rounded rectangle: filled, or with a hairline inside its edge, or both."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(brush(fill) if fill else QBrush(Qt.BrushStyle.NoBrush))
+    painter.setPen(QPen(QColor(line)) if line else QPen(Qt.PenStyle.NoPen))
+    edge = 0.5 if line else 0.0
+    painter.drawRoundedRect(QRectF(place).adjusted(edge, edge, -edge, -edge), radius, radius)
+
+
+def paint_focus_ring(
+    painter: QPainter, place: QRect, tokens: DesignTokens, radius: float, *, on_accent: bool = False
+) -> None:
+    """Where the keyboard is: two pixels inside the edge."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(QBrush(Qt.BrushStyle.NoBrush))
+    painter.setPen(QPen(QColor(tokens.on_accent if on_accent else tokens.focus), _RING))
+    painter.drawRoundedRect(QRectF(place).adjusted(1, 1, -1, -1), radius, radius)

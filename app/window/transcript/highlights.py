@@ -1,0 +1,109 @@
+"""Paints the selection and the hits of a search into row views."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QWidget
+
+from app.window.rows.base import RowView
+from app.window.rows.text_view import TextHighlight, TextView
+from app.window.transcript.selection import SelectionRange
+
+
+def text_views(block: RowView) -> list[TextView]:
+    """Those that are open, from top to bottom; a block of lines and pictures alone has none."""
+    return [view for view in block.findChildren(TextView) if view.isVisibleTo(block)]
+
+
+def text_view_at(block: RowView, point: QPoint) -> tuple[int, TextView] | None:
+    """The text at a point of the block, or the nearest one above or below it."""
+    found = list(enumerate(text_views(block)))
+    return min(found, key=lambda entry: _distance(_top(entry[1], block), entry[1].height(), point.y()), default=None)
+
+
+def position_at(view: TextView, block: RowView, point: QPoint) -> int:
+    """The character of a text nearest to a point of the block."""
+    inside = view.viewport().mapFrom(block, point)
+    if inside.y() < 0:
+        return 0
+    if inside.y() >= view.viewport().height():
+        return view.document().characterCount() - 1
+    return view.cursorForPosition(inside).position()
+
+
+def _top(view: QWidget, block: RowView) -> int:
+    return view.mapTo(block, QPoint(0, 0)).y()
+
+
+def _distance(top: int, height: int, y: int) -> int:
+    return max(top - y, y - top - height, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPattern:
+    """What is searched for. `counts` has the hits of each row, for cards that are closed.
+
+    Looked at is the hit of that `number` in the row with that `key`; with no key none is.
+    """
+
+    pattern: re.Pattern[str]
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    key: str = ""
+    number: int = 0
+
+    @property
+    def is_passing(self) -> bool:
+        """Marked after a jump, only until the next click: nobody steps through it."""
+        return not self.key and not self.counts
+
+
+@dataclass(frozen=True, slots=True)
+class TextHit:
+    """A hit as it stands in a text of a block."""
+
+    view: TextView
+    start: int
+    end: int
+
+
+def find_in(block: RowView, pattern: re.Pattern[str]) -> list[TextHit]:
+    return [TextHit(view, *place) for view in text_views(block) for place in view.occurrences(pattern)]
+
+
+def highlight_row(
+    block: RowView, index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
+) -> None:
+    found = find_in(block, sought.pattern) if sought is not None else []
+    now = current_highlight(found, key, sought)
+    for number, view in enumerate(text_views(block)):
+        hits = [_hit(one, is_now=one is now) for one in found if one.view is view]
+        view.show_marks([*hits, *_selected(span, index, number, view.document().characterCount() - 1)])
+    hidden = sought.counts.get(key, 0) - len(found) if sought is not None else 0
+    block.show_found(max(hidden, 0))
+
+
+def current_highlight(found: list[TextHit], key: str, sought: SearchPattern | None) -> TextHit | None:
+    """The one looked at, if it is in this row: the text on the screen may have fewer than its source."""
+    if sought is None or sought.key != key or not found:
+        return None
+    return found[min(sought.number, len(found) - 1)]
+
+
+def is_plain(block: RowView, index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None) -> bool:
+    """True for a row that is selected, or looked at, and has no text in which that could be seen."""
+    if text_views(block):
+        return False
+    return (span is not None and index in span.rows) or (sought is not None and sought.key == key)
+
+
+def _hit(found: TextHit, *, is_now: bool) -> TextHighlight:
+    return TextHighlight(found.start, found.end, "hit_now" if is_now else "hit")
+
+
+def _selected(span: SelectionRange | None, index: int, number: int, length: int) -> tuple[TextHighlight, ...]:
+    if span is None or index not in span.rows:
+        return ()
+    start, end = span.within(index, number, length)
+    return (TextHighlight(start, end, "selected"),) if start < end else ()

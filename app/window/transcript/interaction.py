@@ -1,0 +1,216 @@
+"""Mouse selection, copying and search hits, tied to the row views."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from PySide6.QtCore import QObject, QPoint, QRect, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QTextCursor
+from PySide6.QtWidgets import QMenu, QWidget
+
+from app.window.rows.base import RowActions, RowView
+from app.window.rows.row import RowSource
+from app.window.transcript.highlights import (
+    SearchPattern,
+    current_highlight,
+    find_in,
+    highlight_row,
+    is_plain,
+    position_at,
+    text_view_at,
+)
+from app.window.transcript.recycler import RowViewRecycler
+from app.window.transcript.selection import DragSelection, Selection, SelectionPoint
+
+_LEFT = Qt.MouseButton.LeftButton
+_SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+class SelectionController(QObject):
+    """Mouse events come in places of the viewport. `scrolled(pixels)` asks for that while dragging at an edge."""
+
+    scrolled = Signal(int)
+
+    def __init__(self, rows: RowSource, stage: RowViewRecycler, actions: RowActions, viewport: QWidget) -> None:
+        super().__init__(viewport)
+        self._rows = rows
+        self._stage = stage
+        self._actions = actions
+        self._viewport = viewport
+        self._shown = range(0)
+        self._has_marks = False
+        self._sought: SearchPattern | None = None
+        self._plain: list[RowView] = []
+        self.selection = Selection(rows)
+        self._drag = DragSelection(self.selection, self._spot_at, viewport)
+        self._drag.changed.connect(self._on_changed)
+        self._drag.scrolled.connect(self.scrolled)
+        stage.menu_opening.connect(self._on_menu_opening)
+
+    def show_marks(self, shown: range) -> None:
+        """Mark the blocks that are shown now."""
+        self._shown = shown
+        self._plain.clear()
+        span = self.selection.span()
+        if span is None and self._sought is None and not self._has_marks:
+            return
+        self._has_marks = span is not None or self._sought is not None
+        for index, block in self._stage.all_blocks():
+            key = self._rows.row(index).key
+            highlight_row(block, index, key, span, self._sought)
+            if index in shown and is_plain(block, index, key, span, self._sought):
+                self._plain.append(block)
+        self._viewport.update()
+
+    def seek(self, sought: SearchPattern | None) -> None:
+        """Mark what is searched for, or nothing more."""
+        self._sought = sought
+        self._on_changed()
+
+    def plain_places(self) -> Iterator[QRect]:
+        """Where rows stand that are selected or looked at and have no text to mark."""
+        return (block.geometry() for block in self._plain)
+
+    def press(self, event: QMouseEvent) -> None:
+        if event.button() != _LEFT:
+            event.ignore()
+            return
+        if self._sought is not None and self._sought.is_passing:
+            self._sought = None
+        point = event.position().toPoint()
+        if self._drag.is_third(event.timestamp()):
+            self._drag.take(self._unit_at(point, QTextCursor.SelectionType.BlockUnderCursor))
+        else:
+            self._drag.press(point, extends=bool(event.modifiers() & _SHIFT))
+
+    def move(self, event: QMouseEvent) -> None:
+        if event.buttons() & _LEFT:
+            self._drag.move(event.position().toPoint())
+
+    def release(self, event: QMouseEvent) -> None:
+        if event.button() == _LEFT:
+            self._drag.release()
+
+    def double_click(self, event: QMouseEvent) -> None:
+        if event.button() == _LEFT:
+            self._drag.doubled(event.timestamp())
+            self._drag.take(self._unit_at(event.position().toPoint(), QTextCursor.SelectionType.WordUnderCursor))
+
+    def copy(self) -> None:
+        """What is selected, if anything is: of one row as it is seen, of several as Markdown."""
+        self._copy(is_markdown=False)
+
+    def select_all(self) -> None:
+        self.selection.take_all()
+        self._on_changed()
+
+    def clear(self) -> None:
+        self.selection.clear()
+        self._on_changed()
+
+    def _copy(self, *, is_markdown: bool) -> None:
+        from app.window.transcript.copying import SelectionCopy  # all blocks: the window's start does not need them
+
+        span = self.selection.span()
+        if span is not None:
+            copying = SelectionCopy(self._rows, self._stage)
+            self._actions.copy(copying.markdown(span) if is_markdown else copying.text(span))
+
+    def _spot_at(self, point: QPoint) -> SelectionPoint | None:
+        found = self._block_at(point)
+        if found is None:
+            return None
+        index, block = found
+        inside = block.mapFrom(self._viewport, point)
+        part = text_view_at(block, inside)
+        key = self._rows.row(index).key
+        return (
+            SelectionPoint(key, 0, 0)
+            if part is None
+            else SelectionPoint(key, part[0], position_at(part[1], block, inside))
+        )
+
+    def _block_at(self, point: QPoint) -> tuple[int, RowView] | None:
+        """The one whose place it is, gaps counted to the block below; at the edges the nearest."""
+        found: tuple[int, RowView] | None = None
+        for index, block in self._stage.blocks(self._shown):
+            found = index, block
+            if point.y() < block.geometry().bottom():
+                break
+        return found
+
+    def _unit_at(self, point: QPoint, unit: QTextCursor.SelectionType) -> tuple[SelectionPoint, SelectionPoint] | None:
+        """The word or paragraph at a point, where a text is."""
+        found = self._block_at(point)
+        part = text_view_at(found[1], found[1].mapFrom(self._viewport, point)) if found is not None else None
+        if found is None or part is None:
+            return None
+        number, view = part
+        cursor = view.cursorForPosition(view.viewport().mapFrom(self._viewport, point))
+        cursor.select(unit)
+        key, start = self._rows.row(found[0]).key, cursor.selectionStart()
+        if cursor.selectedText().startswith("\u2029"):
+            start += 1  # the break before a paragraph comes with it
+        return SelectionPoint(key, number, start), SelectionPoint(key, number, cursor.selectionEnd())
+
+    def _on_changed(self) -> None:
+        self.show_marks(self._shown)
+
+    def _on_menu_opening(self, menu: QMenu) -> None:
+        first = menu.actions()[0] if menu.actions() else None
+        if self.selection.span() is None:
+            return
+        for title, is_markdown in (("Copy", False), ("Copy as Markdown", True)):
+            entry = menu.addAction(title)
+            entry.triggered.connect(lambda _=False, is_markdown=is_markdown: self._copy(is_markdown=is_markdown))
+            if first is not None:
+                menu.removeAction(entry)
+                menu.insertAction(first, entry)
+
+
+class SearchHighlights:
+    """`bring` brings a row into view, `scroll` goes down by pixels; `pad` is how near to an edge a hit may stand."""
+
+    def __init__(
+        self,
+        stage: RowViewRecycler,
+        reader: SelectionController,
+        viewport: QWidget,
+        *,
+        pad: int,
+        bring: Callable[[int], None],
+        scroll: Callable[[int], None],
+    ) -> None:
+        self._stage = stage
+        self._reader = reader
+        self._viewport = viewport
+        self._pad = pad
+        self._bring = bring
+        self._scroll = scroll
+
+    def mark(self, sought: SearchPattern | None) -> None:
+        """Mark what is searched for wherever it is seen; None marks nothing."""
+        self._reader.seek(sought)
+
+    def mark_words(self, words: Sequence[str]) -> None:
+        """Mark each of these words, whatever its case, until something else is marked or a person clicks."""
+        known = [re.escape(word) for word in sorted(words, key=len, reverse=True) if word.strip()]
+        self.mark(SearchPattern(re.compile("|".join(known), re.IGNORECASE)) if known else None)
+
+    def show(self, index: int, sought: SearchPattern) -> None:
+        """Bring a hit of this row into view, opening the card that hides it, and mark all."""
+        if sought.counts.get(sought.key, 0) > len(find_in(self._stage.block(index), sought.pattern)):
+            self._stage.open(index)
+        self._reader.seek(sought)
+        self._bring(index)
+        self._reveal(index, sought)
+
+    def _reveal(self, index: int, sought: SearchPattern) -> None:
+        """As little as needed, but never at the very edge."""
+        block = self._stage.block(index)
+        hit = current_highlight(find_in(block, sought.pattern), sought.key, sought)
+        place = hit.view.reveal(hit.start, hit.end) if hit is not None else block.rect()
+        near = hit.view.viewport() if hit is not None else block
+        top = near.mapTo(self._viewport, place.topLeft()).y()
+        room = self._viewport.height()
+        if top < self._pad or top + place.height() > room - self._pad:
+            self._scroll(top - room // 3)

@@ -1,0 +1,197 @@
+"""Row heights in a Fenwick tree, and the scroll anchor: a row and an offset in it."""
+
+from collections.abc import Callable, Sequence
+
+MeasureRow = Callable[[int], int]
+
+
+class RowHeights:
+    """Heights in pixels, each an estimate until `measure` is told the real one.
+
+    The tree is the usual one (P. Fenwick, 1994), kept one-based: `_tree[i]` is the sum of the `i & -i` heights that
+    end at row i - 1.
+    """
+
+    def __init__(self) -> None:
+        self._heights: list[int] = []
+        self._measured = bytearray()
+        self._tree: list[int] = [0]
+
+    def __len__(self) -> int:
+        return len(self._heights)
+
+    def __getitem__(self, index: int) -> int:
+        return self._heights[index]
+
+    @property
+    def total(self) -> int:
+        return self.before(len(self._heights))
+
+    def is_measured(self, index: int) -> bool:
+        return bool(self._measured[index])
+
+    def before(self, index: int) -> int:
+        """The sum of the heights of the rows before `index`."""
+        total = 0
+        while index > 0:
+            total += self._tree[index]
+            index &= index - 1
+        return total
+
+    def at(self, y: int) -> int:
+        """The row that covers the pixel `y`; the first or last row for places outside. There must be rows."""
+        assert self._heights
+        index, left = 0, max(0, y)
+        step = 1 << (len(self._heights).bit_length() - 1)
+        while step:
+            after = index + step
+            if after <= len(self._heights) and self._tree[after] <= left:
+                index = after
+                left -= self._tree[after]
+            step >>= 1
+        return min(index, len(self._heights) - 1)
+
+    def measure(self, index: int, height: int) -> None:
+        self._measured[index] = 1
+        change = height - self._heights[index]
+        if change:
+            self._heights[index] = height
+            place = index + 1
+            while place < len(self._tree):
+                self._tree[place] += change
+                place += place & -place
+
+    def forget(self, index: int) -> None:
+        """The height of a row is an estimate again: it changed."""
+        self._measured[index] = 0
+
+    def forget_all(self) -> None:
+        """All heights are estimates again: the width changed."""
+        self._measured = bytearray(len(self._heights))
+
+    def reset(self, estimates: Sequence[int]) -> None:
+        self._heights = list(estimates)
+        self._measured = bytearray(len(estimates))
+        self._build()
+
+    def insert(self, first: int, estimates: Sequence[int]) -> None:
+        """New rows before row `first`: at the end O(log n) each, elsewhere O(n) for all."""
+        is_end = first == len(self._heights)
+        self._heights[first:first] = estimates
+        self._measured[first:first] = bytes(len(estimates))
+        if not is_end:
+            self._build()
+            return
+        for height in estimates:
+            place = len(self._tree)
+            start = place - (place & -place)
+            self._tree.append(height + self.before(place - 1) - self.before(start))
+
+    def remove(self, first: int, count: int) -> None:
+        del self._heights[first : first + count]
+        del self._measured[first : first + count]
+        self._build()
+
+    def _build(self) -> None:
+        tree = [0, *self._heights]
+        for place in range(1, len(tree)):
+            parent = place + (place & -place)
+            if parent < len(tree):
+                tree[parent] += tree[place]
+        self._tree = tree
+
+
+class ScrollAnchor:
+    """The row at the top of the view and how many pixels of it are above; or the end, to which it then sticks.
+
+    `pad` is the empty space above the first row and below the last one.
+    """
+
+    def __init__(self, pad: int) -> None:
+        self.index = 0
+        self.offset = -pad
+        self.is_end = True
+        self._pad = pad
+
+    def to_start(self) -> None:
+        self.index, self.offset, self.is_end = 0, -self._pad, False
+
+    def to_end(self) -> None:
+        self.is_end = True
+
+    def to_row(self, index: int, offset: int) -> None:
+        self.index, self.offset, self.is_end = index, offset, False
+
+    def to(self, y: int, heights: RowHeights) -> None:
+        """To a place counted in pixels from the start, as a scroll bar counts."""
+        self.is_end = False
+        if not len(heights) or y < self._pad:
+            self.index, self.offset = 0, y - self._pad
+            return
+        self.index = heights.at(y - self._pad)
+        self.offset = y - self._pad - heights.before(self.index)
+
+    def by(self, pixels: int) -> None:
+        """Down by `pixels`, up if negative; `settle` brings it into bounds."""
+        self.offset += pixels
+        if pixels < 0:
+            self.is_end = False
+
+    def inserted(self, first: int, count: int) -> None:
+        if first <= self.index:
+            self.index += count
+
+    def removed(self, first: int, count: int) -> None:
+        if first + count <= self.index:
+            self.index -= count
+        elif first <= self.index:
+            self.index, self.offset = first, 0
+
+    def settle(self, heights: RowHeights, view: int, measure: MeasureRow) -> range:
+        """The rows that a view of this height shows; all of them and those that were passed are measured."""
+        count = len(heights)
+        if count == 0:
+            self.to_start()
+            self.is_end = True
+            return range(0)
+        view -= self._pad
+        if self.is_end:
+            return self._from_end(count, view, measure)
+        self._normalise(count, measure)
+        last, bottom = self.index, -self.offset
+        while last < count and bottom <= view:
+            bottom += measure(last)
+            last += 1
+        if bottom <= view:
+            self.is_end = True
+            return self._from_end(count, view, measure)
+        return range(self.index, self._shown_below(last, bottom, count, view, measure))
+
+    def y(self, heights: RowHeights) -> int:
+        return self._pad + heights.before(self.index) + self.offset
+
+    def _normalise(self, count: int, measure: MeasureRow) -> None:
+        self.index = min(self.index, count - 1)
+        while self.offset < 0 and self.index > 0:
+            self.index -= 1
+            self.offset += measure(self.index)
+        self.offset = max(self.offset, -self._pad if self.index == 0 else 0)
+        while self.index < count - 1 and self.offset >= measure(self.index):
+            self.offset -= measure(self.index)
+            self.index += 1
+
+    def _from_end(self, count: int, view: int, measure: MeasureRow) -> range:
+        first, height = count, 0
+        while first > 0 and (height < view or first == count):
+            first -= 1
+            height += measure(first)
+        self.index = first
+        self.offset = max(height - view, -self._pad)
+        return range(first, count)
+
+    def _shown_below(self, last: int, bottom: int, count: int, view: int, measure: MeasureRow) -> int:
+        """Rows also stand in the space that is kept free below the last one."""
+        while last < count and bottom < view + self._pad:
+            bottom += measure(last)
+            last += 1
+        return last

@@ -1,0 +1,330 @@
+"""The row views that exist now, by row number: made, pooled, reused, measured; the space between them, and Tab."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import assert_never
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.window.rows.base import RowActions, RowView, RowViewType
+from app.window.rows.row import (
+    AskRow,
+    BranchEndRow,
+    BranchSwitchRow,
+    EditMessageRow,
+    FileRow,
+    ImageRow,
+    NoticeRow,
+    ReplyRow,
+    Row,
+    RowSource,
+    SpeakerRow,
+    SummaryRow,
+    TaskEndRow,
+    ThinkingRow,
+    ToolCallRow,
+    UserRow,
+)
+from app.window.theme.theme import Theme
+from app.window.theme.tokens import DesignTokens
+from app.window.transcript.layout import RowHeights
+from app.window.widgets.accessibility import step_focus, takes_tab
+
+_MOST_OF_A_TYPE = 12
+
+# A character of the base size takes about half its height in width; a line one and a half of it.
+_CHARACTER = 0.52
+_LINE = 1.5
+
+
+class RowViewPool:
+    """Gives blocks by type and takes them back."""
+
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget) -> None:
+        self._theme = theme
+        self._actions = actions
+        self._parent = parent
+        self._free: dict[RowViewType, list[RowView]] = {}
+
+    def take(self, kind: RowViewType) -> RowView:
+        free = self._free.get(kind)
+        return free.pop() if free else kind(self._theme, self._actions, self._parent)
+
+    def give(self, block: RowView) -> None:
+        focused = block.window().focusWidget()
+        if focused is not None and block.isAncestorOf(focused):  # pyright: ignore[reportUnnecessaryComparison] -- PySide6's stubs leave out that there may be none
+            self._parent.setFocus()  # else Qt would send the keyboard anywhere
+        block.hide()
+        free = self._free.setdefault(type(block), [])
+        if len(free) < _MOST_OF_A_TYPE:
+            free.append(block)
+        else:
+            block.deleteLater()
+
+    def clear(self) -> None:
+        for free in self._free.values():
+            for block in free:
+                block.deleteLater()
+        self._free.clear()
+
+
+def spacing_above(above: Row | None, row: Row, tokens: DesignTokens) -> int:
+    """Pixels above a row: much where another one speaks, little inside one reply."""
+    match above, row:
+        case None, _:
+            return 0
+        case (UserRow() | ImageRow() | FileRow(), ImageRow() | FileRow()):
+            return tokens.space_close
+        case (UserRow() | EditMessageRow(), BranchSwitchRow()):
+            return tokens.space_tight
+        case (BranchSwitchRow(is_user=False) | SpeakerRow(), _):
+            return tokens.space_tight
+        case (UserRow() | EditMessageRow() | BranchSwitchRow(), _) | (
+            _,
+            UserRow() | EditMessageRow() | TaskEndRow() | AskRow(),
+        ):
+            return tokens.space_far
+        case _, BranchEndRow() | SpeakerRow():
+            return tokens.space_far
+        case (ToolCallRow() | ThinkingRow(), ToolCallRow() | ThinkingRow()):
+            return tokens.space_tight
+        case _, ReplyRow() if row.step:
+            return tokens.space_wide
+        case _:
+            return tokens.space_normal
+
+
+def estimated_height(row: Row, width: int, tokens: DesignTokens) -> int:
+    """A cheap guess in pixels; it only has to make the scroll bar honest."""
+    match row:
+        case UserRow() | EditMessageRow():
+            return tokens.space_far + 2 * tokens.space_normal + _text(row.text, width * 4 // 5, tokens)
+        case ReplyRow():
+            return tokens.space_normal + _text(row.markdown, width, tokens)
+        case ToolCallRow() | ThinkingRow() | NoticeRow() | SummaryRow() | FileRow():
+            return tokens.space_far + tokens.space_normal
+        case BranchSwitchRow() | SpeakerRow():
+            return tokens.space_far + tokens.space_normal
+        case BranchEndRow():
+            return 4 * tokens.space_far
+        case TaskEndRow() | AskRow():
+            return 6 * tokens.space_far
+        case ImageRow():
+            return 12 * tokens.space_far
+        case _:
+            assert_never(row)
+
+
+def _text(text: str, width: int, tokens: DesignTokens) -> int:
+    columns = max(1, int(width / (tokens.size_reading * _CHARACTER)))
+    lines = len(text) // columns + text.count("\n") + 1
+    return int(lines * tokens.size_reading * _LINE)
+
+
+class RowViewRecycler(QObject):
+    """Rows as blocks. A row's height includes the gap above it. `resized(index)`: a block changed by itself.
+
+    `menu_opening` is that of the blocks.
+    """
+
+    resized = Signal(int)
+    menu_opening = Signal(object)
+
+    def __init__(self, rows: RowSource, theme: Theme, actions: RowActions, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.heights = RowHeights()
+        self.width = theme.tokens.column
+        self._rows = rows
+        self._theme = theme
+        self._pool = RowViewPool(theme, actions, parent)
+        self._blocks: dict[int, RowView] = {}
+        self._open: set[str] = set()
+        self._wired: set[RowView] = set()
+
+    def reset(self) -> None:
+        """All rows are new."""
+        self._drop_all()
+        self.heights.reset(self._estimates(0, self._rows.count()))
+
+    def restyle(self) -> None:
+        """Colours or fonts are new: blocks are made anew and measured again."""
+        self._drop_all()
+        self._pool.clear()
+        self._wired.clear()
+        self.heights.forget_all()
+
+    def set_width(self, width: int) -> None:
+        if width != self.width:
+            self.width = width
+            self.heights.forget_all()
+
+    def inserted(self, first: int, count: int) -> None:
+        self._move_from(first, count)
+        self.heights.insert(first, self._estimates(first, count))
+        self._gap_changed(first + count)
+
+    def removed(self, first: int, count: int) -> None:
+        for index in range(first, first + count):
+            self._drop(index)
+        self._move_from(first, -count)
+        self.heights.remove(first, count)
+        self._gap_changed(first)
+
+    def changed(self, index: int) -> None:
+        """The row is another one, maybe of another kind; its block shows it at once."""
+        block = self._blocks.get(index)
+        row = self._rows.row(index)
+        if block is not None and type(block) is _type_for(row):
+            block.set_row(row)
+        else:
+            self._drop(index)
+        self.heights.forget(index)
+
+    def measure(self, index: int) -> int:
+        """The real height of a row, gap included."""
+        if not self.heights.is_measured(index):
+            self.heights.measure(index, self.gap(index) + self.block(index).height_for(self.width))
+        return self.heights[index]
+
+    def gap(self, index: int) -> int:
+        above = self._rows.row(index - 1) if index else None
+        return spacing_above(above, self._rows.row(index), self._theme.tokens)
+
+    def block(self, index: int) -> RowView:
+        """The block of a row, made ready if there is none."""
+        block = self._blocks.get(index)
+        if block is None:
+            row = self._rows.row(index)
+            block = self._pool.take(_type_for(row))
+            self._wire(block)
+            block.resize(self.width, block.height())  # texts are then laid out once, at their real width
+            block.set_open(row.key in self._open)
+            block.set_row(row)
+            self._blocks[index] = block
+        return block
+
+    def is_open(self, index: int) -> bool:
+        """Whether a person opened the card of this row."""
+        return self._rows.row(index).key in self._open
+
+    def open(self, index: int) -> None:
+        """Open the card of this row, as a click on it would."""
+        row = self._rows.row(index)
+        if row.key not in self._open:
+            self._open.add(row.key)
+            block = self.block(index)
+            block.set_open(True)
+            block.set_row(row)
+            self.heights.forget(index)
+
+    def has_block(self, index: int) -> bool:
+        return index in self._blocks
+
+    def all_blocks(self) -> Iterator[tuple[int, RowView]]:
+        """Those in view and those that stand ready near it."""
+        yield from self._blocks.items()
+
+    def blocks(self, rows: range) -> Iterator[tuple[int, RowView]]:
+        """The blocks there are of these rows, from top to bottom."""
+        for index in rows:
+            if index in self._blocks:
+                yield index, self._blocks[index]
+
+    def keep(self, rows: range) -> list[RowView]:
+        """Give back the blocks of all other rows, but for one that has the keyboard; that one is returned."""
+        kept: list[RowView] = []
+        for index in [index for index in self._blocks if index not in rows]:
+            if _has_focus(self._blocks[index]):
+                kept.append(self._blocks[index])
+            else:
+                self._drop(index)
+        return kept
+
+    def _wire(self, block: RowView) -> None:
+        if block not in self._wired:
+            self._wired.add(block)
+            block.destroyed.connect(lambda: self._wired.discard(block))
+            block.resized.connect(partial(self._on_resized, block))
+            block.opened.connect(partial(self._on_opened, block))
+            block.menu_opening.connect(self.menu_opening)
+
+    def _on_resized(self, block: RowView) -> None:
+        index = self._index_of(block)
+        if index is not None:
+            self.heights.forget(index)
+            self.resized.emit(index)
+
+    def _on_opened(self, block: RowView, is_open: bool) -> None:
+        index = self._index_of(block)
+        if index is not None:
+            key = self._rows.row(index).key
+            (self._open.add if is_open else self._open.discard)(key)
+
+    def _index_of(self, block: RowView) -> int | None:
+        return next((index for index, one in self._blocks.items() if one is block), None)
+
+    def _gap_changed(self, index: int) -> None:
+        """The row stands below another one now."""
+        if index < len(self.heights):
+            self.heights.forget(index)
+
+    def _move_from(self, first: int, by: int) -> None:
+        self._blocks = {index + by if index >= first else index: block for index, block in self._blocks.items()}
+
+    def _drop(self, index: int) -> None:
+        block = self._blocks.pop(index, None)
+        if block is not None:
+            self._pool.give(block)
+
+    def _drop_all(self) -> None:
+        for index in list(self._blocks):
+            self._drop(index)
+
+    def _estimates(self, first: int, count: int) -> list[int]:
+        rows: list[Row] = [self._rows.row(index) for index in range(first, first + count)]
+        return [estimated_height(row, self.width, self._theme.tokens) for row in rows]
+
+
+def _has_focus(block: RowView) -> bool:
+    focused = QApplication.focusWidget()
+    return focused is not None and (focused is block or block.isAncestorOf(focused))
+
+
+def _type_for(row: Row) -> RowViewType:
+    from app.window.rows.registry import view_type  # all kinds: 40 ms that the window's start does not need
+
+    return view_type(row)
+
+
+def focus_next(view: QWidget, blocks: Sequence[RowView], *, forward: bool, reveal: Callable[[QWidget], None]) -> bool:
+    """Move the keyboard to the next control of the blocks in view, or out of `view` after the last one."""
+    stops = [view, *(widget for block in blocks for widget in _stops(block))]
+    focused = view.window().focusWidget()
+    place = next((number for number, widget in enumerate(stops) if widget is focused), -1 if forward else len(stops))
+    place += 1 if forward else -1
+    if 0 <= place < len(stops):
+        stops[place].setFocus(Qt.FocusReason.TabFocusReason)
+        if stops[place] is not view:
+            reveal(stops[place])
+        return True
+    return step_focus(view.window(), view, forward=forward)
+
+
+def focus_last(blocks: Sequence[RowView], reveal: Callable[[QWidget], None]) -> None:
+    """Move the keyboard to the last control of the blocks in view, if there is one."""
+    stops = [widget for block in blocks for widget in _stops(block)]
+    if stops:
+        stops[-1].setFocus(Qt.FocusReason.TabFocusReason)
+        reveal(stops[-1])
+
+
+def _stops(block: RowView) -> list[QWidget]:
+    """The controls of a block that Tab reaches, from top to bottom and left to right."""
+    found = [widget for widget in block.findChildren(QWidget) if takes_tab(widget)]
+
+    def place(widget: QWidget) -> tuple[int, int]:
+        corner = widget.mapTo(block, widget.rect().topLeft())
+        return corner.y(), corner.x()
+
+    return sorted(found, key=place)

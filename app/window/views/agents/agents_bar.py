@@ -1,0 +1,221 @@
+"""The agents of a conversation above the composer: chips, the active one, turn order."""
+
+from functools import partial
+
+from PySide6.QtCore import QPoint, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QContextMenuEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
+
+from app.protocol.agents import Agent
+from app.protocol.conversations import TurnRule, TurnTaking
+from app.protocol.tasks import Task
+from app.window.stores.conversation.branch import ComparedBranch
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.tasks import TaskStore, is_working
+from app.window.theme.style import set_style, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.widgets.agent_dot import paint_agent_dot
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.containers import FlowLayout
+from app.window.widgets.labels import TextLabel
+from app.window.widgets.status_dot import dot_state
+
+_DOT, _LONGEST = 14, 24
+
+TURN_RULES: dict[TurnRule, tuple[str, str]] = {
+    "addressed": (
+        "By name",
+        "Whom a message names with @ answers, else who spoke last. An agent that names another hands over to it.",
+    ),
+    "round_robin": ("Round robin", "After your message each speaks once, in the order in which they joined."),
+    "moderator": ("A moderator", "One agent speaks first and after each of the others; whom it names speaks next."),
+}
+
+
+class AgentChipView(QPushButton):
+    """A click looks at the agent; `menu_asked` gives the place of the menu of what else can be done with it."""
+
+    menu_asked = Signal(QPoint)
+
+    def __init__(self, theme: Theme, agent: Agent) -> None:
+        super().__init__()
+        self._theme = theme
+        self.agent = agent
+        self._state = ""
+        self.setCheckable(True)
+        self.setAutoDefault(False)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keyboard where a person writes
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        set_style(self, "look", "person")
+        theme.changed.connect(self.update)
+
+    def show_agent(self, agent: Agent, task: Task | None, *, is_shown: bool) -> None:
+        """As it is now; `task` is its newest."""
+        self.agent = agent
+        self._state = _word(task)
+        self.setChecked(is_shown)
+        name = agent.name if len(agent.name) <= _LONGEST else f"{agent.name[: _LONGEST - 1]}…"
+        self.setText(f"{name} · {self._state}" if self._state else name)
+        parts = (agent.name, self._state, agent.model, "looked at" if is_shown else "")
+        self.setAccessibleName(", ".join(part for part in parts if part))
+        set_tool_tip(self, _tip(agent))
+        self.updateGeometry()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.menu_asked.emit(event.globalPos())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        painter = QPainter(self)
+        middle = (self.height() - _DOT) / 2
+        square = QRectF(self._theme.tokens.space_close, middle, _DOT, _DOT)
+        paint_agent_dot(painter, square, self.agent.color, self._theme)
+        if self._state == "waits for you":
+            painter.setPen(QPen(QColor(self._theme.tokens.waiting_mark), 2))
+            painter.setBrush(QColor(0, 0, 0, 0))
+            painter.drawEllipse(square.center(), 6, 6)
+
+
+def _word(task: Task | None) -> str:
+    """Nothing is said of one that rests."""
+    if task is None or not is_working(task):
+        return ""
+    match dot_state(task):
+        case "waiting":
+            return "waits for you"
+        case "paused":
+            return "paused"
+        case _:
+            return "stopping" if task.stopping else "working"
+
+
+def _tip(agent: Agent) -> str:
+    model = f", {agent.model}" if agent.model else ""
+    whose = " It answers on a branch of its own." if agent.beside is not None else ""
+    return f"Look at the branch of {agent.name}{model}, and write to it.{whose}"
+
+
+def turn_rule_label(turns: TurnTaking, spoken: int) -> str:
+    """The rule and how many replies there were since a person's last word; nothing for the usual rule."""
+    if turns.rule == "addressed":
+        return ""
+    return f"{TURN_RULES[turns.rule][0].lower()} · {min(spoken, turns.limit)} of {turns.limit}"
+
+
+class AgentsBarView(QWidget):
+    """Away while there is one agent alone. What is asked for here is done by who holds it."""
+
+    add_asked = Signal()
+    turns_asked = Signal()
+    remove_asked = Signal(object)
+    compare_asked = Signal(object, object)
+
+    def __init__(self, store: ConversationStore, tasks: TaskStore, theme: Theme) -> None:
+        super().__init__()
+        self._store = store
+        self._tasks = tasks
+        self._theme = theme
+        self._chips: dict[str, AgentChipView] = {}
+        self._turns = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._add = IconButton(theme, "plus", "Add an agent")
+        self._more = IconButton(theme, "users", "Agents and turns")
+        tokens = theme.tokens
+        self._wrap = FlowLayout(tokens.space_tight)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, tokens.space_close, 0)
+        row.setSpacing(tokens.space_tight)
+        row.addLayout(self._wrap, 1)
+        for widget in (self._turns, self._add, self._more):
+            row.addWidget(widget)
+        self.setAccessibleName("Agents")
+        self._add.clicked.connect(self.add_asked)
+        self._more.clicked.connect(self._on_more_clicked)
+        self.show_agents()
+
+    @property
+    def chips(self) -> tuple[AgentChipView, ...]:
+        return tuple(self._chips[agent.id] for agent in self._seen())
+
+    @property
+    def turns(self) -> str:
+        """The rule, as it is told; nothing for the usual one."""
+        return self._turns.text()
+
+    def show_agents(self) -> None:
+        """Those that take part, and of those beside them the ones at work and the one that is looked at."""
+        agents = self._seen()
+        if [agent.id for agent in agents] != list(self._chips):
+            self._make_chips(agents)
+        shown = self._store.agents.shown
+        for agent in agents:
+            self._chips[agent.id].show_agent(agent, self._tasks.of_agent(agent.id), is_shown=agent == shown)
+        self._turns.setText(turn_rule_label(self._store.agents.turns, self._store.replies_since_user))
+        self._turns.setVisible(len(agents) > 1 and bool(self._turns.text()))
+        self.setVisible(len(agents) > 1)
+
+    def _seen(self) -> tuple[Agent, ...]:
+        shown = self._store.agents.shown
+        return tuple(
+            agent for agent in self._store.agents.all if agent.beside is None or agent == shown or self._works(agent)
+        )
+
+    def _works(self, agent: Agent) -> bool:
+        task = self._tasks.of_agent(agent.id)
+        return task is not None and is_working(task)
+
+    def _make_chips(self, agents: tuple[Agent, ...]) -> None:
+        focused = next((agent_id for agent_id, chip in self._chips.items() if chip.hasFocus()), "")
+        for chip in self._chips.values():
+            self._wrap.removeWidget(chip)
+            chip.hide()
+            chip.deleteLater()
+        self._chips = {agent.id: AgentChipView(self._theme, agent) for agent in agents}
+        for agent_id, chip in self._chips.items():
+            self._wrap.addWidget(chip)
+            chip.clicked.connect(partial(self._on_chip_clicked, agent_id))
+            chip.menu_asked.connect(partial(self._on_menu_asked, agent_id))
+        if focused in self._chips:
+            self._chips[focused].setFocus()
+
+    def _on_chip_clicked(self, agent_id: str) -> None:
+        self._store.agents.show_agent(agent_id)
+        self.show_agents()
+
+    def _on_compare_asked(self, agent_id: str) -> None:
+        agent, shown = self._store.agents.get(agent_id), self._store.agents.shown
+        if agent is not None and shown is not None and agent.head_id and shown.head_id:
+            self.compare_asked.emit(ComparedBranch(shown.head_id, shown.id), ComparedBranch(agent.head_id, agent.id))
+
+    def _on_menu_asked(self, agent_id: str, place: QPoint) -> None:
+        agent = self._store.agents.get(agent_id)
+        if agent is not None:
+            menu = QMenu(self)
+            self._fill(menu, agent)
+            menu.aboutToHide.connect(menu.deleteLater)
+            menu.popup(place)
+
+    def _on_more_clicked(self) -> None:
+        menu = QMenu(self)
+        menu.addAction(self._theme.icon("refresh-cw"), "Turns…", self.turns_asked.emit)
+        menu.addAction(self._theme.icon("plus"), "Add an agent…", self.add_asked.emit)
+        menu.addSeparator()
+        for agent in self._seen():
+            self._fill(menu.addMenu(agent.name.replace("&", "&&")), agent)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self._more.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
+
+    def _fill(self, menu: QMenu, agent: Agent) -> None:
+        """What can be done with one agent."""
+        is_shown, works = agent == self._store.agents.shown, self._works(agent)
+        look = menu.addAction(self._theme.icon("corner-down-right"), "Look at its branch")
+        look.triggered.connect(partial(self._on_chip_clicked, agent.id))
+        look.setEnabled(not is_shown)
+        bring = menu.addAction(self._theme.icon("git-branch"), "Bring it here")
+        bring.triggered.connect(partial(self._store.bring, agent.id))
+        bring.setEnabled(not is_shown and not works)
+        compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
+        compare.triggered.connect(partial(self._on_compare_asked, agent.id))
+        compare.setEnabled(not is_shown)
+        remove = menu.addAction(self._theme.icon("x"), "Remove…")
+        remove.triggered.connect(partial(self.remove_asked.emit, agent))
+        remove.setEnabled(not works)

@@ -1,0 +1,250 @@
+"""Two branches side by side from their fork on: text, usage, and the button that continues with one."""
+
+from functools import partial
+
+from PySide6.QtCore import QObject, Qt, Signal, SignalInstance
+from PySide6.QtGui import QClipboard
+from PySide6.QtWidgets import QComboBox, QDialog, QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.protocol.agents import Agent
+from app.protocol.asks import Remember
+from app.protocol.conversations import Node
+from app.window.stores.catalog import ModelStore
+from app.window.stores.conversation.agents import AgentStore
+from app.window.stores.conversation.branch import ComparedBranch
+from app.window.stores.conversation.comparison import ComparedBranchStore, ComparisonStore
+from app.window.theme.style import push_button
+from app.window.theme.theme import Theme
+from app.window.transcript.view import TranscriptView
+from app.window.views.shared.row_actions import ConversationRowActions
+from app.window.widgets.banner import BannerView
+from app.window.widgets.labels import ElidedLabel, TextLabel
+
+_WHY = "Go on with one of the two first: then it can be changed in the conversation."
+
+_THIS = "This branch"
+_EMPTY = "Nothing was written here: this branch ends where the other one goes on."
+
+_READING = "Reading both branches…"
+_APART = "They have no beginning in common."
+
+
+class ReadOnlyBranchActions(QObject):
+    """Locked all the time; `refused` says so to who asks for more."""
+
+    refused = Signal(str)
+    _lock_changed = Signal()
+
+    @property
+    def lock_changed(self) -> SignalInstance:
+        return self._lock_changed
+
+    def locked(self) -> str:
+        return _WHY
+
+    def models(self) -> tuple[str, ...]:
+        return ()
+
+    def switch(self, node_id: str) -> None:
+        self.refused.emit(_WHY)
+
+    def fork(self, node_id: str) -> None:
+        self.refused.emit(_WHY)
+
+    def retry(self, node_id: str, model: str | None = None) -> None:
+        self.refused.emit(_WHY)
+
+    def edit(self, node_id: str) -> None:
+        self.refused.emit(_WHY)
+
+    def end_edit(self) -> None:
+        """No message is a field here."""
+
+    def resend(self, node: Node, text: str) -> None:
+        self.refused.emit(_WHY)
+
+    def draft(self, key: str, otherwise: str = "") -> str:
+        return otherwise
+
+    def keep_draft(self, key: str, text: str) -> None:
+        """Nothing is typed here that would be kept."""
+
+
+class ComparisonActions:
+    """`conversation` does what is not about branches."""
+
+    def __init__(self, conversation: ConversationRowActions) -> None:
+        self.branches = ReadOnlyBranchActions()
+        self.context = conversation.context
+        self._conversation = conversation
+
+    def open_link(self, url: str) -> None:
+        self._conversation.open_link(url)
+
+    def copy(self, text: str) -> None:
+        self._conversation.copy(text)
+
+    def answer(
+        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
+    ) -> None:
+        self._conversation.answer(ask_id, text=text, allow=allow, remember=remember, amount=amount)
+
+    def load_older(self) -> None:
+        """Both sides are whole."""
+
+
+class ComparedBranchView(QWidget):
+    """`turned` has the branch that a person wants to see here instead; `chosen` when they go on with this one."""
+
+    turned = Signal(object)
+    chosen = Signal()
+
+    def __init__(
+        self, name: str, side: ComparedBranchStore, agents: AgentStore, theme: Theme, actions: ComparisonActions
+    ) -> None:
+        super().__init__()
+        self.side = side
+        self._agents = agents
+        self._theme = theme
+        self._name = name
+        self._entries: list[tuple[str, str | None]] = []
+        self.who = QComboBox()
+        self.transcript = TranscriptView(side, theme, actions)
+        self.go_on = push_button("Go on with this one")
+        self._models = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._note = TextLabel(theme, _EMPTY, tone="muted", wrap=True)
+        self._layers = QStackedWidget()
+        self._lay_out()
+        self.who.activated.connect(self._on_turned)
+        self.go_on.clicked.connect(self.chosen)
+        side.told.connect(self.show_side)
+        agents.changed.connect(self.show_agents)
+        self.show_agents()
+
+    @property
+    def words(self) -> str:
+        """What its head says."""
+        return " · ".join(part for part in (self._models.whole_text, self._figures.whole_text) if part)
+
+    def show_side(self) -> None:
+        self._models.set_text(", ".join(self.side.models))
+        self._figures.set_text(self.side.figures)
+        self._layers.setCurrentWidget(self.transcript if self.side.count() else self._note)
+
+    def show_agents(self) -> None:
+        """Whose branches there are to choose from."""
+        entries = [(_title(agent), agent.id) for agent in self._agents.all if agent.head_id is not None]
+        own = [(_THIS, None)] if self.side.compared.agent_id is None else []
+        if self._entries != [*own, *entries]:  # else a list that is open would lose what is marked in it
+            self._entries = [*own, *entries]
+            self.who.clear()
+            for title, agent_id in self._entries:
+                self.who.addItem(title, agent_id)
+        self.who.setCurrentIndex(max(0, self.who.findData(self.side.compared.agent_id)))
+        self.who.setEnabled(self.who.count() > 1)
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self.who.setAccessibleName(f"{self._name}: whose branch")
+        self.who.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.transcript.setAccessibleName(f"{self._name} branch")
+        self.go_on.setAccessibleName(f"Go on with the {self._name.lower()} one")
+        self._note.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._note.setMargin(tokens.space_far)
+        self._layers.addWidget(self.transcript)
+        self._layers.addWidget(self._note)
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(self.who, 1)
+        head.addWidget(self.go_on)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_normal, tokens.space_normal, tokens.space_normal, 0)
+        column.setSpacing(tokens.space_tight)
+        column.addLayout(head)
+        column.addWidget(self._models)
+        column.addWidget(self._figures)
+        column.addWidget(self._layers, 1)
+
+    def _on_turned(self) -> None:
+        agent_id: object = self.who.currentData()
+        agent = self._agents.get(agent_id) if isinstance(agent_id, str) else None
+        if agent is not None and agent.head_id is not None and agent.id != self.side.compared.agent_id:
+            self.turned.emit(ComparedBranch(agent.head_id, agent.id))
+
+
+def _title(agent: Agent) -> str:
+    return f"{agent.name} · {agent.model}" if agent.model else agent.name
+
+
+class ComparisonDialog(QDialog):
+    """A window of its own, so that the conversation can be looked at beside it. Esc closes it."""
+
+    def __init__(
+        self, comparison: ComparisonStore, models: ModelStore, theme: Theme, clipboard: QClipboard, parent: QWidget
+    ) -> None:
+        super().__init__(parent, Qt.WindowType.Window)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(f"{comparison.store.title} — two branches")
+        self._comparison = comparison
+        self._theme = theme
+        self._beginning = ElidedLabel(theme, _READING, tone="muted")
+        self._trouble = BannerView(theme)
+        self._actions = ComparisonActions(ConversationRowActions(comparison.store, models, clipboard, self))
+        agents = comparison.store.agents
+        self.views = (
+            ComparedBranchView("Left", comparison.sides[0], agents, theme, self._actions),
+            ComparedBranchView("Right", comparison.sides[1], agents, theme, self._actions),
+        )
+        self._lay_out()
+        self._connect()
+        comparison.load()
+
+    def done(self, result: int) -> None:
+        self._comparison.close()
+        super().done(result)
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self.resize(2 * tokens.column, tokens.column)
+        sides = QSplitter(Qt.Orientation.Horizontal)
+        sides.setChildrenCollapsible(False)
+        for view in self.views:
+            sides.addWidget(view)
+        sides.setSizes([self.width() // 2, self.width() // 2])
+        head = QHBoxLayout()
+        head.setContentsMargins(tokens.space_normal, tokens.space_normal, tokens.space_normal, 0)
+        head.addWidget(self._beginning)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(self._trouble)
+        column.addWidget(sides, 1)
+        self.views[0].transcript.setFocus()
+
+    def _connect(self) -> None:
+        comparison = self._comparison
+        comparison.loaded.connect(self._on_loaded)
+        comparison.failed.connect(self._on_failed)
+        comparison.store.failed.connect(self._on_failed)
+        self._actions.branches.refused.connect(self._on_failed)
+        for number, view in enumerate(self.views):
+            view.turned.connect(partial(self._on_turned, number))
+            view.chosen.connect(partial(self._on_chosen, view))
+
+    def _on_loaded(self) -> None:
+        beginning = self._comparison.beginning
+        self._beginning.set_text(f"Both go on from: “{beginning}”" if beginning else _APART)
+        for view in self.views:
+            view.transcript.to_start()
+
+    def _on_turned(self, number: int, compared: ComparedBranch) -> None:
+        self._comparison.turn(number, compared)
+
+    def _on_chosen(self, view: ComparedBranchView) -> None:
+        self._comparison.store.continue_with(view.side.leaf_id)
+        self.accept()
+
+    def _on_failed(self, why: str) -> None:
+        self._trouble.tell(why, "failed")

@@ -1,0 +1,217 @@
+"""Paints one line of the tree panel (lanes, mark, text) and says it in words for screen readers."""
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from app.client.number_format import money
+from app.protocol.tasks import Task
+from app.protocol.usage import Usage
+from app.window.rows.row import Speaker
+from app.window.stores.conversation.tree_layout import TreeLine
+from app.window.theme.theme import Theme
+from app.window.widgets.agent_dot import paint_agent_dot
+from app.window.widgets.status_dot import STATE_LABELS, DotState, dot_state
+
+LINE = Qt.ItemDataRole.UserRole + 1
+
+
+def line_title(line: TreeLine) -> str:
+    return line.text or ("Writing…" if line.status == "streaming" else "(no text)")
+
+
+def line_detail(line: TreeLine) -> str:
+    """Where it stands in a fork, who wrote it, how many turns follow, and the money of the tasks that began here."""
+    return " · ".join(_details(line))
+
+
+def _details(line: TreeLine) -> tuple[str, ...]:
+    place = f"{line.number} of {line.count}" if line.count else ""
+    who = "You" if line.role == "user" else "Reply"
+    return tuple(part for part in (place, who, _turns(line), _money(line)) if part)
+
+
+def accessible_text(line: TreeLine) -> str:
+    states = [STATE_LABELS[dot_state(line.tasks[-1])]] if line.tasks else []
+    heads = [f"{speaker.name} stands here" for speaker in line.heads]
+    where = "here now" if line.is_head else "in front" if line.is_in_front else "in another branch"
+    return ", ".join((line_title(line), *_details(line), *states, *heads, where))
+
+
+def _turns(line: TreeLine) -> str:
+    """A reply alone is no news: it is the line itself."""
+    if line.role == "assistant" and line.turns == 1:
+        return ""
+    return f"{line.turns} {'turn' if line.turns == 1 else 'turns'}" if line.turns else ""
+
+
+def _money(line: TreeLine) -> str:
+    costs = [task.usage.cost_usd for task in line.tasks if task.usage.cost_usd is not None]
+    return money(Usage(cost_usd=sum(costs))) if costs else ""
+
+
+"""The `TreeLine` of an entry."""
+
+_MOST_LANES = 8  # of deeper forks the nearest ones are drawn: the text needs its room
+_MARK = 4.0
+_TONES: dict[DotState, str] = {"waiting": "waiting", "done": "done", "failed": "failed", "working": "link"}
+
+_Index = QModelIndex | QPersistentModelIndex
+
+
+class TreeDelegate(QStyledItemDelegate):
+    """All lines are of one height: with thousands of them nothing else is quick."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
+        tokens = self._theme.tokens
+        return QSize(0, self._high(tokens.size_base) + self._high(tokens.size_small) + 2 * tokens.space_tight)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        line: object = index.data(LINE)
+        if not isinstance(line, TreeLine):
+            return
+        place = _rect(option)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_ground(painter, place, _state(option))
+        left = self._paint_lanes(painter, place, line)
+        self._paint_words(painter, place.adjusted(left, 0, -self._theme.tokens.space_close, 0), line)
+        painter.restore()
+
+    def _paint_ground(self, painter: QPainter, place: QRect, state: QStyle.StateFlag) -> None:
+        tokens = self._theme.tokens
+        selected, hovered = state & QStyle.StateFlag.State_Selected, state & QStyle.StateFlag.State_MouseOver
+        if selected or hovered:
+            has_focus = selected and state & QStyle.StateFlag.State_HasFocus
+            painter.setBrush(QColor(tokens.selected if selected else tokens.hover))
+            painter.setPen(QColor(tokens.focus) if has_focus else Qt.PenStyle.NoPen)
+            inner = QRectF(place).adjusted(0.5, 0.5, -0.5, -0.5)
+            painter.drawRoundedRect(inner, tokens.radius_control, tokens.radius_control)
+
+    def _paint_lanes(self, painter: QPainter, place: QRect, line: TreeLine) -> int:
+        """The lines of the branches and the mark; gives back where the text begins."""
+        tokens = self._theme.tokens
+        shown = min(line.depth, _MOST_LANES)
+        lanes = line.lanes[line.depth - shown :]
+        middle = place.top() + tokens.space_tight + self._high(tokens.size_base) / 2
+        top = middle if line.is_first else float(place.top())
+        own = self._lane(place, shown)
+        turn = (self._lane(place, shown - 1), own, top, middle)
+        if line.is_side and not line.is_in_front:
+            self._paint_turn(painter, *turn, in_front=False)
+        for step, in_front in enumerate(lanes):
+            self._stroke(painter, in_front, QPointF(self._lane(place, step), top), place.bottom() + 1.0)
+        if line.is_side and line.is_in_front:  # what is in front is painted over what is not
+            self._paint_turn(painter, *turn, in_front=True)
+        if not (line.is_side or line.is_first):
+            self._stroke(painter, line.is_in_front, QPointF(own, top), middle)
+        if line.goes_on:
+            self._stroke(painter, line.goes_on_in_front, QPointF(own, middle), place.bottom() + 1.0)
+        self._paint_mark(painter, QPointF(own, middle), line)
+        return int(own - place.left()) + tokens.space_normal
+
+    def _paint_turn(
+        self, painter: QPainter, left: float, own: float, top: float, middle: float, *, in_front: bool
+    ) -> None:
+        """Where a branch leaves the one to the left of it."""
+        path = QPainterPath(QPointF(left, top))
+        path.quadTo(QPointF(left, middle), QPointF(own, middle))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(self._pen(in_front))
+        painter.drawPath(path)
+
+    def _paint_mark(self, painter: QPainter, centre: QPointF, line: TreeLine) -> None:
+        tokens = self._theme.tokens
+        colour = QColor(tokens.accent if line.is_in_front else tokens.muted)
+        painter.setPen(QPen(colour, 2))
+        painter.setBrush(colour if line.role == "user" else QColor(tokens.panel))
+        painter.drawEllipse(centre, _MARK, _MARK)
+        if line.is_head:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawEllipse(centre, 2 * _MARK - 1, 2 * _MARK - 1)
+
+    def _paint_words(self, painter: QPainter, place: QRect, line: TreeLine) -> None:
+        tokens = self._theme.tokens
+        high, low = self._high(tokens.size_base), self._high(tokens.size_small)
+        first = QRect(place.left(), place.top() + tokens.space_tight, place.width(), high)
+        second = QRect(place.left(), first.bottom() + 1, place.width(), low)
+        if line.heads:
+            first.setRight(first.right() - self._paint_heads(painter, first, line.heads))
+        if line.tasks:
+            second.setRight(second.right() - self._paint_state(painter, second, line.tasks[-1]))
+        colour = tokens.text if line.is_in_front else tokens.muted
+        _write(painter, first, self._theme.font(tokens.size_base, bold=line.is_head), colour, line_title(line))
+        _write(painter, second, self._theme.font(tokens.size_small), tokens.muted, line_detail(line))
+
+    def _paint_state(self, painter: QPainter, place: QRect, task: Task) -> int:
+        """How the newest task of a line stands, at the right; gives back how wide that is."""
+        state = dot_state(task)
+        font = self._theme.font(self._theme.tokens.size_small)
+        _write(
+            painter,
+            place,
+            font,
+            self._theme.colour(_TONES.get(state, "muted")),
+            STATE_LABELS[state],
+            Qt.AlignmentFlag.AlignRight,
+        )
+        return QFontMetrics(font).horizontalAdvance(STATE_LABELS[state]) + self._theme.tokens.space_close
+
+    def _paint_heads(self, painter: QPainter, place: QRect, heads: tuple[Speaker, ...]) -> int:
+        """Who stands here, at the right, in at most half of the room; gives back how wide that is."""
+        tokens, font = self._theme.tokens, self._theme.font(self._theme.tokens.size_small)
+        metrics, right, left = QFontMetrics(font), place.right(), place.center().x()
+        for number, speaker in enumerate(heads):
+            wide = min(metrics.horizontalAdvance(speaker.name), right - left - tokens.space_wide)
+            if wide < tokens.space_far:
+                wide = metrics.horizontalAdvance(f"+{len(heads) - number}")
+                room = QRect(right - wide, place.top(), wide, place.height())
+                _write(painter, room, font, tokens.muted, f"+{len(heads) - number}")
+                right -= wide + tokens.space_close
+                break
+            room = QRect(right - wide, place.top(), wide + 1, place.height())
+            _write(painter, room, font, self._theme.person(speaker.color), speaker.name)
+            square = QRectF(room.left() - tokens.space_wide, place.top(), tokens.space_normal, place.height())
+            paint_agent_dot(painter, square, speaker.color, self._theme)
+            right = room.left() - tokens.space_wide - tokens.space_tight
+        return place.right() - right
+
+    def _stroke(self, painter: QPainter, in_front: bool, start: QPointF, bottom: float) -> None:
+        painter.setPen(self._pen(in_front))
+        painter.drawLine(start, QPointF(start.x(), bottom))
+
+    def _pen(self, in_front: bool) -> QPen:
+        tokens = self._theme.tokens
+        return QPen(QColor(tokens.accent if in_front else tokens.outline), 2)
+
+    def _lane(self, place: QRect, step: int) -> float:
+        return place.left() + self._theme.tokens.space_wide * (step + 1.0)
+
+    def _high(self, size: int) -> int:
+        return QFontMetrics(self._theme.font(size)).height() + self._theme.tokens.space_tight // 2
+
+
+def _write(
+    painter: QPainter,
+    place: QRect,
+    font: QFont,
+    colour: str,
+    text: str,
+    side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+) -> None:
+    painter.setFont(font)
+    painter.setPen(QColor(colour))
+    fitting = QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+    painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, fitting)
+
+
+def _rect(option: QStyleOptionViewItem) -> QRect:
+    return option.rect  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- PySide6's stubs leave out the fields of QStyleOption
+
+
+def _state(option: QStyleOptionViewItem) -> QStyle.StateFlag:
+    return option.state  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- PySide6's stubs leave out the fields of QStyleOption

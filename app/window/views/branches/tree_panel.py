@@ -1,0 +1,180 @@
+"""The panel that draws the tree of a conversation; a click switches to a branch."""
+
+from functools import partial
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QListView, QMenu, QStackedWidget, QVBoxLayout, QWidget
+
+from app.window.stores.conversation.tree import TreeStore
+from app.window.stores.conversation.tree_layout import TreeLine
+from app.window.theme.style import plain_tool_tip
+from app.window.theme.theme import Theme
+from app.window.views.branches.tree_delegate import LINE, TreeDelegate, accessible_text, line_title
+from app.window.widgets.buttons import IconButton, ShortcutToolTip
+from app.window.widgets.labels import TextLabel
+
+_ONE_BRANCH = "This conversation has one branch. Edit a message or retry a reply to make another."
+_READING = "Reading the tree…"
+_WIDTH = 300
+_ROOT = QModelIndex()
+
+_Index = QModelIndex | QPersistentModelIndex
+
+
+class TreeModel(QAbstractListModel):
+    """The store's lines."""
+
+    def __init__(self, store: TreeStore, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.lines: tuple[TreeLine, ...] = store.lines
+
+    def rowCount(self, parent: _Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self.lines)
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if not index.isValid() or index.row() >= len(self.lines):
+            return None
+        line = self.lines[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return line_title(line)
+            case Qt.ItemDataRole.ToolTipRole:
+                return plain_tool_tip(line_title(line))
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return accessible_text(line)
+            case _:
+                return line if role == LINE else None
+
+    def show(self, lines: tuple[TreeLine, ...]) -> None:
+        """Where only the looks of lines are others, the view keeps its place and what is marked."""
+        if [line.node_id for line in self.lines] == [line.node_id for line in lines]:
+            self.lines = lines
+            self.dataChanged.emit(self.index(0), self.index(len(lines) - 1))
+            return
+        self.beginResetModel()
+        self.lines = lines
+        self.endResetModel()
+
+    def row_of(self, node_id: str) -> QModelIndex:
+        """Not valid where there is no such line."""
+        return next((self.index(row) for row, line in enumerate(self.lines) if line.node_id == node_id), _ROOT)
+
+
+class TreePanelView(QWidget):
+    """Enter or a click on a line goes there. `closed` comes when a person closes the panel, `compare_asked` with the
+    two branches (`ComparedBranch`) that they want side by side, `export_asked` with the end of one to write to a file.
+    """
+
+    closed = Signal()
+    compare_asked = Signal(object, object)
+    export_asked = Signal(str)
+
+    def __init__(self, store: TreeStore, theme: Theme) -> None:
+        super().__init__()
+        self.setObjectName("tree")
+        self._store = store
+        self._theme = theme
+        self._model = TreeModel(store, self)
+        self._list = QListView()
+        self._note = TextLabel(theme, _READING, tone="muted", wrap=True)
+        self._layers = QStackedWidget()
+        self._lay_out()
+        self.setFocusProxy(self._list)
+        store.changed.connect(self._on_changed)
+        self._list.clicked.connect(self._on_picked)
+        self._list.activated.connect(self._on_picked)
+        self._list.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self._list.customContextMenuRequested.connect(self._on_menu_asked)
+        theme.changed.connect(self._list.viewport().update)
+
+    @property
+    def lines(self) -> tuple[TreeLine, ...]:
+        return self._model.lines
+
+    @property
+    def note(self) -> str:
+        """What stands in place of the tree; empty where the tree is shown."""
+        return self._note.text() if self._layers.currentWidget() is not self._list else ""
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._store.open()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._store.close()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self.setMinimumWidth(_WIDTH // 2)
+        self._list.setAccessibleName("Branches of this conversation")
+        self._list.setModel(self._model)
+        self._list.setItemDelegate(TreeDelegate(self._theme, self._list))
+        self._list.setUniformItemSizes(True)
+        self._list.setMouseTracking(True)
+        self._list.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._note.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._note.setMargin(tokens.space_normal)
+        self._layers.setContentsMargins(tokens.space_tight, 0, tokens.space_tight, tokens.space_tight)
+        self._layers.addWidget(self._note)
+        self._layers.addWidget(self._list)
+        close = IconButton(self._theme, "x", "Close the tree")
+        ShortcutToolTip(close, "Close the tree", "tree")
+        close.clicked.connect(self.closed)
+        head = QHBoxLayout()
+        head.setContentsMargins(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_tight)
+        head.addWidget(TextLabel(self._theme, "Branches", bold=True), 1)
+        head.addWidget(close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(self._layers, 1)
+
+    def _on_changed(self) -> None:
+        """New lines leave the view where it is; the first ones show where the conversation stands."""
+        marked: object = self._list.currentIndex().data(LINE)
+        bar = self._list.verticalScrollBar()
+        height = bar.value()
+        self._model.show(self._store.lines)
+        self._note.setText(_ONE_BRANCH)
+        self._layers.setCurrentWidget(self._list if self._store.has_forks else self._note)
+        if isinstance(marked, TreeLine):
+            self._list.setCurrentIndex(self._model.row_of(marked.node_id))
+            bar.setValue(height)
+        else:
+            head = next((line.node_id for line in self._model.lines if line.is_head), "")
+            self._list.setCurrentIndex(self._model.row_of(head))
+            self._list.scrollTo(self._model.row_of(head), QListView.ScrollHint.PositionAtCenter)
+
+    def _on_menu_asked(self, place: QPoint) -> None:
+        """At the line under the mouse; by the keyboard at the marked one."""
+        index = self._list.indexAt(place)
+        if not index.isValid():
+            index = self._list.currentIndex()
+        line: object = index.data(LINE)
+        if not isinstance(line, TreeLine):
+            return
+        menu = self.menu_of(line)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self._list.viewport().mapToGlobal(self._list.visualRect(index).center()))
+
+    def menu_of(self, line: TreeLine) -> QMenu:
+        """What can be done with the branch through a line."""
+        menu = QMenu(self)
+        pair = self._store.pair(line.node_id)
+        menu.addAction(self._theme.icon("corner-down-right"), "Go there", partial(self._store.go, line.node_id))
+        compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
+        compare.setEnabled(pair is not None)
+        if pair is not None:
+            compare.triggered.connect(partial(self.compare_asked.emit, *pair))
+        export = menu.addAction(self._theme.icon("file-text"), "Export this branch …")
+        export.triggered.connect(partial(self.export_asked.emit, self._store.end_of(line.node_id)))
+        return menu
+
+    def _on_picked(self, index: QModelIndex) -> None:
+        line: object = index.data(LINE)
+        if isinstance(line, TreeLine):
+            self._store.go(line.node_id)

@@ -1,0 +1,190 @@
+"""The files that go with the next message, as a row of chips."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QImageReader, QKeyEvent, QPixmap, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QWidget
+
+from app.client.number_format import file_size
+from app.protocol.blocks import ImageBlock
+from app.regular_file import NotRegularFile, open_regular
+from app.window.rows.attachments import read_image
+from app.window.theme.style import set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.labels import ElidedLabel, TextLabel
+
+_REMOVERS = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
+
+# What the engine takes; told here before anything is sent.
+_MOST = 20
+_MOST_PICTURE_BYTES = 10 * 1024 * 1024
+
+
+class AttachmentView(QFrame):
+    """`removed` at its button, Del or Backspace."""
+
+    removed = Signal()
+
+    def __init__(self, theme: Theme, path: str) -> None:
+        super().__init__()
+        self.setObjectName("chip")
+        self.path = path
+        self._theme = theme
+        tokens = theme.tokens
+        self._picture = QLabel()
+        name = ElidedLabel(theme, Path(path).name, size=tokens.size_small, mode=Qt.TextElideMode.ElideMiddle)
+        name.setMaximumWidth(tokens.column // 4)
+        words = _size_of(path)
+        self.button = IconButton(theme, "x", f"Remove {Path(path).name}")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_close, 0, 0, 0)
+        row.setSpacing(tokens.space_close)
+        row.addWidget(self._picture)
+        row.addWidget(name)
+        row.addWidget(TextLabel(theme, words, size=tokens.size_small, tone="muted"))
+        row.addWidget(self.button)
+        self.setAccessibleName(f"Attached: {Path(path).name}, {words}")
+        set_tool_tip(self, path)
+        self.button.clicked.connect(self.removed)
+        theme.changed.connect(self._on_theme_changed)
+        self._on_theme_changed()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in _REMOVERS:
+            self.removed.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def _on_theme_changed(self) -> None:
+        side = self._theme.tokens.icon_large
+        ratio = self.devicePixelRatio()
+        thumbnail = _thumbnail(self.path, round(side * ratio))
+        if thumbnail is None:
+            self._picture.setPixmap(self._theme.icon("file", "muted").pixmap(QSize(side, side), ratio))
+        else:
+            thumbnail.setDevicePixelRatio(ratio)
+            self._picture.setPixmap(thumbnail)
+
+
+def _thumbnail(path: str, side: int) -> QPixmap | None:
+    """Decoded at the size it is shown in; None if the file is no picture."""
+    return read_image(ImageBlock(media_type="", path=path), QSize(side, side))
+
+
+def _size_of(path: str) -> str:
+    try:
+        return file_size(Path(path).stat().st_size)
+    except OSError:
+        return "gone"
+
+
+class AttachmentsView(QScrollArea):
+    """Hidden while there are none. `changed` with every change; `dropped` has the path of one taken away by hand.
+
+    `refused` has the words why a file was not taken; `folder_brought` the path of a folder, which is never a chip.
+    """
+
+    changed = Signal()
+    dropped = Signal(str)
+    refused = Signal(str)
+    folder_brought = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._chips: dict[str, AttachmentView] = {}
+        self._inner = QWidget()
+        self._row = QHBoxLayout(self._inner)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(theme.tokens.space_tight)
+        self._row.addStretch(1)
+        self.setAccessibleName("Attached files")
+        self.setWidget(self._inner)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.viewport().setAutoFillBackground(False)
+        self._inner.setAutoFillBackground(False)  # setWidget turns it on
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.hide()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self._chips)
+
+    def add(self, paths: Iterable[str]) -> None:
+        """Attach files; those that cannot be are told."""
+        for path in paths:
+            if Path(path).is_dir():
+                self.folder_brought.emit(path)
+            elif why := self._refusal(path):
+                self.refused.emit(why)
+            elif path not in self._chips:
+                self._put(path)
+        self._show()
+
+    def restore(self, paths: Iterable[str]) -> None:
+        """Those of a message that was not sent: ones that are gone meanwhile stay, and say so."""
+        for path in paths:
+            if path not in self._chips:
+                self._put(path)
+        self._show()
+
+    def clear(self) -> None:
+        for path in self.paths:
+            self._take_away(path)
+        self._show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _refusal(self, path: str) -> str:
+        name = Path(path).name
+        try:
+            with open_regular(Path(path)):
+                size = Path(path).stat().st_size
+        except NotRegularFile as error:
+            return f"{name} could not be attached: {error.strerror}."
+        except OSError:
+            return f"{name} could not be attached: it is gone or cannot be read."
+        if len(self._chips) >= _MOST:
+            return f"{name} was not attached: at most {_MOST} files go with one message."
+        if size > _MOST_PICTURE_BYTES and QImageReader(path).canRead():
+            return f"{name} was not attached: a picture may have at most 10 MB."
+        return ""
+
+    def _put(self, path: str) -> None:
+        chip = AttachmentView(self._theme, path)
+        chip.removed.connect(partial(self._on_removed, path))
+        self._chips[path] = chip
+        self._row.insertWidget(self._row.count() - 1, chip)
+
+    def _take_away(self, path: str) -> None:
+        chip = self._chips.pop(path)
+        self._row.removeWidget(chip)
+        chip.hide()
+        chip.deleteLater()
+
+    def _show(self) -> None:
+        self.setVisible(bool(self._chips))
+        self._fit()
+        self.changed.emit()
+
+    def _fit(self) -> None:
+        """As high as a chip, and the bar where they are too many for the width."""
+        wanted = self._inner.sizeHint()
+        bar = self.horizontalScrollBar().sizeHint().height() if wanted.width() > self.width() else 0
+        self.setFixedHeight(wanted.height() + bar)
+
+    def _on_removed(self, path: str) -> None:
+        place = self.paths.index(path)
+        self._take_away(path)
+        self._show()
+        if self._chips:
+            list(self._chips.values())[min(place, len(self._chips) - 1)].button.setFocus()
+        self.dropped.emit(path)

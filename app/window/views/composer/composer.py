@@ -1,0 +1,212 @@
+"""The composer: a text field that grows, and one button that sends, steers, replies or stops."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QSize, Signal, SignalInstance
+from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from app.window.theme.style import ButtonStyle, push_button, set_style, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.views.composer.attachments import AttachmentsView
+from app.window.views.composer.prompt_edit import PromptEditView
+from app.window.widgets.buttons import IconButton
+
+ComposerMode = Literal["send", "steer", "reply", "stop", "stopping"]
+
+
+@dataclass(frozen=True, slots=True)
+class ComposerState:
+    """What the composer stands under: the conversation's task and the question that waits, if any.
+
+    `steers` says that what is written is for the active task.
+    """
+
+    active: bool = False
+    steers: bool = True
+    stopping: bool = False
+    question: str = ""
+    connected: bool = True
+    has_begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _ButtonLabel:
+    text: str
+    icon: str
+    look: ButtonStyle
+    tip: str
+
+
+_FACES: dict[ComposerMode, _ButtonLabel] = {
+    "send": _ButtonLabel("Send", "arrow-up", "primary", "Enter"),
+    "steer": _ButtonLabel(
+        "Steer", "arrow-up", "primary", "Enter: read before the next turn. Alt+Enter: after this work."
+    ),
+    "reply": _ButtonLabel("Reply", "arrow-up", "primary", "Enter"),
+    "stop": _ButtonLabel("Stop", "square", "plain", "Esc twice"),
+    "stopping": _ButtonLabel("Stopping", "square", "plain", "What it started is being ended"),
+}
+
+
+class ComposerView(QFrame):
+    """`extras` stands at the lower left: the choices of the next task.
+
+    `submitted` and `queued` have the text and the paths of what is attached to it. `brought` has the QMimeData of
+    what is pasted or dropped into the text and is to be attached.
+    """
+
+    submitted = Signal(str, object)
+    queued = Signal(str, object)
+    brought = Signal(object)
+    walked = Signal(int)
+    stop_asked = Signal()
+    recall_asked = Signal()
+    edited = Signal(str)
+
+    def __init__(self, theme: Theme, extras: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("composer")
+        self._theme = theme
+        self._situation = ComposerState()
+        self._edit = PromptEditView(self)
+        self._edit.setAccessibleName("Message")
+        set_style(self._edit, "look", "bare")
+        self.attachments = AttachmentsView(theme)
+        self._clip = IconButton(theme, "paperclip", "Attach files")
+        self._button = push_button("Send", "primary")
+        self._lay_out(extras)
+        self._edit.textChanged.connect(self._on_text_changed)
+        self._edit.submitted.connect(self._on_submitted)
+        self._edit.queued.connect(self._on_queued)
+        self._edit.recalled.connect(self.recall_asked)
+        self._edit.brought.connect(self.brought)
+        self._edit.walked.connect(self.walked)
+        self.attachments.changed.connect(self._show_mode)
+        self._clip.clicked.connect(self._on_clip_clicked)
+        self._edit.focused.connect(self._on_focused)
+        self._button.clicked.connect(self._on_button_clicked)
+        theme.changed.connect(self._on_theme_changed)
+        self._on_theme_changed()
+        self.setFocusProxy(self._edit)
+
+    @property
+    def text(self) -> str:
+        return self._edit.toPlainText()
+
+    @property
+    def has_words(self) -> bool:
+        """True when there is something to send: a text or a file."""
+        return self._edit.has_words or bool(self.attachments.paths)
+
+    @property
+    def button(self) -> QPushButton:
+        return self._button
+
+    @property
+    def field(self) -> PromptEditView:
+        return self._edit
+
+    @property
+    def mode(self) -> ComposerMode:
+        """What the button does now."""
+        state, written = self._situation, self.has_words
+        if state.question:
+            return "reply"
+        if state.active and not written:
+            return "stopping" if state.stopping else "stop"
+        return "steer" if state.active and state.steers else "send"
+
+    def show_situation(self, situation: ComposerState) -> None:
+        self._situation = situation
+        self._show_mode()
+
+    def set_text(self, text: str) -> None:
+        """Put a draft there, the cursor at its end."""
+        self._edit.setPlainText(text)
+        cursor = self._edit.textCursor()
+        cursor.movePosition(cursor.MoveOperation.End)
+        self._edit.setTextCursor(cursor)
+
+    def _lay_out(self, extras: QWidget) -> None:
+        tokens = self._theme.tokens
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_close)
+        column.setSpacing(tokens.space_tight)
+        column.addWidget(self.attachments)
+        column.addWidget(self._edit)
+        row = QHBoxLayout()
+        row.setSpacing(tokens.space_tight)
+        row.addWidget(self._clip)
+        row.addWidget(extras, 1)
+        row.addWidget(self._button)
+        column.addLayout(row)
+
+    def _show_mode(self) -> None:
+        mode = self.mode
+        face = _FACES[mode]
+        self._edit.setPlaceholderText(self._placeholder())
+        if self._edit.isVisible():
+            self._edit.viewport().update()  # Qt leaves the old text standing there
+        self._button.setText(face.text)
+        self._button.setAccessibleName(face.text)
+        set_tool_tip(self._button, face.tip)
+        self._button.setIcon(self._theme.icon(face.icon, "on_accent" if face.look == "primary" else "text"))
+        self._button.setEnabled(self._can_act(mode))
+        set_style(self._button, "look", face.look)
+
+    def _can_act(self, mode: ComposerMode) -> bool:
+        if not self._situation.connected or mode == "stopping":
+            return False
+        return mode == "stop" or self.has_words
+
+    def _placeholder(self) -> str:
+        state = self._situation
+        if state.question:
+            return state.question
+        if self.attachments.paths:
+            return "Say what is to be done with it"
+        if state.active and state.steers:
+            return "Write to steer the task; Alt+Enter queues it for later"
+        return "Go on from here" if state.has_begun else "What is to be done?"
+
+    def _on_text_changed(self) -> None:
+        self._show_mode()
+        self.edited.emit(self.text)
+
+    def _on_submitted(self) -> None:
+        self._send(self.submitted)
+
+    def _on_queued(self) -> None:
+        self._send(self.queued)
+
+    def _on_clip_clicked(self) -> None:
+        dialog = QFileDialog(self, "Attach files", str(Path.home()))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.filesSelected.connect(self.attachments.add)
+        dialog.open()
+        dialog.finished.connect(dialog.deleteLater)
+
+    def _on_button_clicked(self) -> None:
+        if self.mode == "stop":
+            self.stop_asked.emit()
+        else:
+            self._on_submitted()
+
+    def _on_focused(self, focused: bool) -> None:
+        set_style(self, "state", "focused" if focused else "")
+
+    def _on_theme_changed(self) -> None:
+        self._edit.setFont(self._theme.font(self._theme.tokens.size_base))
+        self._button.setIconSize(QSize(self._theme.tokens.icon_small, self._theme.tokens.icon_small))
+        self._show_mode()
+
+    def _send(self, signal: SignalInstance) -> None:
+        """Tell what was written and empty the field; not while the engine is away, so that no word is lost."""
+        if not self.has_words or not self._situation.connected:
+            return
+        text, paths = self.text.strip(), self.attachments.paths
+        self._edit.clear()
+        self.attachments.clear()
+        signal.emit(text, paths)

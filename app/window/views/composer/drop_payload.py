@@ -1,0 +1,118 @@
+"""What a drop or a paste carries: files, a picture, long text.
+
+Also the hint shown while dragging, and files made of pasted content.
+"""
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from PySide6.QtCore import QBuffer, QIODevice, QMimeData, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
+
+from app.window.theme.theme import Theme
+
+# At each key Qt lays a line out anew: 40 ms for one of this length (measured).
+_LONGEST_LINE = 50_000
+_LONGEST_TEXT = 1_100_000  # more than the engine takes as one message
+
+_VEIL = 225  # of 255
+
+
+@dataclass(frozen=True, slots=True)
+class DropPayload:
+    """`paths` of files and folders, or else a `picture`, or else a `text` that is too long to be written in."""
+
+    paths: tuple[str, ...] = ()
+    picture: QImage | None = None
+    text: str = ""
+
+
+def can_attach(mime: QMimeData) -> bool:
+    """True for what `drop_payload` finds something in. Text that comes with a picture of itself is text."""
+    return bool(_paths(mime)) or (mime.hasImage() and not mime.hasText()) or _is_long(mime.text())
+
+
+def drop_payload(mime: QMimeData) -> DropPayload:
+    paths = _paths(mime)
+    if paths:
+        return DropPayload(paths)
+    if mime.hasText():
+        return DropPayload(text=mime.text())
+    picture: object = mime.imageData()
+    return DropPayload(picture=picture if isinstance(picture, QImage) else None)
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > _LONGEST_TEXT or (len(text) > _LONGEST_LINE and max(map(len, text.split("\n"))) > _LONGEST_LINE)
+
+
+def _paths(mime: QMimeData) -> tuple[str, ...]:
+    urls = mime.urls() if mime.hasUrls() else []
+    return tuple(url.toLocalFile() for url in urls) if all(url.isLocalFile() for url in urls) else ()
+
+
+class PastedFiles:
+    """In `folder`, which is made when it is needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, image: QImage) -> str:
+        """The path of its PNG. OSError when it cannot be written."""
+        buffer = QBuffer()
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        image.save(buffer, "PNG")  # pyright: ignore[reportArgumentType, reportCallIssue] -- PySide6's stubs want bytes for the format and take no str
+        return self._write(bytes(buffer.data().data()), "png")
+
+    def keep_text(self, text: str) -> str:
+        """The path of a text file. OSError when it cannot be written."""
+        return self._write(text.encode("utf-8", "replace"), "txt")
+
+    def drop(self, path: str) -> None:
+        """Delete one that is not sent after all; a file that was not pasted is left alone."""
+        if Path(path).parent == self._folder:
+            Path(path).unlink(missing_ok=True)
+
+    def _write(self, data: bytes, ending: str) -> str:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = datetime.now().astimezone().strftime("pasted %Y-%m-%d %H.%M.%S.%f")
+        path = self._folder / f"{name}.{ending}"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+        return str(path)
+
+
+class DropHintView(QWidget):
+    """Covers what it is `over` while it is shown; the mouse goes through it."""
+
+    def __init__(self, theme: Theme, over: QWidget) -> None:
+        super().__init__(over)
+        self._theme = theme
+        self._over = over
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hide()
+
+    def tell(self, text: str) -> None:
+        self.setAccessibleName(text)
+        self.setGeometry(self._over.rect())
+        self.raise_()
+        self.show()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        tokens = self._theme.tokens
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        veil = QColor(tokens.page)
+        veil.setAlpha(_VEIL)
+        painter.fillRect(self.rect(), veil)
+        space = tokens.space_wide
+        frame = QRectF(self.rect()).adjusted(space, space, -space, -space)
+        painter.setPen(QPen(QColor(tokens.accent), 2, Qt.PenStyle.DashLine))
+        painter.setBrush(QColor(tokens.accent_soft))
+        painter.drawRoundedRect(frame, tokens.radius_card, tokens.radius_card)
+        painter.setPen(QColor(tokens.text))
+        painter.setFont(self._theme.font(tokens.size_large, bold=True))
+        painter.drawText(frame, Qt.AlignmentFlag.AlignCenter, self.accessibleName())

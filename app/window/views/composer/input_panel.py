@@ -1,0 +1,269 @@
+"""Everything under the transcript: status line, agents, queue, options and the composer, tied to one conversation."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QMimeData, Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.protocol.agents import Agent
+from app.protocol.tasks import Task
+from app.window.rows.row import UserRow
+from app.window.stores.catalog import ModelStore
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.stores import Stores
+from app.window.stores.task_options import TaskOptionDefaults, TaskOptions
+from app.window.stores.tasks import is_working
+from app.window.stores.usage import ContextUsageStore
+from app.window.theme.theme import Theme
+from app.window.views.agents.agents_bar import AgentsBarView
+from app.window.views.composer.composer import ComposerState, ComposerView
+from app.window.views.composer.drop_payload import PastedFiles, drop_payload
+from app.window.views.composer.queue_view import QueueView
+from app.window.views.composer.status_line import StatusLineView
+from app.window.views.composer.task_options_bar import TaskOptionsView
+from app.window.views.usage.context_bar import ContextBarView
+
+if TYPE_CHECKING:
+    from app.window.views.composer.mention_list import MentionListView
+
+
+_NOBODY_YET = "Send a first message. Then others can take part in the conversation."
+
+
+class PromptHistory:
+    """What was being written when the way began is at its start, and so is what was changed on the way."""
+
+    def __init__(self) -> None:
+        self._place = 0
+        self._shown = ""
+        self._written = ""
+
+    def step(self, by: int, said: Sequence[str], written: str) -> str | None:
+        """The text to show now, -1 for an older one; None at the ends. `said` has the newest first."""
+        if self._place == 0 or written != self._shown:
+            self._place, self._written = 0, written
+        place = self._place - by
+        if not 0 <= place <= len(said):
+            return None
+        self._place = place
+        self._shown = said[place - 1] if place else self._written
+        return self._shown
+
+
+class InputPanelView(QWidget):
+    """`sent` at each message, `model_missing` where there is none that could read it.
+
+    `options_changed` when a person chose otherwise for the next task. `files_changed` has the paths of what is attached
+    to the message that is being written.
+    """
+
+    sent = Signal()
+    model_missing = Signal()
+    files_changed = Signal(object)
+    options_changed = Signal(object)
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        stores: Stores,
+        models: ModelStore,
+        theme: Theme,
+        pasted: PastedFiles,
+    ) -> None:
+        super().__init__()
+        self._theme = theme
+        self._pasted = pasted
+        self._store = store
+        self._stores = stores
+        self._models = models
+        self._has_sent = False
+        self._history = PromptHistory()
+        self._context = ContextUsageStore(stores.session)
+        self.context = ContextBarView(self._context, theme)
+        self.agents = AgentsBarView(store, stores.tasks, theme)
+        self.status = StatusLineView(theme, self.context)
+        self.queue = QueueView(store.queue, theme)
+        self.choices = TaskOptionsView(theme)
+        self.composer = ComposerView(theme, self.choices)
+        self.mentions: MentionListView | None = None
+        tokens = theme.tokens
+        self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # in line with the transcript
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_wide)
+        column.setSpacing(tokens.space_close)
+        for part in (self.agents, self.status, self.queue, self.composer):
+            column.addWidget(part)
+        self._connect()
+        self.show_task()
+        self.setFocusProxy(self.composer)
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing was written or sent yet."""
+        return self._store.conversation_id is None and not self._has_sent and not self.composer.has_words
+
+    def choose(self, options: TaskOptions) -> None:
+        """Take these for the next task that is started here."""
+        self.choices.choose(options)
+        self._use_choices()
+
+    def show_task(self) -> None:
+        """Show the newest task as it is now."""
+        task = self._store.task
+        self._show_agents()
+        self.status.show_task(task, self._worker(task))
+        self._context.look_at(task)
+        self.context.lock(self._store.context.locked)
+        self.status.setVisible(task is not None)
+        self.queue.show_entries()
+        self._show_offer()
+        if task is not None:
+            self.choices.follow(task)
+            self._use_choices()
+        question = asked.text if (asked := self._store.requests.question) is not None else ""
+        active = task is not None and is_working(task)
+        stopping = task is not None and task.stopping
+        connected = self._stores.session.state == "ready"
+        steers = self._store.requests.steers
+        self.composer.show_situation(ComposerState(active, steers, stopping, question, connected, task is not None))
+
+    def take(self, mime: QMimeData) -> None:
+        """Attach what was dropped or pasted."""
+        thing = drop_payload(mime)
+        self.composer.attachments.add(thing.paths)
+        try:
+            if thing.picture is not None:
+                self.composer.attachments.add([self._pasted.keep(thing.picture)])
+            elif thing.text:
+                self.composer.attachments.add([self._pasted.keep_text(thing.text)])
+        except OSError as error:
+            self._store.requests.failed.emit(f"What was pasted could not be kept: {error.strerror}.")
+
+    def _connect(self) -> None:
+        store, composer = self._store, self.composer
+        store.taskUpdate.connect(self.show_task)
+        store.loaded.connect(self.show_task)
+        store.agents.changed.connect(self.show_task)
+        self._stores.asks.changed.connect(self.show_task)
+        self._stores.session.state_changed.connect(self.show_task)
+        self._stores.personalities.changed.connect(self._show_offer)
+        self._models.changed.connect(self._show_offer)
+        store.requests.unsent.connect(self._on_unsent)
+        self.context.summarise_asked.connect(store.context.summarise)
+        composer.submitted.connect(self._on_submitted)
+        composer.queued.connect(store.requests.follow_up)
+        composer.brought.connect(self.take)
+        composer.walked.connect(self._on_walked)
+        composer.attachments.changed.connect(self._on_files_changed)
+        composer.attachments.dropped.connect(self._pasted.drop)
+        composer.attachments.refused.connect(store.requests.failed)
+        composer.attachments.folder_brought.connect(self._on_folder_brought)
+        composer.stop_asked.connect(store.requests.stop)
+        self.status.try_now_asked.connect(store.requests.try_now)
+        self.status.mode.asked.connect(store.requests.set_mode)
+        self.queue.left.connect(composer.setFocus)
+        self.agents.add_asked.connect(self.add_agent)
+        self.agents.turns_asked.connect(self.set_turns)
+        self.agents.remove_asked.connect(self._on_remove_asked)
+        self.choices.changed.connect(self._on_choices_changed)
+        self.choices.agent_asked.connect(self.add_agent)
+
+    def ask_models(self, text: str, models: tuple[str, ...]) -> None:
+        """Have several models answer this, with what is attached."""
+        paths = self.composer.attachments.paths
+        self.composer.set_text("")
+        self.composer.attachments.clear()
+        self._has_sent = True
+        self._store.requests.ask_models(text, models, paths)
+        self.sent.emit()
+
+    def _show_agents(self) -> None:
+        self.agents.show_agents()
+        if self.mentions is None and self._store.agents.is_several:
+            from app.window.views.composer.mention_list import MentionListView  # most conversations have one agent
+
+            self.mentions = MentionListView(self.composer.field, self._named, self._theme)
+
+    def _named(self) -> tuple[Agent, ...]:
+        """Those that a message can name."""
+        return tuple(agent for agent in self._store.agents.all if agent.beside is None)
+
+    def add_agent(self) -> None:
+        """Ask who else is to take part."""
+        from app.window.views.agents.dialogs import AddAgentDialog  # most conversations have one agent
+
+        if self._store.conversation_id is None:
+            self._store.failed.emit(_NOBODY_YET)
+            return
+        dialog = AddAgentDialog(self._theme, self._stores.personalities.all, self._models.ready, self)
+        dialog.chosen.connect(partial(self._store.agents.add, self._store.conversation_id))
+        dialog.open()
+
+    def set_turns(self) -> None:
+        """Ask how they take turns."""
+        from app.window.views.agents.dialogs import TurnOrderDialog
+
+        dialog = TurnOrderDialog(self._theme, self._store.agents.turns, self._named(), self)
+        dialog.chosen.connect(partial(self._store.agents.take_turns, self._store.conversation_id or ""))
+        dialog.open()
+
+    def _on_remove_asked(self, agent: Agent) -> None:
+        from app.window.views.agents.dialogs import RemoveAgentDialog
+
+        dialog = RemoveAgentDialog(agent.name, self)
+        dialog.accepted.connect(partial(self._store.agents.remove, agent.id))
+        dialog.open()
+
+    def _worker(self, task: Task | None) -> str:
+        """Whose task it is, where several could have it."""
+        agent = self._store.agents.get(task.agent_id) if task is not None and self._store.agents.is_several else None
+        return agent.name if agent is not None else ""
+
+    def _show_offer(self) -> None:
+        known, agent = self._stores.personalities.all, self._store.agents.shown
+        self.choices.offer(
+            TaskOptionDefaults(self._models.ready, self._models.default, known, agent, self._models.servers)
+        )
+        self._use_choices()
+
+    def _use_choices(self) -> None:
+        self._store.requests.options = self.choices.options
+
+    def _on_submitted(self, text: str, paths: tuple[str, ...]) -> None:
+        if self._models.is_empty and not self.choices.model:
+            self._on_unsent(text, paths)
+            self.model_missing.emit()
+            return
+        self._has_sent = True
+        self._store.requests.send(text, paths)
+        self.sent.emit()
+
+    def _on_unsent(self, text: str, paths: tuple[str, ...]) -> None:
+        """A text that was not taken comes back with its files, above what was written meanwhile."""
+        self._has_sent = False
+        written = self.composer.text
+        self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
+        self.composer.attachments.restore(paths)
+
+    def _on_walked(self, by: int) -> None:
+        rows = (self._store.row(index) for index in reversed(range(self._store.count())))
+        said = [row.text for row in rows if isinstance(row, UserRow)]
+        text = self._history.step(by, said, self.composer.text)
+        if text is not None:
+            self.composer.set_text(text)
+
+    def _on_files_changed(self) -> None:
+        self.files_changed.emit(self.composer.attachments.paths)
+
+    def _on_folder_brought(self, path: str) -> None:
+        """A folder is where a new conversation works; later it is only named."""
+        if self.choices.has_begun:
+            self.composer.field.insertPlainText(path)
+        else:
+            self.choices.take_folder(path)
+
+    def _on_choices_changed(self) -> None:
+        self._use_choices()
+        self.options_changed.emit(self.choices.options)

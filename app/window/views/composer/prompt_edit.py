@@ -1,0 +1,133 @@
+"""The text field of the composer: Enter, Shift+Enter and Alt+Enter, height by content, drops and pastes."""
+
+import re
+from math import ceil
+
+from PySide6.QtCore import QMimeData, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent, QTextOption
+from PySide6.QtWidgets import QApplication, QPlainTextEdit, QWidget
+
+from app.window.views.composer.drop_payload import can_attach
+
+_MOST_LINES = 12
+_BLINKS_MS = 10_000
+_LONG_WORD = re.compile(r"\S{2000}")
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_STEPS: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+
+
+class PromptEditView(QPlainTextEdit):
+    """`submitted` at Enter, `queued` at Alt+Enter, `recalled` at Up in an empty field.
+
+    `walked` at Ctrl+Up (-1) and Ctrl+Down (1): to an older message and back. `brought` has the QMimeData of what is
+    pasted or dropped here and is no text, or too long a one.
+    """
+
+    submitted = Signal()
+    queued = Signal()
+    recalled = Signal()
+    walked = Signal(int)
+    brought = Signal(object)
+    focused = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTabChangesFocus(True)
+        self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._flash_ms = 0  # what it was before the caret came to rest
+        self._rest = QTimer(self, singleShot=True, interval=_BLINKS_MS)
+        self._rest.timeout.connect(self.rest_caret)
+        self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
+        self._fit()
+
+    @property
+    def has_words(self) -> bool:
+        """True when there is more than blanks. Of a long text only its first lines are looked at."""
+        block = self.document().firstBlock()
+        while block.isValid():
+            if block.text().strip():
+                return True
+            block = block.next()
+        return False
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return can_attach(source) or super().canInsertFromMimeData(source)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        if can_attach(source):
+            self.brought.emit(source)
+        else:
+            self._wrap_for(source.text())
+            super().insertFromMimeData(source)
+
+    def rest_caret(self) -> None:
+        """Have the caret stand: each blink wakes the machine, and nobody has typed for a while."""
+        self._rest.stop()
+        if self.hasFocus() and not self._flash_ms:
+            self._flash_ms = QApplication.cursorFlashTime()
+            QApplication.setCursorFlashTime(0)
+
+    def _blink(self, *, again: bool = True) -> None:
+        """Have the caret blink as the system wants it; it rests `again` if nothing is typed."""
+        if self._flash_ms:
+            QApplication.setCursorFlashTime(self._flash_ms)
+            self._flash_ms = 0
+        if again:
+            self._rest.start()
+        else:
+            self._rest.stop()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        self._blink()
+        modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        if event.key() in _ENTER and modifiers == Qt.KeyboardModifier.NoModifier:
+            self.submitted.emit()
+        elif event.key() in _ENTER and modifiers == Qt.KeyboardModifier.AltModifier:
+            self.queued.emit()
+        elif event.key() in _STEPS and modifiers == Qt.KeyboardModifier.ControlModifier:
+            self.walked.emit(_STEPS[event.key()])
+        elif event.key() == Qt.Key.Key_Up and self.document().isEmpty():
+            self.recalled.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._blink()
+        self.focused.emit(True)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._blink(again=False)
+        self.focused.emit(False)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, self.height())
+
+    def setPlainText(self, text: str) -> None:
+        self._wrap_for(text)
+        super().setPlainText(text)
+
+    def _wrap_for(self, text: str) -> None:
+        """Looking for word boundaries in a word of 50,000 characters takes Qt 0.3 s at each key."""
+        if _LONG_WORD.search(text):
+            self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
+
+    def _on_document_size(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        """A plain document's height is counted in lines."""
+        lines = max(1, round(self.document().size().height()))
+        is_long = lines > _MOST_LINES
+        bars = Qt.ScrollBarPolicy
+        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if is_long else bars.ScrollBarAlwaysOff)
+        margins = 2 * ceil(self.document().documentMargin()) + self.height() - self.contentsRect().height()
+        height = ceil(min(_MOST_LINES, lines) * QFontMetricsF(self.font()).lineSpacing()) + margins
+        if height != self.height():
+            self.setFixedHeight(height)

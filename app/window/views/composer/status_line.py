@@ -1,0 +1,190 @@
+"""The line under the transcript: what the agent does now, turn, time, tokens, cost, and the task/chat switch."""
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from app.client.display_text import limit_name
+from app.client.number_format import duration, elapsed, money, time_left, tokens
+from app.protocol.tasks import DecidedMode, Task
+from app.window.stores.tasks import task_activity
+from app.window.theme.style import Tone, push_button, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.views.usage.context_bar import ContextBarView
+from app.window.widgets.labels import ElidedLabel, TextLabel
+from app.window.widgets.status_dot import DotState, dot_state
+
+_CHAT = ("Make it a chat", "It was taken for a task, for it began to work. As a chat it ends with its next answer.")
+_TASK = ("Make it a task", "As a task it goes on until it says that it is complete.")
+_GO_ON = ("Go on as a task", "Do here what was talked about, until it is complete.")
+
+_TICK_MS = 1000
+_TONES: dict[DotState, Tone] = {
+    "idle": "muted",
+    "paused": "waiting",
+    "working": "muted",
+    "waiting": "waiting",
+    "held": "waiting",
+    "done": "done",
+    "unfinished": "waiting",
+    "failed": "failed",
+    "stopped": "muted",
+}
+
+
+class ModeSwitchView(QWidget):
+    """`asked` has the mode that a person wants. It is not there where nothing was decided."""
+
+    asked = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._wanted: DecidedMode = "chat"
+        self._button = push_button("", "quiet")
+        self._button.clicked.connect(self._on_clicked)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._button)
+        self.hide()
+
+    def show_task(self, task: Task | None) -> None:
+        words = _offer(task) if task is not None else None
+        self.setVisible(words is not None)
+        if words is None:
+            return
+        text, why = words
+        self._wanted = "chat" if words is _CHAT else "task"
+        self._button.setText(text)
+        self._button.setAccessibleName(text)
+        set_tool_tip(self._button, why)
+
+    def _on_clicked(self) -> None:
+        self.asked.emit(self._wanted)
+
+
+def mode_label(task: Task) -> str:
+    """What a task that was left to its first reply is taken for; nothing where a person has said it."""
+    return f"taken as a {task.decided}" if task.mode == "auto" and task.decided else ""
+
+
+def _offer(task: Task) -> tuple[str, str] | None:
+    if task.ended_at is not None:
+        return _GO_ON if task.stop_reason == "completed" and "chat" in (task.mode, task.decided) else None
+    if task.stopping or task.decided is None:
+        return None
+    if task.decided == "task":
+        return _CHAT
+    return _TASK if task.mode == "chat" else None  # in auto mode it is about to end
+
+
+class StatusLineView(QWidget):
+    """Its clock runs only while a task does, and it can be seen."""
+
+    try_now_asked = Signal()
+
+    def __init__(self, theme: Theme, context: ContextBarView) -> None:
+        super().__init__()
+        self._task: Task | None = None
+        self._words = ""
+        self._reminder = ""
+        self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
+        self._most_activity = theme.tokens.column // 4
+        self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._near = TextLabel(theme, size=theme.tokens.size_small, tone="waiting")
+        self._near.hide()
+        self._try_now = push_button("Try now", "quiet")
+        set_tool_tip(self._try_now, "Ask the model at once instead of waiting for its limit to pass")
+        self._try_now.clicked.connect(self.try_now_asked)
+        self._try_now.hide()
+        self.mode = ModeSwitchView()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
+        row.addWidget(self._activity, 1)
+        row.addWidget(self._try_now)
+        row.addWidget(self._near)
+        row.addWidget(self.mode)
+        row.addWidget(self._figures)
+        row.addWidget(context)
+        self._clock = QTimer(self)
+        self._clock.setInterval(_TICK_MS)
+        self._clock.timeout.connect(self._on_tick)
+
+    @property
+    def text(self) -> str:
+        """All that it says."""
+        parts = (self._activity.whole_text, self._near.text(), self._figures.whole_text)
+        return " · ".join(part for part in parts if part)
+
+    def remind(self, text: str) -> None:
+        """Say this in place of what the task does, until it is empty."""
+        self._reminder = text
+        self._show_activity()
+
+    def show_task(self, task: Task | None, who: str = "") -> None:
+        """`who` works on it, where several could."""
+        self._task = task
+        self.mode.show_task(task)
+        if task is None:
+            self._words = self._reminder = ""
+            self._show_activity()
+            self._near.hide()
+            self._near.clear()
+            self._try_now.hide()
+            self._figures.set_text("")
+            self._run_clock()
+            return
+        self._words = f"{who}: {task_activity(task)}" if who else task_activity(task)
+        self._show_activity()
+        self._near.setText(_near(task))
+        self._near.setVisible(bool(_near(task)))
+        self._try_now.setVisible(bool(time_left(task)) and not task.stopping)
+        self._figures.set_text(_figures(task))
+        self._run_clock()
+
+    def _show_activity(self) -> None:
+        self._activity.set_text(self._reminder or self._words)
+        # Where there is no room for all, the figures give way first.
+        self._activity.setMinimumWidth(min(self._activity.sizeHint().width(), self._most_activity))
+        self._activity.set_tone("waiting" if self._reminder else _TONES[dot_state(self._task)])
+        if self._reminder:
+            QAccessible.updateAccessibility(QAccessibleEvent(self._activity, QAccessible.Event.Alert))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._on_tick()
+        self._run_clock()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._run_clock()
+
+    def _run_clock(self) -> None:
+        task = self._task
+        runs = task is not None and task.ended_at is None and (task.status != "interrupted" or bool(task.retry_at))
+        # While it waits for a person nothing moves, so nothing has to wake.
+        waits = task is not None and task.status in ("waiting_user", "paused") and not task.retry_at
+        running = runs and not waits and self.isVisible()
+        if running == self._clock.isActive():
+            return
+        if running:
+            self._clock.start()
+        else:
+            self._clock.stop()
+
+    def _on_tick(self) -> None:
+        if self._task is not None:
+            self._figures.set_text(_figures(self._task))
+
+
+def _near(task: Task) -> str:
+    """Which limits are nearly used up; of an ended task the end says it."""
+    return f"near its limit: {', '.join(map(limit_name, task.near))}" if task.near and task.ended_at is None else ""
+
+
+def _figures(task: Task) -> str:
+    """Nothing is shown that is not known."""
+    turn = f"turn {task.step_count}" if task.step_count else ""
+    is_timed = task.status != "interrupted" or task.worked_s > 0
+    time = duration(max(0.0, elapsed(task))) if is_timed else ""
+    parts = (time_left(task), mode_label(task), turn, time, tokens(task.usage), money(task.usage))
+    return " · ".join(part for part in parts if part)

@@ -1,0 +1,249 @@
+"""The options of the next task under the composer: workspace and model, and a button that opens the rest."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPoint, QSize, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QWidget
+
+from app.protocol.tasks import Task
+from app.window.stores.task_options import TaskOptionDefaults, TaskOptions
+from app.window.theme.style import push_button, set_style, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.views.composer.task_options_dialog import APPROVALS, MODES, THINKING
+
+if TYPE_CHECKING:
+    from app.window.views.shared.picker import PickerItem
+
+_SCRATCH = "New folder"
+_LONGEST = 22
+
+
+class TaskOptionsView(QWidget):
+    """`options` are what was chosen here; `changed` when a person chose something else.
+
+    In a conversation that has begun the folder stays, and the rest follows the newest task until it is changed.
+    """
+
+    changed = Signal()
+    providers_asked = Signal()
+    several_asked = Signal()
+    agent_asked = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._offer = TaskOptionDefaults()
+        self._followed: Task | None = None
+        self.options = TaskOptions()
+        self._untouched = self.options
+        self.folder_button = push_button(_SCRATCH, "quiet")
+        self.model_button = push_button("Set up a model", "quiet")
+        self.more_button = push_button("More", "quiet")
+        self._words: dict[QPushButton, str] = {}
+        row = QHBoxLayout(self)
+        row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it folds instead
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        for button in (self.folder_button, self.model_button, self.more_button):
+            row.addWidget(button)
+        row.addStretch(1)
+        self.folder_button.clicked.connect(self._on_folder_clicked)
+        self.model_button.clicked.connect(self.pick_model)
+        self.more_button.clicked.connect(self._on_more_clicked)
+        theme.changed.connect(self._show)
+        self._show()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._followed is not None
+
+    @property
+    def model(self) -> str:
+        """The one that the next task is started with; empty where none is set up."""
+        return self._offer.model_of(self.options)
+
+    def choose(self, options: TaskOptions) -> None:
+        """Take these; nobody is told."""
+        self.options = options
+        self._show()
+
+    def offer(self, offer: TaskOptionDefaults) -> None:
+        """What there is to choose from now."""
+        if offer != self._offer:
+            self._offer = offer
+            if self._followed is not None and self.options == self._untouched:
+                self._take_over(self._followed)
+            self._show()
+
+    def follow(self, task: Task) -> None:
+        """Start the next task as this one was started; a task that was followed already changes nothing.
+
+        Neither does one of another agent than the one that is looked at, once there is something to follow.
+        """
+        is_known = self._followed is not None and self._followed.id == task.id
+        if is_known or (self.has_begun and not self._is_own(task)):
+            return
+        self._followed = task
+        self._take_over(task)
+        self._show()
+
+    def _is_own(self, task: Task) -> bool:
+        return self._offer.agent is None or self._offer.agent.id == task.agent_id
+
+    def _take_over(self, task: Task) -> None:
+        """What was chosen for a task. The model and the thinking that its agent has anyway were not."""
+        is_usual = task.model == self._offer.model_of(TaskOptions()) and task.api_base is None
+        model, is_own = None if is_usual else task.model, self._is_own(task)
+        personality = self._offer.personality(TaskOptions())
+        own_level = personality.thinking_level if personality is not None else "off"  # which leaves it to the setting
+        thinks_as_usual = own_level == task.thinking_level != "off"
+        self.options = self._untouched = TaskOptions(
+            model=model if is_own else None,
+            model_if_none=None if is_own else model,
+            api_base=task.api_base,
+            workspace=task.workspace,
+            mode=task.mode,
+            approve=task.approve,
+            thinking_level=task.thinking_level if is_own and not thinks_as_usual else None,
+            budget_usd=task.budget_usd,
+        )
+
+    def pick_model(self) -> None:
+        """Choose from a list by typing."""
+        if not self._offer.models:
+            self.providers_asked.emit()
+            return
+        default = self._offer.model
+        from app.window.views.shared.picker import PickerDialog  # the start does not need it
+
+        servers = dict(self._offer.servers)
+        choices = tuple(_choice(name, servers, is_default=name == default) for name in self._offer.models)
+        picker = PickerDialog(self._theme, "Choose a model", choices, self)
+        picker.chosen.connect(self._on_model_chosen)
+        picker.open_above(self.model_button)
+
+    def minimumSizeHint(self) -> QSize:
+        """All of it as icons."""
+        side = self.folder_button.sizeHint().height()
+        return QSize(3 * side, side)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fold()
+
+    def _show(self) -> None:
+        self._show_folder()
+        self._show_model()
+        self._show_more()
+        self._fold()
+
+    def _show_folder(self) -> None:
+        workspace = self.options.workspace or ""
+        folder = Path(workspace).name if workspace else _SCRATCH
+        self._words[self.folder_button] = _short(folder)
+        self.folder_button.setEnabled(not self.has_begun)
+        self.folder_button.setAccessibleName(f"Folder to work in: {folder}")
+        set_tool_tip(self.folder_button, workspace or "Errand makes a new folder for this conversation")
+        self.folder_button.setIcon(self._theme.icon("folder", "muted"))
+
+    def _show_model(self) -> None:
+        model = self._offer.model_of(self.options)
+        self._words[self.model_button] = _short(model) or "Set up a model"
+        self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
+        set_tool_tip(self.model_button, f"The model that works on this: {model}" if model else "No model is set up")
+        self.model_button.setIcon(self._theme.icon("brain", "muted"))
+
+    def _show_more(self) -> None:
+        """What is not as usual is told at once; amber where nothing is asked."""
+        unusual = self._unusual()
+        self._words[self.more_button] = ", ".join(unusual) or "More"
+        told = ", ".join(unusual) or "as usual"
+        self.more_button.setAccessibleName(f"More choices: {told}")
+        set_tool_tip(self.more_button, "Personality, mode, thinking, budget and approvals of the next task")
+        is_open = self.options.approve == "all"
+        set_style(self.more_button, "tone", "waiting" if is_open else "")
+        self.more_button.setIcon(self._theme.icon("sliders-horizontal", "waiting" if is_open else "muted"))
+
+    def _unusual(self) -> list[str]:
+        options, personality = self.options, self._offer.personality(self.options)
+        parts = [
+            APPROVALS[options.approve][0] if options.approve != "ask" else "",
+            personality.name if personality is not None and personality.id != "assistant" else "",
+            MODES[options.mode][0] if options.mode != "auto" else "",
+            f"thinks: {THINKING[options.thinking_level].lower()}"
+            if options.thinking_level not in (None, "off")
+            else "",
+            f"${options.budget_usd:g} at most" if options.budget_usd is not None else "",
+        ]
+        return [part for part in parts if part]
+
+    def _fold(self) -> None:
+        """Where there is no room the words go, those of the least use first; the icons stay."""
+        buttons = (self.more_button, self.folder_button, self.model_button)
+        for button in buttons:
+            button.setText(self._words[button])
+        for button in buttons:
+            if sum(each.sizeHint().width() for each in buttons) <= self.width():
+                break
+            button.setText("")
+
+    def _on_folder_clicked(self) -> None:
+        menu = QMenu(self)
+        menu.addAction(self._theme.icon("folder"), _SCRATCH, self._on_scratch_chosen)
+        menu.addAction(self._theme.icon("search"), "Choose a folder…", self._on_other_asked)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.folder_button.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
+
+    def _on_scratch_chosen(self) -> None:
+        self._take(replace(self.options, workspace=None))
+
+    def _on_other_asked(self) -> None:
+        dialog = QFileDialog(self, "Folder to work in", self.options.workspace or str(Path.home()))
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.fileSelected.connect(self.take_folder)
+        dialog.open()
+        dialog.finished.connect(dialog.deleteLater)
+
+    def take_folder(self, folder: str) -> None:
+        """Work in this one."""
+        self._take(replace(self.options, workspace=folder))
+
+    def _on_model_chosen(self, model: str) -> None:
+        is_usual = model == self._offer.model_of(TaskOptions(personality_id=self.options.personality_id))
+        self._take(replace(self.options, model=None if is_usual else model, model_if_none=None, api_base=None))
+
+    def _on_more_clicked(self) -> None:
+        from app.window.views.composer.task_options_dialog import TaskOptionsDialog  # not needed at the start
+
+        dialog = TaskOptionsDialog(self._theme, self._offer, self.options, self)
+        dialog.changed.connect(self._take)
+        dialog.model_asked.connect(self.pick_model)
+        dialog.several_asked.connect(self.several_asked)
+        dialog.agent_asked.connect(self.agent_asked)
+        dialog.open_above(self.more_button)
+
+    def _take(self, options: TaskOptions) -> None:
+        self.choose(options)
+        self.changed.emit()
+
+
+def _choice(model: str, servers: Mapping[str, str], *, is_default: bool) -> "PickerItem":
+    """A model of a server of one's own stands under the name of that."""
+    from app.window.views.shared.picker import PickerItem
+
+    provider, _, name = model.partition("/")
+    hint = " · ".join(part for part in (servers.get(provider, ""), "default" if is_default else "") if part)
+    return PickerItem(model, name if provider in servers else model, hint, servers.get(provider, ""))
+
+
+def _short(name: str) -> str:
+    """Of a long name its two ends: the tool tip has the whole. A button as long as its text would widen the window."""
+    if len(name) <= _LONGEST:
+        return name
+    half = (_LONGEST - 1) // 2
+    return f"{name[:half]}…{name[-half:]}"

@@ -1,0 +1,275 @@
+"""All options of the next task in one panel, each with its label and explanation."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from app.client.display_text import number_of
+from app.protocol.agents import ThinkingLevel
+from app.protocol.tasks import ApproveMode, TaskMode
+from app.window.stores.catalog import DEFAULT
+from app.window.stores.task_options import TaskOptionDefaults, TaskOptions
+from app.window.theme.style import plain_tool_tip, push_button, set_style, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.widgets.dialogs import FramelessDialog
+from app.window.widgets.labels import ElidedLabel, TextLabel
+
+MODES: dict[TaskMode, tuple[str, str]] = {
+    "auto": ("Auto", "Done at a reply that uses no tool, or when the agent says so."),
+    "task": ("Task", "Goes on until the agent says itself that the job is complete."),
+    "chat": ("Chat", "Plain talk: tools may be used, done at each reply."),
+}
+APPROVALS: dict[ApproveMode, tuple[str, str]] = {
+    "ask": ("Ask me", "You are asked before anything risky."),
+    "never": ("Deny", "What would need your approval is denied unasked."),
+    "all": ("Allow all", "Nothing is asked. Commands run as you, with all your files."),
+}
+THINKING: dict[ThinkingLevel, str] = {
+    "off": "Off",
+    "minimal": "Minimal",
+    "low": "Low",
+    "medium": "Medium",
+    "high": "High",
+    "xhigh": "Highest",
+}
+
+_WARNING = (
+    "Nothing will be asked in this conversation: commands run as you, may change or delete your files and reach the "
+    "network."
+)
+
+
+class TaskOptionsDialog(FramelessDialog):
+    """`changed` has the new `TaskOptions` at each change; there is nothing to confirm but that all is allowed."""
+
+    changed = Signal(object)
+    model_asked = Signal()
+    several_asked = Signal()
+    agent_asked = Signal()
+
+    def __init__(self, theme: Theme, offer: TaskOptionDefaults, options: TaskOptions, parent: QWidget) -> None:
+        super().__init__(theme, Qt.WindowType.Popup, parent)
+        self.setAccessibleName("What the next task is started with")
+        self.setWindowTitle("What the next task is started with")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._theme = theme
+        self._offer = offer
+        self._options = options
+        self.personality = _box("Personality", self._personalities(), options.personality_id or offer.personality_id)
+        self.mode = _box("Mode", [(mode, name, about) for mode, (name, about) in MODES.items()], options.mode)
+        self.thinking = _box("Thinking", self._levels(), options.thinking_level or "")
+        asks = [(mode, name, about) for mode, (name, about) in APPROVALS.items()]
+        self.approvals = _box("Approvals", asks, options.approve)
+        self.model = push_button(offer.model_of(options) or "Set up a model")
+        self.budget = QLineEdit(f"{options.budget_usd:g}" if options.budget_usd is not None else "")
+        self._mode_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
+        self._approvals_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
+        self.several = push_button("Ask several models…")
+        self.agent = push_button("Add an agent…")
+        self.agent.setVisible(bool(offer.agent))  # nobody is there to join before it began
+        self._confirm = _Confirmation(theme)
+        self._lay_out()
+        self._connect()
+        self._show_meanings()
+
+    @property
+    def options(self) -> TaskOptions:
+        return self._options
+
+    def open_above(self, button: QWidget) -> None:
+        """Its foot on the button that opened it, inside the window."""
+        space, window = self._theme.tokens.space_close, button.window()
+        self.setFixedWidth(min(self._theme.tokens.column * 5 // 9, window.width() - 2 * space))
+        self.adjustSize()
+        corner = button.mapTo(window, QPoint(0, -self.height() - space))
+        corner.setX(min(corner.x(), window.width() - self.width() - space))
+        self.move(window.mapToGlobal(corner))
+        self.show()
+        self._fit()  # only now are the fonts of its parts known
+        self.personality.setFocus()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self.model.setAccessibleName(f"Model: {self.model.text()}")
+        self.budget.setAccessibleName("Budget in dollars")
+        self.budget.setPlaceholderText("no limit")
+        set_tool_tip(self.budget, "The task stops and asks when it has cost this much")
+        form = QFormLayout()
+        form.setHorizontalSpacing(tokens.space_wide)
+        form.setVerticalSpacing(tokens.space_close)
+        form.addRow("Personality", self.personality)
+        form.addRow("Model", self.model)
+        form.addRow("Thinking", self.thinking)
+        form.addRow("Mode", self._explained(self.mode, self._mode_about))
+        form.addRow("Approvals", self._explained(self.approvals, self._approvals_about))
+        form.addRow("Budget in $", self.budget)
+        form.addRow("Folder", ElidedLabel(self._theme, self._options.workspace or "A new one, made by Errand"))
+        column = QVBoxLayout(self)
+        space = tokens.space_wide
+        column.setContentsMargins(space, space, space, space)
+        column.setSpacing(tokens.space_normal)
+        column.addWidget(TextLabel(self._theme, "The next task is started with", bold=True))
+        column.addLayout(form)
+        column.addWidget(self._confirm)
+        column.addLayout(self._company())
+
+    def _company(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(self._theme.tokens.space_close)
+        row.addWidget(self.several)
+        row.addWidget(self.agent)
+        row.addStretch(1)
+        return row
+
+    def _explained(self, box: QComboBox, about: TextLabel) -> QVBoxLayout:
+        column = QVBoxLayout()
+        column.setSpacing(self._theme.tokens.space_tight)
+        column.addWidget(box)
+        column.addWidget(about)
+        return column
+
+    def _connect(self) -> None:
+        self.personality.activated.connect(self._on_personality_chosen)
+        self.mode.activated.connect(self._on_mode_chosen)
+        self.thinking.activated.connect(self._on_thinking_chosen)
+        self.approvals.activated.connect(self._on_approvals_chosen)
+        self.model.clicked.connect(self._on_model_clicked)
+        self.budget.textChanged.connect(self._on_budget_changed)
+        self._confirm.answered.connect(self._on_confirmed)
+        self.several.clicked.connect(self._on_several_clicked)
+        self.agent.clicked.connect(self._on_agent_clicked)
+
+    def _personalities(self) -> list[tuple[str, str, str]]:
+        known = [(each.id, each.name, each.system_prompt[:300]) for each in self._offer.personalities]
+        return known or [(DEFAULT, "Assistant", "")]
+
+    def _levels(self) -> list[tuple[str, str, str]]:
+        return [("", "As the personality has it", ""), *((level, name, "") for level, name in THINKING.items())]
+
+    def _take(self, options: TaskOptions) -> None:
+        self._options = options
+        self._show_meanings()
+        self.changed.emit(options)
+
+    def _show_meanings(self) -> None:
+        self._mode_about.setText(MODES[self._options.mode][1])
+        self._approvals_about.setText(APPROVALS[self._options.approve][1])
+        self._approvals_about.set_tone("waiting" if self._options.approve == "all" else "muted")
+        model = self._offer.model_of(self._options) or "Set up a model"
+        self.model.setText(
+            self.fontMetrics().elidedText(model, Qt.TextElideMode.ElideMiddle, self._theme.tokens.column // 4)
+        )
+
+    def _on_personality_chosen(self) -> None:
+        """A personality brings its own model and thinking."""
+        chosen: object = self.personality.currentData()
+        assert isinstance(chosen, str)
+        self.thinking.setCurrentIndex(0)
+        personality_id = None if chosen == self._offer.personality_id else chosen
+        self._take(
+            replace(self._options, personality_id=personality_id, model=None, model_if_none=None, thinking_level=None)
+        )
+
+    def _on_mode_chosen(self, index: int) -> None:
+        modes: Sequence[TaskMode] = tuple(MODES)
+        self._take(replace(self._options, mode=modes[index]))
+
+    def _on_thinking_chosen(self, index: int) -> None:
+        levels: Sequence[ThinkingLevel | None] = (None, *THINKING)
+        self._take(replace(self._options, thinking_level=levels[index]))
+
+    def _on_approvals_chosen(self, index: int) -> None:
+        chosen: ApproveMode = tuple(APPROVALS)[index]
+        if chosen == "all" and self._options.approve != "all":
+            self._confirm.show()
+            self._confirm.setFocus()
+            self._fit()
+        else:
+            self._confirm.hide()
+            self._take(replace(self._options, approve=chosen))
+
+    def _on_confirmed(self, is_sure: bool) -> None:
+        self._confirm.hide()
+        if is_sure:
+            self._take(replace(self._options, approve="all"))
+        self.approvals.setCurrentIndex(list(APPROVALS).index(self._options.approve))
+        self.approvals.setFocus()
+        self._fit()
+
+    def _fit(self) -> None:
+        """As high as what it shows; its foot stays."""
+        foot = self.y() + self.height()
+        layout = self.layout()
+        assert layout is not None
+        layout.activate()
+        self.resize(self.width(), layout.totalHeightForWidth(self.width()))
+        self.move(self.x(), foot - self.height())
+
+    def _on_model_clicked(self) -> None:
+        self.close()
+        self.model_asked.emit()
+
+    def _on_several_clicked(self) -> None:
+        self.close()
+        self.several_asked.emit()
+
+    def _on_agent_clicked(self) -> None:
+        self.close()
+        self.agent_asked.emit()
+
+    def _on_budget_changed(self, text: str) -> None:
+        budget = _dollars(text)
+        is_wrong = bool(text.strip()) and budget is None
+        set_style(self.budget, "state", "wrong" if is_wrong else "")
+        set_tool_tip(
+            self.budget, "An amount above 0, such as 0.50" if is_wrong else "The task stops and asks at this cost"
+        )
+        if not is_wrong:
+            self._take(replace(self._options, budget_usd=budget))
+
+
+class _Confirmation(QWidget):
+    """Asked once before all is allowed."""
+
+    answered = Signal(bool)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        allow, keep = push_button("Allow everything", "danger"), push_button("Keep asking")
+        buttons = QHBoxLayout()
+        buttons.addWidget(keep)
+        buttons.addWidget(allow)
+        buttons.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(TextLabel(theme, _WARNING, tone="waiting", wrap=True))
+        column.addLayout(buttons)
+        allow.clicked.connect(self._on_allowed)
+        keep.clicked.connect(self._on_kept)
+        self.setFocusProxy(keep)
+        self.hide()
+
+    def _on_allowed(self) -> None:
+        self.answered.emit(True)
+
+    def _on_kept(self) -> None:
+        self.answered.emit(False)
+
+
+def _box(name: str, rows: Sequence[tuple[str, str, str]], chosen: str) -> QComboBox:
+    """Of rows with a value, its name and what it means."""
+    box = QComboBox()
+    box.setAccessibleName(name)
+    box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    for place, (value, text, about) in enumerate(rows):
+        box.addItem(text, value)
+        box.setItemData(place, plain_tool_tip(about), Qt.ItemDataRole.ToolTipRole)
+    box.setCurrentIndex(max(0, box.findData(chosen)))
+    return box
+
+
+def _dollars(text: str) -> float | None:
+    amount = number_of(text)
+    return amount if amount is not None and 0 < amount < 1_000_000 else None

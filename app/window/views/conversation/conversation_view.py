@@ -1,0 +1,364 @@
+"""What a tab shows: the transcript or the welcome text, the find bar, the input panel."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from app.client.tour import LABEL
+from app.protocol.asks import Ask
+from app.window.rows.row import AskRow
+from app.window.stores.catalog import ModelStore
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.stores import Stores
+from app.window.stores.tasks import is_working
+from app.window.stores.window_state import ScrollPosition
+from app.window.theme.theme import Theme
+from app.window.transcript.view import TranscriptView
+from app.window.views.composer.composer import ComposerView
+from app.window.views.composer.drop_payload import DropHintView, PastedFiles, can_attach
+from app.window.views.composer.input_panel import InputPanelView
+from app.window.views.conversation.dialogs import ConversationDialogs
+from app.window.views.conversation.tree_splitter import TreeSplitterView
+from app.window.views.shared.row_actions import ConversationRowActions
+from app.window.widgets.banner import BannerView
+from app.window.widgets.empty_state import EmptyStateView
+
+if TYPE_CHECKING:
+    from app.window.views.conversation.find_bar import FindBarView
+
+
+_USUAL = (
+    "Describe a job below and choose the folder to work in. The agent tells what it does, asks before anything "
+    "risky, and stops when you say so. You can start other tasks meanwhile."
+)
+_FIRST = (
+    "Play the tour to see three tasks at work: "
+    + LABEL
+    + ", and nothing leaves this machine. For your own work set up "
+    "a model below: with a key of yours, or with a local server such as Ollama."
+)
+
+_NOT_HERE = "That message stands in another branch. It can be shown when the agent is done here."
+_NO_MODEL = "There is no model yet that could do this. Your text stays here until one is set up."
+_INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
+
+_AGAIN = "Press Esc again to stop"
+_AGAIN_WITHIN_MS = 1000
+
+_DROP = "Drop files and pictures to attach them"
+_DROP_NEW = "Drop files and pictures to attach them, or a folder to work in"
+
+
+class WelcomeView(QStackedWidget):
+    """`tour_asked` when the tour is to be played."""
+
+    tour_asked = Signal()
+
+    def __init__(self, models: ModelStore, theme: Theme) -> None:
+        super().__init__()
+        self._models = models
+        self.usual = EmptyStateView(theme, "message-square-plus", "What is to be done?", _USUAL)
+        self.first = EmptyStateView(theme, "play", "No model was found yet", _FIRST, "Play the tour")
+        self.addWidget(self.usual)
+        self.addWidget(self.first)
+        self.first.acted.connect(self.tour_asked)
+        models.changed.connect(self._on_models_changed)
+        self._on_models_changed()
+
+    def _on_models_changed(self) -> None:
+        self.setCurrentWidget(self.first if self._models.is_empty else self.usual)
+
+
+class ConversationView(QWidget):
+    """Painted from its store; what a person does here goes to the store as an intent."""
+
+    tour_asked = Signal()
+    draft_changed = Signal(str)
+    options_changed = Signal(object)
+    resume_asked = Signal(str)
+    scrolled = Signal()
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        stores: Stores,
+        models: ModelStore,
+        theme: Theme,
+        clipboard: QClipboard,
+        pasted: PastedFiles,
+    ) -> None:
+        super().__init__()
+        self.store = store
+        self._stores = stores
+        self._theme = theme
+        self._models = models
+        self._wants_ask = False
+        self._wanted: ScrollPosition | None = None
+        self.transcript = TranscriptView(store, theme, ConversationRowActions(store, models, clipboard, self))
+        self._welcome: WelcomeView | None = None
+        self.foot = InputPanelView(store, stores, models, theme, pasted)
+        self.dialogs = ConversationDialogs(store, stores, models, self.foot, theme, clipboard, self)
+        self.interrupted = BannerView(theme)
+        self.no_model = BannerView(theme)
+        self._find_bar: FindBarView | None = None
+        self._find_place = QVBoxLayout()
+        self._layers = QStackedWidget()
+        self._content = QWidget()
+        self.tree = TreeSplitterView(self._content, store, stores.session, theme)
+        self._hint = DropHintView(theme, self._layers)
+        self._stop_begun = QTimer(self)
+        self._stop_begun.setSingleShot(True)
+        self._stop_begun.setInterval(_AGAIN_WITHIN_MS)
+        self._stop_begun.timeout.connect(self._on_stop_left)
+        self.setAcceptDrops(True)
+        self._lay_out()
+        self._connect()
+        self._show_rows()
+        self._show_task()
+        self.setFocusProxy(self.composer)
+
+    @property
+    def composer(self) -> ComposerView:
+        return self.foot.composer
+
+    @property
+    def welcome(self) -> WelcomeView:
+        """Made when it is first to be seen: a tab with a conversation has none."""
+        if self._welcome is None:
+            self._welcome = WelcomeView(self._models, self._theme)
+            self._welcome.tour_asked.connect(self.tour_asked)
+            self._layers.addWidget(self._welcome)
+        return self._welcome
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing was written or sent in it yet."""
+        return self.foot.is_blank
+
+    def focus_panes(self) -> tuple[QWidget, ...]:
+        """Where F6 stops."""
+        return (self.transcript, self.composer.field, *self.tree.panes)
+
+    @property
+    def has_place(self) -> bool:
+        """False until what is stored is shown."""
+        return self.store.is_loaded and not self.store.is_seeking
+
+    @property
+    def place(self) -> ScrollPosition | None:
+        """Where the transcript stands; None at its end."""
+        place = self.transcript.place
+        return ScrollPosition(*self.store.place_of(place[0]), place[1]) if place is not None else None
+
+    def go_to(self, node_id: str) -> None:
+        """Show a node, in whatever branch it stands, loading what is needed; it is told if that cannot be."""
+        self._wanted = None
+        self.store.seek(node_id, switches=True)
+
+    def return_to(self, place: ScrollPosition) -> None:
+        """As `go_to`, but a place that is no more is no news."""
+        self._wanted = place
+        self.store.seek(place.node_id, place.number)
+
+    def go_to_ask(self) -> None:
+        """Bring what waits here into view and the keyboard into it, now or as soon as it is loaded."""
+        ask = self.store.next_ask
+        turns = ask is not None and self.store.is_loaded and self.store.show_task(ask.task_id)
+        row = self._row_of(ask) if ask is not None and not turns else None
+        self._wants_ask = not self.store.is_loaded or (ask is not None and row is None)
+        if row is not None:
+            self.transcript.focus_row(row)
+
+    def allow_once(self) -> None:
+        """Allow the approval that waits here; out of sight it is only shown: nobody allows what they did not see."""
+        approval = next((ask for ask in self.store.waiting if ask.kind == "approval"), None)
+        row = self._row_of(approval) if approval is not None else None
+        if approval is None or row is None:
+            return
+        if row in self.transcript.shown:
+            self.store.requests.answer(approval.id, allow=True)
+        else:
+            self.transcript.focus_row(row)
+
+    def open_find(self) -> None:
+        """Open the search in this conversation, with the keyboard in it."""
+        self._made_find_bar().open()
+
+    def find_next(self, *, forward: bool) -> None:
+        """To the next hit or the one before it; where nothing is searched the search opens."""
+        bar = self._made_find_bar()
+        if not bar.isVisible():
+            bar.open()
+        elif forward:
+            bar.next()
+        else:
+            bar.previous()
+
+    def _made_find_bar(self) -> "FindBarView":
+        from app.window.stores.conversation.find import FindStore
+        from app.window.views.conversation.find_bar import FindBarView  # most conversations are never searched
+
+        if self._find_bar is None:
+            find = FindStore(self.store, self._stores.session)
+            find.failed.connect(self.store.failed)
+            self._find_bar = FindBarView(find, self.transcript, self._theme)
+            self._find_place.addWidget(self._find_bar)
+        return self._find_bar
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if can_attach(event.mimeData()):
+            self._hint.tell(_DROP if self.store.conversation_id else _DROP_NEW)
+            event.acceptProposedAction()
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._hint.hide()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._hint.hide()
+        self.foot.take(event.mimeData())
+        self.composer.setFocus()
+        event.acceptProposedAction()
+
+    def _lay_out(self) -> None:
+        self._layers.addWidget(self.transcript)
+        centred = QHBoxLayout()
+        centred.setContentsMargins(0, 0, 0, 0)
+        centred.addStretch(1)
+        centred.addWidget(self.foot, 1000)
+        centred.addStretch(1)
+        column = QVBoxLayout(self._content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(self._find_place)
+        column.addWidget(self._layers, 1)
+        column.addWidget(self.interrupted)
+        column.addWidget(self.no_model)
+        column.addLayout(centred)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(self.tree)
+
+    def _connect(self) -> None:
+        store = self.store
+        self.tree.left.connect(self.composer.setFocus)
+        self.tree.compare_asked.connect(self.dialogs.compare)
+        self.tree.export_asked.connect(self.dialogs.export)
+        self.foot.agents.compare_asked.connect(self.dialogs.compare)
+        self.foot.choices.several_asked.connect(self.dialogs.ask_models)
+        self.store.requests.compared.connect(self.dialogs.compare)
+        self.store.requests.workspace_asked.connect(self.dialogs.ask_for_workspace)
+        for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
+            signal.connect(self._show_rows)
+        store.taskUpdate.connect(self._show_task)
+        store.loaded.connect(self._show_task)
+        store.loaded.connect(self._on_loaded)
+        store.reached.connect(self._on_reached)
+        store.edit_begun.connect(self._on_edit_begun)
+        store.edit_ended.connect(self._on_writing_due)
+        store.branches.forked.connect(self._on_writing_due)
+        store.missed.connect(self._on_missed)
+        self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
+        self.foot.sent.connect(self.transcript.to_end)
+        self.foot.options_changed.connect(self.options_changed)
+        self.composer.recall_asked.connect(self._on_recall_asked)
+        self.composer.edited.connect(self.draft_changed)
+        self.interrupted.acted.connect(self._on_resume_clicked)
+        self.foot.model_missing.connect(self._on_model_missing)
+        self.foot.sent.connect(self.no_model.hide)
+        self.no_model.acted.connect(self.foot.choices.providers_asked)
+        self._models.changed.connect(self._on_models_changed)
+        self.tour_asked.connect(self.no_model.hide)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc that nothing nearer took. No shortcut: that would come before what is open above the conversation."""
+        if event.key() == Qt.Key.Key_Escape and not event.modifiers():
+            self._escape(is_held=event.isAutoRepeat())
+        else:
+            super().keyPressEvent(event)
+
+    def _escape(self, *, is_held: bool) -> None:
+        """What is open goes first: the search, then the tree, then a selection; the task is stopped by a second Esc."""
+        if self._find_bar is not None and self._find_bar.isVisible():
+            self._find_bar.close_search()
+        elif any(pane.isAncestorOf(self.focusWidget() or self) for pane in self.tree.panes):
+            self.composer.setFocus()
+        elif self.transcript.has_selection:
+            self.transcript.clear_selection()
+        elif not is_held:
+            self._stop_by_escape()
+
+    def _stop_by_escape(self) -> None:
+        task = self.store.task
+        if task is None or not is_working(task) or task.stopping:
+            self.composer.setFocus()
+        elif self._stop_begun.isActive():
+            self._on_stop_left()
+            self.store.requests.stop()
+        else:
+            self._stop_begun.start()
+            self.foot.status.remind(_AGAIN)
+
+    def _on_stop_left(self) -> None:
+        self._stop_begun.stop()
+        self.foot.status.remind("")
+
+    def _row_of(self, ask: Ask) -> int | None:
+        """The row of an ask: most often near the end."""
+        for index in reversed(range(self.store.count())):
+            row = self.store.row(index)
+            if isinstance(row, AskRow) and row.ask.id == ask.id:
+                return index
+        return None
+
+    def _show_rows(self) -> None:
+        has_begun = self.store.conversation_id is not None or self.store.count() > 0
+        self._layers.setCurrentWidget(self.transcript if has_begun else self.welcome)
+
+    def _show_task(self) -> None:
+        task = self.store.task
+        if self._wants_ask and self.store.is_loaded:
+            self.go_to_ask()
+        if task is not None and task.status == "interrupted":
+            self.interrupted.tell(_INTERRUPTED, "waiting", "Resume", dismissible=False)
+        else:
+            self.interrupted.hide()
+
+    def _on_loaded(self) -> None:
+        if self._wants_ask:
+            self.go_to_ask()
+
+    def _on_reached(self, index: int) -> None:
+        wanted, self._wanted = self._wanted, None
+        self.transcript.to_row(index, wanted.offset if wanted is not None else 0)
+
+    def _on_missed(self) -> None:
+        wanted, self._wanted = self._wanted, None
+        if wanted is None:
+            self.store.failed.emit(_NOT_HERE)
+
+    def _on_bar_moved(self) -> None:
+        if not self.transcript.is_at_end:  # text that streams in below is no scrolling
+            self.scrolled.emit()
+
+    def _on_model_missing(self) -> None:
+        self.no_model.tell(_NO_MODEL, "waiting", "Set up a model")
+
+    def _on_models_changed(self) -> None:
+        if not self._models.is_empty:
+            self.no_model.hide()
+
+    def _on_resume_clicked(self) -> None:
+        if self.store.task is not None:
+            self.resume_asked.emit(self.store.task.id)
+
+    def _on_recall_asked(self) -> None:
+        """Up in an empty field edits the last message in its place."""
+        self.store.edit_last()
+
+    def _on_edit_begun(self, row: int) -> None:
+        self.transcript.enter_row(row)
+
+    def _on_writing_due(self) -> None:
+        self.composer.field.setFocus()

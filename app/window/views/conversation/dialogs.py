@@ -1,0 +1,99 @@
+"""Dialogs of one conversation: compare branches, export a branch, ask several models, confirm a workspace."""
+
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QClipboard
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+from app.client.safe_text import exact
+from app.window.stores.catalog import ModelStore
+from app.window.stores.conversation.branch import ComparedBranch
+from app.window.stores.conversation.commands import WorkspaceQuestion
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.stores import Stores
+from app.window.theme.theme import Theme
+from app.window.views.composer.input_panel import InputPanelView
+from app.window.widgets.dialogs import QuestionDialog
+
+
+class ConversationDialogs:
+    """Of one conversation; they stand over `parent`."""
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        stores: Stores,
+        models: ModelStore,
+        foot: InputPanelView,
+        theme: Theme,
+        clipboard: QClipboard,
+        parent: QWidget,
+    ) -> None:
+        self._store = store
+        self._stores = stores
+        self._models = models
+        self._foot = foot
+        self._theme = theme
+        self._clipboard = clipboard
+        self._parent = parent
+
+    def compare(self, left: ComparedBranch, right: ComparedBranch) -> None:
+        """Show two branches side by side."""
+        from app.window.stores.conversation.comparison import ComparisonStore
+        from app.window.views.branches.comparison import ComparisonDialog
+
+        comparison = ComparisonStore(self._store, self._stores.session, left, right)
+        ComparisonDialog(comparison, self._models, self._theme, self._clipboard, self._parent).show()
+
+    def export(self, leaf_id: str) -> None:
+        """Ask where a branch is written to, and as what."""
+        from app.window.views.shared.export_dialog import ExportDialog
+
+        if self._store.conversation_id is not None:
+            dialog = ExportDialog(self._store.title, self._parent, of_branch=True)
+            export = partial(self._stores.conversations.export, self._store.conversation_id, leaf_id=leaf_id)
+            dialog.chosen.connect(export)
+            dialog.open()
+
+    def ask_for_workspace(self, question: WorkspaceQuestion) -> None:
+        """Ask whether an imported conversation is to work in the folder that its file names."""
+        WorkspaceDialog(question, self._parent).open()
+
+    def ask_models(self) -> None:
+        """Ask which models are to answer what stands in the input."""
+        from app.window.views.branches.ask_models_dialog import AskModelsDialog
+
+        model, text = self._foot.choices.model, self._foot.composer.text
+        dialog = AskModelsDialog(self._theme, self._models.ready, model, text, self._parent)
+        dialog.asked.connect(self._foot.ask_models)
+        dialog.open()
+
+
+class WorkspaceDialog(QuestionDialog):
+    """Shows the whole path. Esc and Enter begin nothing."""
+
+    def __init__(self, question: WorkspaceQuestion, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Folder to work in")
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(f"Work in {exact(question.proposed)}?")
+        self.setInformativeText(
+            "This conversation was imported, and its file names this folder. Its agents would read the files there "
+            "without asking, and change them when you allow it."
+        )
+        self._question = question
+        self._there = self.addButton("Work there", QMessageBox.ButtonRole.AcceptRole)
+        self._own = self.addButton("Use a new folder", QMessageBox.ButtonRole.ActionRole)
+        cancel = self.addButton(QMessageBox.StandardButton.Cancel)
+        self.set_default(cancel)
+        self.setEscapeButton(cancel)
+        self.finished.connect(self._on_finished)
+
+    def _on_finished(self) -> None:
+        pressed = self.clickedButton()
+        if pressed is self._there:
+            self._question.settle(self._question.proposed)
+        else:
+            self._question.settle(self._question.own if pressed is self._own else None)

@@ -1,0 +1,152 @@
+"""Find in the conversation: the field over the transcript, the current hit, next and previous."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
+
+from app.window.stores.conversation.find import FindStore
+from app.window.theme.style import push_button
+from app.window.theme.theme import Theme
+from app.window.transcript.highlights import SearchPattern
+from app.window.transcript.view import TranscriptView
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.labels import TextLabel
+from app.window.widgets.search_field import SearchField
+
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+
+
+class FindBarView(QWidget):
+    """Hidden until `open`."""
+
+    def __init__(self, find: FindStore, transcript: TranscriptView, theme: Theme) -> None:
+        super().__init__()
+        self._find = find
+        self._transcript = transcript
+        self._theme = theme
+        self._back: QWidget | None = None
+        find.setParent(self)
+        self.setObjectName("findbar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.field = _Field(theme)
+        self.count = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
+        self._elsewhere = push_button("", "quiet")
+        self._previous = IconButton(theme, "chevron-up", "Previous hit", shortcut="Shift+Enter")
+        self._next = IconButton(theme, "chevron-down", "Next hit", shortcut="Enter")
+        self._close = IconButton(theme, "x", "Close the search", shortcut="Esc")
+        self._lay_out()
+        self._connect()
+        self.hide()
+
+    def open(self) -> None:
+        """With the keyboard in the field; closing gives it back to where it was."""
+        if not self.isVisible():
+            self._back = self.window().focusWidget()
+            self.show()
+            self._on_searched(self.field.text().strip())
+        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.field.selectAll()
+
+    def close_search(self) -> None:
+        self.hide()
+        self._find.clear()
+        self._transcript.hits.mark(None)
+        (self._back or self._transcript).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def next(self) -> None:
+        self._find.next()
+
+    def previous(self) -> None:
+        self._find.previous()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self.field.setMaximumWidth(tokens.column // 2)
+        self.count.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        inner = QWidget()
+        inner.setMaximumWidth(tokens.column)
+        row = QHBoxLayout(inner)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(tokens.space_close)
+        row.addWidget(self.field, 1)
+        row.addWidget(self.count)
+        row.addWidget(self._elsewhere)
+        row.addStretch(1)
+        for button in (self._previous, self._next, self._close):
+            row.addWidget(button)
+        column = QHBoxLayout(self)
+        column.setContentsMargins(tokens.space_far, tokens.space_close, tokens.space_far, tokens.space_close)
+        column.addStretch(1)
+        column.addWidget(inner, 1000)
+        column.addStretch(1)
+
+    def _connect(self) -> None:
+        self._find.changed.connect(self._on_changed)
+        self.field.searched.connect(self._on_searched)
+        self.field.next_asked.connect(self.next)
+        self.field.previous_asked.connect(self.previous)
+        self.field.left.connect(self.close_search)
+        self._next.clicked.connect(self.next)
+        self._previous.clicked.connect(self.previous)
+        self._close.clicked.connect(self.close_search)
+        self._elsewhere.clicked.connect(self._find.go_elsewhere)
+
+    def _on_searched(self, text: str) -> None:
+        self._find.search(text, self._transcript.shown.start)
+
+    def _on_changed(self) -> None:
+        if not self.isVisible():
+            return
+        find = self._find
+        self.count.setText(self._words())
+        self._show_elsewhere()
+        can_step = find.total > 0 or bool(find.earlier)
+        self._next.setEnabled(can_step)
+        self._previous.setEnabled(can_step)
+        if find.pattern is None:
+            self._transcript.hits.mark(None)
+            return
+        hit, row = find.current, find.row
+        sought = SearchPattern(find.pattern, find.counts, hit.key if hit else "", hit.number if hit else 0)
+        if row is None:
+            self._transcript.hits.mark(sought)
+        else:
+            self._transcript.hits.show(row, sought)
+
+    def _words(self) -> str:
+        find = self._find
+        earlier = len(find.earlier)
+        above = f"{earlier:,} message{'' if earlier == 1 else 's'} above" if earlier else ""
+        if find.pattern is None:
+            return ""
+        if find.total:
+            words = f"{find.place:,} of {find.total:,}"
+            return f"{words} · {above}" if above else words
+        return f"Only in {above}: press Enter" if above else "Not found"
+
+    def _show_elsewhere(self) -> None:
+        count = len(self._find.elsewhere)
+        words = "Also in another branch: go there" if count == 1 else f"Also {count:,} in other branches: go there"
+        self._elsewhere.setText(words)
+        self._elsewhere.setAccessibleName(words)
+        self._elsewhere.setVisible(count > 0)
+
+
+class _Field(SearchField):
+    """Enter goes on, Shift+Enter back, Esc leaves at once."""
+
+    next_asked = Signal()
+    previous_asked = Signal()
+    left = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, "Find in this conversation")
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        elif event.key() in _ENTER and not self.search_now():
+            is_back = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
+            (self.previous_asked if is_back else self.next_asked).emit()
+        elif event.key() not in _ENTER:
+            super().keyPressEvent(event)

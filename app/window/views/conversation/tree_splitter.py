@@ -1,0 +1,89 @@
+"""A conversation with its tree panel at the right; the panel is loaded when it is first opened."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QSplitter, QWidget
+
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.session import EngineSession
+from app.window.theme.theme import Theme
+
+if TYPE_CHECKING:
+    from app.window.views.branches.tree_panel import TreePanelView
+
+_WIDTH = 320
+
+
+class TreeSplitterView(QSplitter):
+    """`left` when the tree goes away while the keyboard is in it, `changed` when it came, went or was drawn wider.
+    `compare_asked` and `export_asked` are the panel's.
+    """
+
+    left = Signal()
+    changed = Signal()
+    compare_asked = Signal(object, object)
+    export_asked = Signal(str)
+
+    def __init__(self, content: QWidget, store: ConversationStore, session: EngineSession, theme: Theme) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
+        self._store = store
+        self._session = session
+        self._theme = theme
+        self._panel: TreePanelView | None = None
+        self.setChildrenCollapsible(False)
+        self.addWidget(content)
+        self.setStretchFactor(0, 1)
+        self.splitterMoved.connect(self.changed)
+
+    @property
+    def panel(self) -> "TreePanelView":
+        """The tree, which is made for who asks first."""
+        return self._panel or self._made_panel(_WIDTH)
+
+    @property
+    def panes(self) -> tuple[QWidget, ...]:
+        """Where F6 stops."""
+        return (self._panel,) if self._panel is not None and self._panel.isVisible() else ()
+
+    @property
+    def open_width(self) -> int:
+        """Of the tree in pixels; 0 while it is away."""
+        return self._panel.width() if self._panel is not None and not self._panel.isHidden() else 0
+
+    def open(self, width: int) -> None:
+        """Show the tree as it was the last time; the keyboard stays where it is."""
+        self._made_panel(width).show()
+
+    def toggle(self) -> None:
+        """Show the tree, with the keyboard in it, or put it away."""
+        panel = self.panel
+        if panel.isVisible():
+            self._on_closed()
+        else:
+            panel.show()
+            panel.setFocus()
+            self.changed.emit()
+
+    def _made_panel(self, width: int) -> "TreePanelView":
+        from app.window.stores.conversation.tree import TreeStore
+        from app.window.views.branches.tree_panel import TreePanelView  # most conversations have one branch
+
+        tree = TreeStore(self._store, self._session)
+        tree.failed.connect(self._store.failed)
+        panel = self._panel = TreePanelView(tree, self._theme)
+        panel.hide()
+        panel.closed.connect(self._on_closed)
+        panel.compare_asked.connect(self.compare_asked)
+        panel.export_asked.connect(self.export_asked)
+        self.addWidget(panel)
+        self.setSizes([max(self.width() - width, width), width])
+        return panel
+
+    def _on_closed(self) -> None:
+        assert self._panel is not None
+        had_keyboard = self._panel.isAncestorOf(self.focusWidget() or self)
+        self._panel.hide()
+        self.changed.emit()
+        if had_keyboard:
+            self.left.emit()

@@ -1,0 +1,184 @@
+"""Cleanup on the data page: orphaned conversations and old archived ones, counted before anything is deleted."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.client.number_format import count, file_size
+from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
+from app.protocol.data import (
+    CONVERSATION_DELETE,
+    DATA_ORPHANS,
+    DATA_PRUNE,
+    ConversationDeleteParams,
+    DataPruneParams,
+    DataPruneResult,
+    Orphan,
+    OrphansParams,
+    OrphansResult,
+)
+from app.window.theme.style import push_button
+from app.window.theme.theme import Theme
+from app.window.views.settings.page import ComboBox, ConfirmationView, EngineCalls
+from app.window.widgets.labels import TextLabel
+
+# As many as one request gives; the next ones are there once these are gone.
+_MOST = 500
+_SHOWN = 8
+
+_AGES = {"7 days": 7, "30 days": 30, "90 days": 90, "half a year": 182, "a year": 365}
+
+
+class OrphansView(QWidget):
+    """`asked` when there is a question to read; `done` says in words what was done."""
+
+    asked = Signal()
+    done = Signal(str)
+
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
+        super().__init__()
+        self._calls = calls
+        self._found: tuple[Orphan, ...] = ()
+        self._list = push_button("List …")
+        self._list.setAccessibleName("List conversations without an agent")
+        self._archive = push_button("Archive them")
+        self._delete = push_button("Delete for good", "danger")
+        self._delete.setAccessibleName("Delete conversations without an agent for good")
+        self._keep = push_button("Leave them")
+        self._question = ConfirmationView(theme, self._archive, self._delete, self._keep)
+        self._lay_out(theme)
+        self._list.clicked.connect(self._on_listed)
+        self._archive.clicked.connect(self._on_archived)
+        self._delete.clicked.connect(self._on_deleted)
+        self._keep.clicked.connect(self._question.hide)
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
+        first = QHBoxLayout()
+        first.addWidget(self._list)
+        first.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(first)
+        column.addWidget(self._question)
+
+    async def _load(self) -> None:
+        found = await self._calls.call(DATA_ORPHANS, OrphansParams(limit=_MOST))
+        self._found = found.orphans
+        if found.count:
+            self._question.ask(orphan_summary(found), self._keep)
+        else:
+            self._question.say(orphan_summary(found))
+        self.asked.emit()
+
+    async def _clear(self, *, delete: bool) -> None:
+        """Only archived ones can be deleted."""
+        gone, self._found = self._found, ()
+        for orphan in gone:
+            conversation_id = orphan.conversation.id
+            params = ConversationChangeParams(conversation_id=conversation_id, archived=True)
+            await self._calls.call(CONVERSATION_CHANGE, params)
+            if delete:
+                await self._calls.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation_id))
+        self._question.hide()
+        self.done.emit(f"{count(len(gone), 'conversation')} {'deleted' if delete else 'archived'}.")
+
+    def _on_listed(self) -> None:
+        self._calls.spawn(self._load(), self._question.say)
+
+    def _on_archived(self) -> None:
+        self._begin("Archiving …", delete=False)
+
+    def _on_deleted(self) -> None:
+        self._begin("Deleting …", delete=True)
+
+    def _begin(self, words: str, *, delete: bool) -> None:
+        self._question.say(words)
+        self._calls.spawn(self._clear(delete=delete), self._question.say)
+
+
+def orphan_summary(found: OrphansResult) -> str:
+    """How many, how large, and the largest by name."""
+    if not found.count:
+        return "Every conversation has an agent."
+    lines = [f"{count(found.count, 'conversation')} without any agent, {file_size(found.bytes)} in all:"]
+    for orphan in found.orphans[:_SHOWN]:
+        archived = ", archived" if orphan.conversation.archived else ""
+        facts = f"{count(orphan.nodes, 'message')}, {file_size(orphan.bytes)}{archived}"
+        lines.append(f"“{' '.join(orphan.conversation.title.split())[:60]}” · {facts}")
+    if found.count > _SHOWN:
+        lines.append(f"and {found.count - _SHOWN:,} more")
+    lines.append("Deleted, they are gone with the files Errand keeps for them. This cannot be undone.")
+    return "\n".join(lines)
+
+
+class PruneView(QWidget):
+    """`asked` when there is a question to read; `pruned` says in words what went."""
+
+    asked = Signal()
+    pruned = Signal(str)
+
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
+        super().__init__()
+        self._calls = calls
+        self._age = ComboBox(tuple(_AGES))
+        self._age.setCurrentText("90 days")
+        self._age.setAccessibleName("How long without a change")
+        self._count = push_button("Count …")
+        self._count.setAccessibleName("Count what would be deleted")
+        self._delete = push_button("Delete for good", "danger")
+        self._keep = push_button("Keep them")
+        self._question = ConfirmationView(theme, self._delete, self._keep)
+        self._lay_out(theme)
+        self._age.currentIndexChanged.connect(self._question.hide)
+        self._count.clicked.connect(self._on_counted)
+        self._delete.clicked.connect(self._on_deleted)
+        self._keep.clicked.connect(self._question.hide)
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
+        ask = QHBoxLayout()
+        ask.setSpacing(tokens.space_close)
+        ask.addWidget(TextLabel(theme, "Archived and not changed for"))
+        ask.addWidget(self._age)
+        ask.addWidget(self._count)
+        ask.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(ask)
+        column.addWidget(self._question)
+
+    async def _weigh(self, days: int) -> None:
+        found = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days))
+        if days == _AGES[self._age.currentText()]:
+            if found.conversations:
+                self._question.ask(conversations_size_label(found), self._keep)
+            else:
+                self._question.say(conversations_size_label(found))
+            self.asked.emit()
+
+    async def _prune(self, days: int) -> None:
+        gone = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days, dry_run=False))
+        self._question.hide()
+        self.pruned.emit(
+            f"{count(gone.conversations, 'conversation')} deleted, {count(gone.nodes, 'message')} with them."
+        )
+
+    def _on_counted(self) -> None:
+        self._calls.spawn(self._weigh(_AGES[self._age.currentText()]), self._question.say)
+
+    def _on_deleted(self) -> None:
+        self._question.say("Deleting …")
+        self._calls.spawn(self._prune(_AGES[self._age.currentText()]), self._question.say)
+
+
+def conversations_size_label(found: DataPruneResult) -> str:
+    """What would go, before it goes."""
+    if not found.conversations:
+        return "No archived conversation is that old."
+    return (
+        f"{count(found.conversations, 'conversation')} with {count(found.nodes, 'message')} "
+        f"({file_size(found.bytes)}) would be deleted with the files Errand keeps for them. "
+        "What the agents did in your folders stays. This cannot be undone; export them first if in doubt."
+    )

@@ -1,0 +1,249 @@
+"""Every action of the window, its keyboard shortcut (declared and chosen), and the QActions of a window."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
+from PySide6.QtWidgets import QWidget
+
+from app.window.stores.window_state import WindowStateStore
+
+ActionName = Literal[
+    "new_task",
+    "stop",
+    "stop_all",
+    "next_ask",
+    "allow_once",
+    "palette",
+    "search",
+    "find",
+    "find_next",
+    "find_previous",
+    "tree",
+    "summarise",
+    "ask_models",
+    "add_agent",
+    "close_tab",
+    "reopen_tab",
+    "next_tab",
+    "previous_tab",
+    "move_tab_left",
+    "move_tab_right",
+    "pin_tab",
+    "all_tabs",
+    "own_window",
+    "next_pane",
+    "sidebar",
+    "tour",
+    "settings",
+    "usage",
+    "theme",
+    "shortcuts",
+    "quick",
+    "quick_key",
+    "quit",
+]
+
+_FORM = QKeySequence.SequenceFormat
+_FIXED = {
+    "Alt+Return": "queues a message",
+    "Alt+Enter": "queues a message",
+    "Ctrl+C": "copies",
+    "Ctrl+X": "cuts",
+    "Ctrl+V": "pastes",
+    "Ctrl+A": "selects everything",
+    "Ctrl+Z": "takes back what was typed",
+    "Ctrl+Shift+Z": "types again what was taken back",
+    "Ctrl+Backspace": "deletes a word",
+    "Ctrl+Del": "deletes a word",
+    "Ctrl+Left": "moves by a word",
+    "Ctrl+Right": "moves by a word",
+    "Ctrl+Up": "goes to the message before",
+    "Ctrl+Down": "goes to the message after",
+    **{f"Ctrl+{number}": "goes to a tab by its number" for number in range(1, 10)},
+}
+_FUNCTION_KEYS = {f"F{number}" for number in range(1, 36)}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a person can do; the main window has a slot for each name. The first of `shortcuts` is the one shown.
+
+    `in_palette` is false for what makes no sense there. `of_tab` is true for what a window without tabs cannot do.
+    """
+
+    name: ActionName
+    text: str
+    shortcuts: tuple[str, ...]
+    in_palette: bool = True
+    of_tab: bool = False
+
+
+ACTIONS = (
+    Action("new_task", "New task", ("Ctrl+T", "Ctrl+N")),
+    Action("stop", "Stop the task in front", ("Ctrl+.",)),
+    Action("stop_all", "Stop all tasks of this conversation", ()),
+    Action("next_ask", "Go to the next that waits for you", ("Ctrl+J",)),
+    Action("allow_once", "Allow once what waits in front", ("Ctrl+Return", "Ctrl+Enter")),
+    Action("palette", "Find an action, a conversation or a setting", ("Ctrl+K",), False),
+    Action("search", "Search all conversations", ("Ctrl+Shift+F",)),
+    Action("find", "Find in this conversation", ("Ctrl+F",)),
+    Action("find_next", "Find the next hit", ("F3", "Ctrl+G"), False),
+    Action("find_previous", "Find the previous hit", ("Shift+F3", "Ctrl+Shift+G"), False),
+    Action("tree", "Show or hide the branches of this conversation", ("Ctrl+Shift+B",)),
+    Action("ask_models", "Ask several models the same", ()),
+    Action("add_agent", "Add an agent to this conversation", ()),
+    Action("summarise", "Summarise the older part of this conversation", ()),
+    Action("close_tab", "Close tab", ("Ctrl+W",)),
+    Action("reopen_tab", "Reopen closed tab", ("Ctrl+Shift+T",)),
+    Action("next_tab", "Next tab", ("Ctrl+Tab", "Ctrl+PgDown")),
+    Action("previous_tab", "Previous tab", ("Ctrl+Shift+Tab", "Ctrl+PgUp")),
+    Action("move_tab_left", "Move tab left", ("Ctrl+Shift+PgUp",), of_tab=True),
+    Action("move_tab_right", "Move tab right", ("Ctrl+Shift+PgDown",), of_tab=True),
+    Action("pin_tab", "Pin or unpin tab", ("Ctrl+Shift+P",), of_tab=True),
+    Action("all_tabs", "Find an open tab", ("Ctrl+Shift+A",)),
+    Action("own_window", "Move to a window of its own, or back", ("Ctrl+Shift+D",)),
+    Action("next_pane", "Go to the next pane", ("F6",)),
+    Action("sidebar", "Show or hide the sidebar", ("Ctrl+B",)),
+    Action("tour", "Play the tour", ()),
+    Action("settings", "Settings", ("Ctrl+,",)),
+    Action("usage", "Usage: tokens and money", ("Ctrl+U",)),
+    Action("theme", "Change between light and dark", ()),
+    Action("shortcuts", "Keyboard shortcuts", ("Ctrl+/",)),
+    Action("quick", "Quick task in the background", ("Ctrl+Shift+N",)),
+    Action("quick_key", "Set a key for quick tasks that works everywhere", ()),
+    Action("quit", "Quit Errand", ("Ctrl+Q",)),
+)
+
+
+class ShortcutStore(QObject):
+    """Keys are written as in the table ("Ctrl+Shift+T"). No two actions have the same."""
+
+    changed = Signal()
+
+    def __init__(self, state: WindowStateStore) -> None:
+        super().__init__()
+        self._state = state
+
+    def keys(self, name: ActionName) -> tuple[str, ...]:
+        """The first is the one shown."""
+        own = self._state.kept.shortcuts.get(name)
+        return _action(name).shortcuts if own is None else tuple(own)
+
+    def shown(self, name: ActionName) -> str:
+        """The keys as the platform writes them; "" for none."""
+        return native_text(self.keys(name)[0]) if self.keys(name) else ""
+
+    def is_changed(self, name: ActionName) -> bool:
+        return self.keys(name) != _action(name).shortcuts
+
+    @property
+    def any_changed(self) -> bool:
+        return any(self.is_changed(action.name) for action in ACTIONS)
+
+    def holder(self, keys: str) -> Action | None:
+        """The action that has these keys."""
+        return next((action for action in ACTIONS if keys in self.keys(action.name)), None)
+
+    def bind(self, name: ActionName, keys: str) -> None:
+        """These keys alone; who had them loses them."""
+        holder = self.holder(keys)
+        if holder is not None:
+            self._put(holder.name, tuple(known for known in self.keys(holder.name) if known != keys))
+        self._put(name, (keys,))
+        self._tell()
+
+    def clear(self, name: ActionName) -> None:
+        """No keys at all."""
+        self._put(name, ())
+        self._tell()
+
+    def reset(self, name: ActionName) -> None:
+        """The keys of the table, but for those that another action has by now."""
+        taken = {key for action in ACTIONS if action.name != name for key in self.keys(action.name)}
+        self._put(name, tuple(key for key in _action(name).shortcuts if key not in taken))
+        self._tell()
+
+    def reset_all(self) -> None:
+        self._state.kept.shortcuts.clear()
+        self._tell()
+
+    def _put(self, name: ActionName, keys: tuple[str, ...]) -> None:
+        kept = self._state.kept.shortcuts
+        if keys == _action(name).shortcuts:
+            kept.pop(name, None)
+        else:
+            kept[name] = list(keys)
+
+    def _tell(self) -> None:
+        self._state.save_soon()
+        self.changed.emit()
+
+
+def shortcut_conflict(keys: str) -> str:
+    """Why these keys cannot be given to an action, in a sentence; "" if they can."""
+    if keys in _FIXED:
+        return f"{native_text(keys)} {_FIXED[keys]}; that stays so."
+    first = keys.split("+")[0]
+    if first not in ("Ctrl", "Alt", "Meta") and keys.split("+")[-1] not in _FUNCTION_KEYS:
+        return f"{native_text(keys)} is needed for writing and moving about. Add Ctrl or Alt, or take a function key."
+    return ""
+
+
+def native_text(keys: str) -> str:
+    """Keys as the platform writes them."""
+    return QKeySequence(keys).toString(_FORM.NativeText)
+
+
+def _action(name: ActionName) -> Action:
+    return next(action for action in ACTIONS if action.name == name)
+
+
+class WindowActions(QObject):
+    """`slots` has one for each action of the table; `go_to_tab` takes the number of a tab, from 1 to 9."""
+
+    def __init__(
+        self, slots: Mapping[ActionName, Callable[[], None]], go_to_tab: Callable[[int], None], shortcuts: ShortcutStore
+    ) -> None:
+        super().__init__()
+        self._slots = slots
+        self._go_to_tab = go_to_tab
+        self._shortcuts = shortcuts
+
+    def do(self, name: ActionName) -> None:
+        self._slots[name]()
+
+    def add_to(self, window: QWidget) -> None:
+        """Have the keys work in `window`."""
+        self._add(window, ACTIONS)
+
+    def add_to_own(self, window: QWidget) -> None:
+        """Those of a conversation's own window: it has no tabs to move or pin."""
+        self._add(window, tuple(action for action in ACTIONS if not action.of_tab))
+
+    def _add(self, window: QWidget, actions: tuple[Action, ...]) -> None:
+        for action in actions:
+            entry = _KeyAction(action, self._shortcuts, window)
+            entry.triggered.connect(partial(self.do, action.name))
+            window.addAction(entry)
+        for number in range(1, 10):
+            shortcut = QShortcut(QKeySequence(f"Ctrl+{number}"), window)
+            shortcut.activated.connect(partial(self._go_to_tab, number))
+
+
+class _KeyAction(QAction):
+    """Has the keys in force, whoever changes them."""
+
+    def __init__(self, action: Action, shortcuts: ShortcutStore, window: QWidget) -> None:
+        super().__init__(action.text, window)
+        self.setObjectName(action.name)
+        self._name: ActionName = action.name
+        self._keys = shortcuts
+        shortcuts.changed.connect(self._on_keys_changed)
+        self._on_keys_changed()
+
+    def _on_keys_changed(self) -> None:
+        self.setShortcuts([QKeySequence(keys) for keys in self._keys.keys(self._name)])

@@ -1,0 +1,187 @@
+"""Carries out what transcript rows ask for: links, copying, answers, branch and context commands."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from PySide6.QtCore import Qt, QUrl, SignalInstance
+from PySide6.QtGui import QClipboard, QDesktopServices
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+from app.protocol.asks import Remember
+from app.protocol.blocks import FileBlock, ImageBlock
+from app.protocol.conversations import Node
+from app.window.stores.catalog import ModelStore
+from app.window.stores.conversation.store import ConversationStore
+from app.window.widgets.dialogs import QuestionDialog
+
+_WEB = ("http", "https", "mailto")
+_LINE = re.compile(r"(:\d+){1,2}$")
+# Opening one of these starts it on some desktop or other.
+_PROGRAMS = frozenset(
+    (
+        *(".app", ".appimage", ".bat", ".cmd", ".com", ".command", ".desktop", ".exe", ".jar", ".jnlp", ".js", ".jse"),
+        *(".lnk", ".msi", ".msp", ".pif", ".ps1", ".reg", ".scf", ".scr", ".sh", ".url", ".vb", ".vbe", ".vbs"),
+        *(".workflow", ".wsf", ".wsh"),
+    )
+)
+
+TargetKind = Literal["web", "inside", "outside", "refused"]
+
+
+class ConversationBranchActions:
+    def __init__(self, store: ConversationStore, models: ModelStore) -> None:
+        self._store = store
+        self._models = models
+
+    @property
+    def lock_changed(self) -> SignalInstance:
+        return self._store.branches.lock_changed
+
+    def locked(self) -> str:
+        return self._store.branches.locked
+
+    def switch(self, node_id: str) -> None:
+        self._store.branches.switch(node_id)
+
+    def fork(self, node_id: str) -> None:
+        self._store.branches.fork(node_id)
+
+    def models(self) -> tuple[str, ...]:
+        return self._models.ready
+
+    def retry(self, node_id: str, model: str | None = None) -> None:
+        self._store.branches.retry(node_id, model)
+
+    def edit(self, node_id: str) -> None:
+        self._store.edit(node_id)
+
+    def end_edit(self) -> None:
+        self._store.end_edit()
+
+    def resend(self, node: Node, text: str) -> None:
+        """With the files that came with it."""
+        files = [block.path for block in node.blocks if isinstance(block, FileBlock | ImageBlock) and block.path]
+        self._store.branches.resend(node.id, text, tuple(files))
+
+    def draft(self, key: str, otherwise: str = "") -> str:
+        return self._store.drafts.get(key, otherwise)
+
+    def keep_draft(self, key: str, text: str) -> None:
+        self._store.drafts.put(key, text)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTarget:
+    """`inside` is a file of the workspace, `outside` another one: `path` is what to open. `why` is for `refused`."""
+
+    kind: TargetKind
+    path: Path | None = None
+    why: str = ""
+
+
+def link_target(url: str, workspace: str) -> LinkTarget:
+    """Of a program, or a file that may be one, the folder is opened: a click never starts it."""
+    try:
+        return _target(url, workspace)
+    except ValueError:  # brackets that hold no address; a NUL in the name of a file
+        return LinkTarget("refused", why=f"This is no address and no file: {url[:200]}")
+
+
+def _target(url: str, workspace: str) -> LinkTarget:
+    parts = urlsplit(url) if _is_url(url) else None
+    scheme = parts.scheme.lower() if parts is not None else ""
+    if scheme in _WEB:
+        return LinkTarget("web")
+    if parts is not None and (scheme != "file" or parts.netloc not in ("", "localhost")):
+        return LinkTarget(
+            "refused", why=f"Links that begin with {scheme}: are not opened. The address was: {url[:200]}"
+        )
+    if not url or url.startswith("#"):
+        return LinkTarget("refused", why="This link leads nowhere outside the message.")
+    return _file(unquote(parts.path) if parts is not None else unquote(url.partition("#")[0]), workspace)
+
+
+def _is_url(url: str) -> bool:
+    """A letter and a colon are a drive of Windows, and `basket.py:24` is a place in a file."""
+    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:(?!\d+(:\d+)?$)", url) is not None
+
+
+def _file(name: str, workspace: str) -> LinkTarget:
+    path = Path(os.path.expanduser(name))
+    if not path.is_absolute() and not workspace:
+        return LinkTarget("refused", why=f"It is not known in which folder {name} is.")
+    root = Path(os.path.realpath(workspace)) if workspace else None
+    for candidate in (path, Path(_LINE.sub("", str(path)))):
+        real = Path(os.path.realpath(root / candidate if root is not None else candidate))
+        if real.exists():
+            is_inside = root is not None and real.is_relative_to(root)
+            return LinkTarget("inside" if is_inside else "outside", _harmless(real))
+    return LinkTarget("refused", why=f"There is no file {name} any more, or not in this workspace.")
+
+
+def _harmless(path: Path) -> Path:
+    """The folder of what would be started by opening it. A bundle of macOS is a folder that is started, too."""
+    if path.suffix.lower() in _PROGRAMS:
+        return path.parent
+    return path.parent if path.is_file() and os.access(path, os.X_OK) else path
+
+
+class ConversationRowActions:
+    """Links of a model's lead to the web or to a file that exists, and never start a program.
+
+    A file outside of the workspace is opened only after asking; `over` is the widget that the question stands over.
+    """
+
+    def __init__(self, store: ConversationStore, models: ModelStore, clipboard: QClipboard, over: QWidget) -> None:
+        self.branches = ConversationBranchActions(store, models)
+        self.context = store.context
+        self._store = store
+        self._clipboard = clipboard
+        self._over = over
+
+    def open_link(self, url: str) -> None:
+        target = link_target(url, self._workspace)
+        match target.kind:
+            case "web":
+                QDesktopServices.openUrl(QUrl(url))
+            case "inside":
+                self._open(target.path)
+            case "outside":
+                self._ask_to_open(target.path)
+            case "refused":
+                self._store.failed.emit(target.why)
+
+    def copy(self, text: str) -> None:
+        self._clipboard.setText(text)
+
+    def answer(
+        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
+    ) -> None:
+        self._store.requests.answer(ask_id, text=text, allow=allow, remember=remember, amount=amount)
+
+    def load_older(self) -> None:
+        self._store.load_older()
+
+    @property
+    def _workspace(self) -> str:
+        task, conversation = self._store.task, self._store.conversation
+        return (conversation.workspace if conversation is not None else "") or (task.workspace if task else "")
+
+    def _open(self, path: Path | None) -> None:
+        if path is not None and not QDesktopServices.openUrl(QUrl.fromLocalFile(str(path))):
+            self._store.failed.emit(f"Nothing on this computer opens {path}.")
+
+    def _ask_to_open(self, path: Path | None) -> None:
+        question = QuestionDialog(self._over)
+        question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        question.setTextFormat(Qt.TextFormat.PlainText)
+        question.setText(f"Open {path}?")
+        question.setInformativeText("It is not in this conversation's workspace.")
+        opening = question.addButton("Open", QMessageBox.ButtonRole.AcceptRole)
+        question.set_default(question.addButton(QMessageBox.StandardButton.Cancel))
+        opening.clicked.connect(lambda: self._open(path))
+        question.open()

@@ -1,0 +1,62 @@
+"""Banners over every window: the connection to the engine, and what keeps the engine from working."""
+
+from PySide6.QtCore import QTimer
+
+from app.protocol.engine import HealthUpdate
+from app.window.stores.session import EngineSession
+from app.window.theme.theme import Theme
+from app.window.widgets.banner import BannerView
+
+_PATIENCE_MS = 400
+
+
+class ConnectionBannerView(BannerView):
+    """A start that takes no longer than a blink is not spoken of."""
+
+    def __init__(self, session: EngineSession, theme: Theme) -> None:
+        super().__init__(theme)
+        self._session = session
+        self._soon = QTimer(self, singleShot=True, interval=_PATIENCE_MS)
+        self._soon.timeout.connect(self._on_patience_over)
+        session.state_changed.connect(self._on_state_changed)
+        self.acted.connect(session.retry)
+        self._on_state_changed()
+
+    def _on_state_changed(self) -> None:
+        match self._session.state:
+            case "ready":
+                self._soon.stop()
+                self.hide()
+            case "connecting":
+                self._soon.start()
+            case "lost":
+                self._soon.stop()
+                text = "The engine has ended; it is being started again. What was finished is kept."
+                if self._session.reason:
+                    text = f"{text}\n{self._session.reason}"
+                self.tell(text, "waiting", "Try now", dismissible=False)
+
+    def _on_patience_over(self) -> None:
+        self.tell("Connecting to the engine …", dismissible=False)
+
+
+class HealthBannerView(BannerView):
+    """Stays for as long as it is so: nothing typed is taken meanwhile."""
+
+    def __init__(self, session: EngineSession, theme: Theme) -> None:
+        super().__init__(theme)
+        session.health_changed.connect(self._on_health_changed)
+        self._show(HealthUpdate(conditions=session.conditions))
+
+    def _on_health_changed(self, update: HealthUpdate) -> None:
+        self._show(update)
+
+    def _show(self, update: HealthUpdate) -> None:
+        if not update.conditions:
+            self.hide()
+            return
+        lines = [f"{condition.text} {condition.advice}" for condition in update.conditions]
+        held = sum(task.status == "paused" for task in update.tasks)
+        if held:
+            lines.append(f"{held} {'task waits' if held == 1 else 'tasks wait'} meanwhile. What was finished is kept.")
+        self.tell("\n".join(lines), "failed", dismissible=False)

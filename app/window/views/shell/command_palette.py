@@ -1,0 +1,80 @@
+"""The command palette: every action, conversation and setting, found by typing."""
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
+
+from app.protocol.conversations import Conversation
+from app.protocol.settings import Setting
+from app.window.stores.catalog import SettingsStore
+from app.window.stores.conversation_list import ConversationListStore, TitleSearchStore
+from app.window.stores.session import EngineSession
+from app.window.theme.theme import Theme
+from app.window.views.shared.actions import ACTIONS, Action, ShortcutStore
+from app.window.views.shared.picker import PickerDialog, PickerItem
+
+_MOST_CONVERSATIONS = 200
+_TITLE = "Find an action, a conversation or a setting"
+
+
+class CommandPalette(QObject):
+    """`action_chosen` gives an action's name, `conversation_chosen` an id, `setting_chosen` a setting's name.
+
+    What the list has not loaded is asked for while one types.
+    """
+
+    action_chosen = Signal(str)
+    conversation_chosen = Signal(str)
+    setting_chosen = Signal(str)
+
+    def __init__(
+        self, conversations: ConversationListStore, session: EngineSession, theme: Theme, shortcuts: ShortcutStore
+    ) -> None:
+        super().__init__()
+        self._conversations = conversations
+        self._titles = TitleSearchStore(session)
+        self._declared = SettingsStore(session)
+        self._picker: PickerDialog | None = None
+        self._theme = theme
+        self._titles.found.connect(self._on_titles_found)
+        self._declared.found.connect(self._on_settings_found)
+        self._shortcuts = shortcuts
+
+    def open_over(self, window: QWidget, *, has_tabs: bool) -> None:
+        offered = (action for action in ACTIONS if action.in_palette and (has_tabs or not action.of_tab))
+        actions = [self._choice(action) for action in offered]
+        picker = PickerDialog(self._theme, _TITLE, (*actions, *self._chats()), window)
+        picker.chosen.connect(self._on_chosen)
+        picker.typed.connect(self._titles.search)
+        picker.finished.connect(self._on_closed)
+        self._picker = picker
+        picker.open_over(window)
+        self._declared.load()
+
+    def _chats(self) -> list[PickerItem]:
+        store = self._conversations
+        shown = map(store.at, range(min(store.count(), _MOST_CONVERSATIONS)))
+        return [_chat(conversation) for conversation in shown]
+
+    def _choice(self, action: Action) -> PickerItem:
+        return PickerItem(f"do {action.name}", action.text, self._shortcuts.shown(action.name))
+
+    def _on_chosen(self, key: str) -> None:
+        kind, _, name = key.partition(" ")
+        {"open": self.conversation_chosen, "set": self.setting_chosen, "do": self.action_chosen}[kind].emit(name)
+
+    def _on_titles_found(self, conversations: tuple[Conversation, ...]) -> None:
+        if self._picker is not None:
+            self._picker.add(tuple(map(_chat, conversations)))
+
+    def _on_settings_found(self, settings: tuple[Setting, ...]) -> None:
+        if self._picker is not None:
+            self._picker.add(tuple(PickerItem(f"set {known.name}", known.title, "setting") for known in settings))
+
+    def _on_closed(self) -> None:
+        self._picker = None
+
+
+def _chat(conversation: Conversation) -> PickerItem:
+    return PickerItem(
+        f"open {conversation.id}", conversation.title, "archived" if conversation.archived else "conversation"
+    )

@@ -1,0 +1,97 @@
+"""The dialogs of the window (settings, usage, shortcuts), each loaded when it is first opened."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QClipboard
+from PySide6.QtWidgets import QDialog, QGridLayout, QWidget
+
+from app.window.stores.stores import Stores
+from app.window.theme.theme import Theme
+from app.window.views.shared.actions import ACTIONS, ShortcutStore, native_text
+from app.window.widgets.labels import TextLabel
+
+if TYPE_CHECKING:
+    from app.window.views.settings.dialog import PageName, SettingsDialog
+    from app.window.views.usage.dialog import UsageDialog
+
+
+_IN_COMPOSER = (
+    ("Send; steer a task at work; reply to a question", "Enter"),
+    ("A new line", "Shift+Enter"),
+    ("Queue for after the work at hand", "Alt+Enter"),
+    ("Close what is open; stop the task by a second Esc", "Esc"),
+    ("Bring back the last message", "Up"),
+    ("Go to a tab by its number", "Ctrl+1 … 9"),
+)
+
+
+class WindowDialogs(QObject):
+    """`settings_closed` when a key may have been set; `conversation_asked` gives one to open."""
+
+    settings_closed = Signal()
+    conversation_asked = Signal(str)
+
+    def __init__(
+        self, stores: Stores, theme: Theme, shortcuts: ShortcutStore, clipboard: QClipboard, window: QWidget
+    ) -> None:
+        super().__init__(window)
+        self._clipboard = clipboard
+        self._usage: UsageDialog | None = None
+        self._stores = stores
+        self._theme = theme
+        self._shortcuts = shortcuts
+        self._window = window
+        self._settings: SettingsDialog | None = None
+
+    def open_settings(self, page: "PageName" = "general") -> None:
+        self._dialog().open_page(page)
+
+    def open_setting(self, name: str) -> None:
+        """One setting that the engine declares, the keyboard in its field."""
+        self._dialog().open_setting(name)
+
+    def open_providers(self) -> None:
+        self.open_settings("providers")
+
+    def _dialog(self) -> "SettingsDialog":
+        from app.window.views.settings.dialog import SettingsDialog
+
+        if self._settings is None:
+            self._settings = SettingsDialog(self._stores, self._theme, self._shortcuts, self._window)
+            self._settings.finished.connect(self.settings_closed)
+        return self._settings
+
+    def open_usage(self) -> None:
+        from app.window.stores.usage import UsageStore
+        from app.window.views.usage.dialog import UsageDialog
+
+        if self._usage is None:
+            store = UsageStore(self._stores.session, self._stores.tasks, self)
+            self._usage = UsageDialog(store, self._theme, self._clipboard, self._window)
+            self._usage.opened.connect(self.conversation_asked)
+        self._usage.show()
+        self._usage.raise_()
+        self._usage.activateWindow()
+
+    def open_shortcuts(self) -> None:
+        ShortcutsDialog(self._theme, self._shortcuts, self._window).open()
+
+
+class ShortcutsDialog(QDialog):
+    """Closed by Esc."""
+
+    def __init__(self, theme: Theme, shortcuts: ShortcutStore, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Keyboard shortcuts")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        tokens = theme.tokens
+        grid = QGridLayout(self)
+        grid.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
+        grid.setHorizontalSpacing(2 * tokens.space_far)
+        grid.setVerticalSpacing(tokens.space_close)
+        keyed = [(action, shortcuts.keys(action.name)) for action in ACTIONS]
+        lines = [(action.text, ", ".join(map(native_text, keys))) for action, keys in keyed if keys]
+        for place, (text, keys) in enumerate((*lines, *_IN_COMPOSER)):
+            grid.addWidget(TextLabel(theme, text), place, 0)
+            grid.addWidget(TextLabel(theme, keys, tone="muted"), place, 1, Qt.AlignmentFlag.AlignRight)

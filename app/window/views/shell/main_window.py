@@ -1,0 +1,300 @@
+"""The main window: sidebar, tabs and banners in their places, and what each action does."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QKeyEvent
+from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QVBoxLayout, QWidget
+
+from app.window.stores.stores import Stores
+from app.window.stores.task_commands import TaskControlStore, TourStore
+from app.window.stores.window_state import WindowStateStore
+from app.window.theme.theme import Theme
+from app.window.views.shared.actions import ACTIONS, ActionName, ShortcutStore, WindowActions
+from app.window.views.shell.banners import ConnectionBannerView, HealthBannerView
+from app.window.views.shell.dialogs import WindowDialogs
+from app.window.views.shell.open_conversation import OpenConversationFactory
+from app.window.views.shell.open_conversations import ActiveConversation, OpenConversations
+from app.window.views.shell.tabs import TabsView
+from app.window.views.sidebar.sidebar import SidebarView
+from app.window.widgets.accessibility import step_focus
+from app.window.widgets.banner import BannerView
+from app.window.widgets.dialogs import QuestionDialog
+
+if TYPE_CHECKING:
+    from app.window.views.shell.command_palette import CommandPalette
+
+
+class KeepRunningDialog(QuestionDialog):
+    """`accepted` closes the window."""
+
+    def __init__(self, running: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        tasks = "One task goes on" if running == 1 else f"{running} tasks go on"
+        self.setWindowTitle("Errand keeps working")
+        self.setText(f"{tasks} without the window.")
+        self.setInformativeText(
+            "The engine works on in the background, and what waits for you waits. Open Errand again to look at it. "
+            "To stop a task, stay and stop it here."
+        )
+        leave = self.addButton("Close the window", QMessageBox.ButtonRole.AcceptRole)
+        stay = self.addButton("Stay", QMessageBox.ButtonRole.RejectRole)
+        self.set_default(leave)
+        self.setEscapeButton(stay)
+
+
+class MainWindow(QMainWindow):
+    """Its parts are made by `window/main.py`. `closing` before it looks whether there is a tray to hide in, `closed`
+    when it is gone from the screen for good.
+    """
+
+    closing = Signal()
+    closed = Signal()
+    quick_asked = Signal()
+    quick_key_asked = Signal()
+    quit_asked = Signal()
+
+    def __init__(
+        self,
+        stores: Stores,
+        control: TaskControlStore,
+        tour: TourStore,
+        sidebar: SidebarView,
+        maker: OpenConversationFactory,
+        pages: TabsView,
+        desk: OpenConversations,
+        theme: Theme,
+        state: WindowStateStore,
+    ) -> None:
+        super().__init__()
+        self.has_tray = False  # true where closing may hide the window: the tray brings it back
+        self.stores = stores
+        self._control = control
+        self._tour = tour
+        self._maker = maker
+        self._theme = theme
+        self._state = state
+        self.sidebar = sidebar
+        self.pages = pages
+        self.desk = desk
+        self.trouble = BannerView(theme)
+        self.connection = ConnectionBannerView(stores.session, theme)
+        self.health = HealthBannerView(stores.session, theme)
+        self.shortcuts = ShortcutStore(state)
+        self.dialogs = WindowDialogs(stores, theme, self.shortcuts, maker.clipboard, self)
+        self._palette: CommandPalette | None = None
+        self.commands = WindowActions(self._slots(), self.desk.go_to_number, self.shortcuts)
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        self.setWindowTitle("Errand")
+        self._lay_out()
+        self.commands.add_to(self)
+        self._connect()
+        self._on_theme_changed()
+        pages.restore()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        running = len(self.stores.tasks.running())
+        if running and not self._state.kept.told_of_background:
+            event.ignore()
+            dialog = KeepRunningDialog(running, self)
+            dialog.accepted.connect(self._on_leave_accepted)
+            dialog.open()
+            return
+        self._keep_sizes()
+        self.closing.emit()
+        if self.has_tray:
+            event.ignore()
+            self.hide()
+            return
+        self.desk.close_windows()
+        super().closeEvent(event)
+        self.closed.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc that nothing nearer took leads from the sidebar and the tabs to where a person writes."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.desk.front.setFocus()
+        else:
+            super().keyPressEvent(event)
+
+    def focusNextPrevChild(self, next: bool) -> bool:
+        return step_focus(self, self.focusWidget(), forward=next)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.desk.turn_to_main()
+
+    def leave(self) -> None:
+        """Go for good, tray or not."""
+        self._keep_sizes()
+        self.desk.close_windows()
+        self.hide()
+        self.closed.emit()
+
+    def on_action(self, name: ActionName) -> None:
+        """Do one of the actions of the table."""
+        self.commands.do(name)
+
+    def show_error(self, text: str) -> None:
+        """Something did not work: what, and what to do."""
+        (self.desk.front_window or self).trouble.tell(text, "failed")
+
+    def _slots(self) -> dict[ActionName, Callable[[], None]]:
+        """What each action does."""
+        front = ActiveConversation(self.desk, self.stores.asks)
+        return {
+            "new_task": self.desk.new,
+            "stop": front.stop,
+            "stop_all": front.stop_all,
+            "next_ask": front.go_to_next_ask,
+            "allow_once": front.allow_once,
+            "palette": self._on_palette,
+            "search": self._on_search,
+            "find": front.find,
+            "find_next": front.find_next,
+            "find_previous": front.find_previous,
+            "tree": front.turn_tree,
+            "summarise": front.summarise,
+            "ask_models": front.ask_models,
+            "add_agent": front.add_agent,
+            "close_tab": self.desk.close_front,
+            "reopen_tab": self.desk.reopen,
+            "next_tab": partial(self.desk.step, 1),
+            "previous_tab": partial(self.desk.step, -1),
+            "move_tab_left": partial(self.pages.tabs.shift, -1),
+            "move_tab_right": partial(self.pages.tabs.shift, 1),
+            "pin_tab": self.pages.pin_front,
+            "all_tabs": self.desk.open_list,
+            "own_window": self.desk.move_front,
+            "next_pane": self._on_next_pane,
+            "sidebar": self._on_turn_sidebar,
+            "tour": self._tour.play,
+            "settings": self.dialogs.open_settings,
+            "usage": self.dialogs.open_usage,
+            "theme": self._on_change_theme,
+            "shortcuts": self.dialogs.open_shortcuts,
+            "quick": self.quick_asked.emit,
+            "quick_key": self.quick_key_asked.emit,
+            "quit": self.quit_asked.emit,
+        }
+
+    def _lay_out(self) -> None:
+        right = QWidget()
+        column = QVBoxLayout(right)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.connection)
+        column.addWidget(self.health)
+        column.addWidget(self.trouble)
+        column.addWidget(self.pages, 1)
+        self._splitter.addWidget(self.sidebar)
+        self._splitter.addWidget(right)
+        self._splitter.setStretchFactor(1, 1)
+        self._splitter.setChildrenCollapsible(False)
+        self.setCentralWidget(self._splitter)
+        kept = self._state.kept
+        self.resize(kept.width, kept.height)
+        self._splitter.setSizes([kept.sidebar_width, kept.width - kept.sidebar_width])
+        self.sidebar.setHidden(kept.sidebar_hidden)
+        if kept.maximized:
+            self.setWindowState(Qt.WindowState.WindowMaximized)
+
+    def _connect(self) -> None:
+        stores = self.stores
+        for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._maker):
+            speaker.failed.connect(self.show_error)
+        self.sidebar.opened.connect(self._on_opened)
+        self.sidebar.opened_behind.connect(self.desk.open_behind)
+        self.sidebar.hit_opened.connect(self._on_hit_opened)
+        self.sidebar.new_asked.connect(self.desk.new)
+        self.sidebar.stop_asked.connect(self._control.stop)
+        self.sidebar.resume_asked.connect(self._control.resume)
+        self._maker.resume_asked.connect(self._control.resume)
+        self._maker.providers_asked.connect(self.dialogs.open_providers)
+        self._maker.tour_asked.connect(self._tour.play)
+        self.dialogs.settings_closed.connect(self._maker.look_for_models)
+        self.dialogs.conversation_asked.connect(self._on_opened)
+        self.desk.front_changed.connect(self._on_front_changed)
+        self.desk.main_asked.connect(self._on_main_asked)
+        self.desk.window_made.connect(self.commands.add_to_own)
+        self._tour.started.connect(self._on_opened)
+        self._theme.changed.connect(self._on_theme_changed)
+        stores.conversations.reset.connect(self._on_front_changed)
+
+    def _on_main_asked(self) -> None:
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def _on_opened(self, conversation_id: str) -> None:
+        self.desk.open(conversation_id)
+
+    def _on_hit_opened(self, conversation_id: str, node_id: str, words: str) -> None:
+        self.desk.open_at(conversation_id, node_id)
+        self.desk.front.transcript.hits.mark_words(words.replace('"', " ").split())
+
+    def _on_action_chosen(self, name: str) -> None:
+        for action in ACTIONS:
+            if action.name == name:
+                self.on_action(action.name)
+
+    def _on_front_changed(self) -> None:
+        self.sidebar.list.mark(self.desk.front_id)
+
+    def _on_palette(self) -> None:
+        if self._palette is None:
+            self._palette = self._make_palette()
+        self._palette.open_over(self.desk.front_window or self, has_tabs=self.desk.front_window is None)
+
+    def _make_palette(self) -> "CommandPalette":
+        from app.window.views.shell.command_palette import CommandPalette  # the start does not need it
+
+        palette = CommandPalette(self.stores.conversations, self.stores.session, self._theme, self.shortcuts)
+        palette.conversation_chosen.connect(self._on_opened)
+        palette.setting_chosen.connect(self.dialogs.open_setting)
+        palette.action_chosen.connect(self._on_action_chosen)
+        return palette
+
+    def _on_search(self) -> None:
+        if self.sidebar.isHidden():
+            self._on_turn_sidebar()
+        self.sidebar.search.setFocus()
+        self.sidebar.search.selectAll()
+
+    def _on_turn_sidebar(self) -> None:
+        self._state.kept.sidebar_hidden = not self._state.kept.sidebar_hidden
+        self.sidebar.setHidden(self._state.kept.sidebar_hidden)
+        self._state.save_soon()
+
+    def _on_next_pane(self) -> None:
+        frame = (*self.sidebar.focus_panes(), self.pages.tabs) if self.desk.front_window is None else ()
+        panes = (*frame, *self.desk.front.focus_panes())
+        usable = [pane for pane in panes if pane.isVisible() and pane.focusPolicy() != Qt.FocusPolicy.NoFocus]
+        here = next((place for place, pane in enumerate(usable) if pane.hasFocus()), -1)
+        usable[(here + 1) % len(usable)].setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _on_change_theme(self) -> None:
+        self._theme.set_mode("light" if self._theme.tokens.dark else "dark")
+
+    def _on_leave_accepted(self) -> None:
+        self._state.kept.told_of_background = True
+        self.close()
+
+    def _on_theme_changed(self) -> None:
+        kept, theme = self._state.kept, self._theme
+        kept.theme, kept.motion = theme.mode, theme.wanted_motion
+        kept.reading_family, kept.reading_size = theme.reading_family, theme.tokens.size_reading
+        self._state.save_soon()
+
+    def _keep_sizes(self) -> None:
+        kept = self._state.kept
+        kept.maximized = self.isMaximized()
+        if not kept.maximized:
+            kept.width, kept.height = self.width(), self.height()
+        if self.sidebar.isVisible():
+            kept.sidebar_width = self._splitter.sizes()[0]
+        self._state.flush()

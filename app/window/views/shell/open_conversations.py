@@ -1,0 +1,332 @@
+"""All open conversations, in tabs and in windows of their own, and the one that is active. The tab bar is `tabs`."""
+
+from functools import partial
+
+from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
+
+from app.protocol.tasks import Task
+from app.window.stores.asks import AskStore
+from app.window.stores.session import EngineSession
+from app.window.theme.theme import Theme
+from app.window.views.conversation.conversation_view import ConversationView
+from app.window.views.shell.banners import ConnectionBannerView, HealthBannerView
+from app.window.views.shell.open_conversation import OpenConversation, OpenConversationFactory
+from app.window.views.shell.tabs import TabsView
+from app.window.widgets.accessibility import step_focus
+from app.window.widgets.banner import BannerView
+
+
+class ConversationWindow(QMainWindow):
+    """`activated` when a person turned to it; `close_asked` when they closed it, which its owner does."""
+
+    activated = Signal()
+    close_asked = Signal()
+
+    def __init__(self, page: OpenConversation, session: EngineSession, theme: Theme) -> None:
+        super().__init__()
+        self.page = page
+        self.trouble = BannerView(theme)
+        place = QWidget()
+        self._column = QVBoxLayout(place)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        self._column.addWidget(ConnectionBannerView(session, theme))
+        self._column.addWidget(HealthBannerView(session, theme))
+        self._column.addWidget(self.trouble)
+        self._column.addWidget(page.view, 1)
+        self.setCentralWidget(place)
+        self.resize(theme.tokens.column + 4 * theme.tokens.space_far, theme.tokens.column)
+        page.view.show()
+        page.changed.connect(self.show_look)
+        self.show_look()
+
+    def show_look(self) -> None:
+        """The title says what the conversation is about, how its task is, and what is new."""
+        self.setWindowTitle(f"{self.page.look.words} — Errand")
+
+    def give_page(self) -> OpenConversation:
+        """Leave the page to another window; this one is empty then and goes."""
+        self.page.changed.disconnect(self.show_look)
+        self._column.removeWidget(self.page.view)
+        self.page.view.setParent(None)
+        self.hide()
+        self.deleteLater()
+        return self.page
+
+    def focusNextPrevChild(self, next: bool) -> bool:
+        return step_focus(self, self.focusWidget(), forward=next)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.activated.emit()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        event.ignore()
+        self.close_asked.emit()
+
+
+class OpenConversations(QObject):
+    """A conversation is open in one place only: who opens it again goes there.
+
+    `main_asked` when the main window is to come to the front, `window_made` for each further one.
+    """
+
+    front_changed = Signal()
+    main_asked = Signal()
+    window_made = Signal(QWidget)
+
+    def __init__(self, pages: TabsView, maker: OpenConversationFactory, theme: Theme) -> None:
+        super().__init__()
+        self._pages = pages
+        self._maker = maker
+        self._theme = theme
+        self._kept = maker.state.kept
+        self._windows: list[ConversationWindow] = []
+        self._front: ConversationWindow | None = None
+        pages.front_changed.connect(self.front_changed)
+        pages.own_window_asked.connect(self.move_out)
+        maker.state.saving.connect(self._on_saving)
+        maker.stores.tasks.taskUpdate.connect(self._on_task_update)
+        maker.stores.conversations.updated.connect(self._on_conversation_updated)
+        maker.unread.changed.connect(self._on_looks_changed)
+        maker.stores.conversations.reset.connect(self._on_looks_changed)
+        maker.stores.conversations.dropped.connect(self._on_dropped)
+
+    @property
+    def windows(self) -> tuple[ConversationWindow, ...]:
+        return tuple(self._windows)
+
+    @property
+    def front_window(self) -> ConversationWindow | None:
+        """None while it is the main one."""
+        return self._front
+
+    @property
+    def front(self) -> ConversationView:
+        return self._front.page.view if self._front is not None else self._pages.front
+
+    @property
+    def front_id(self) -> str:
+        """The conversation in front; "" while it is a new one."""
+        return self._front.page.conversation_id if self._front is not None else self._pages.front_id
+
+    def turn_to_main(self) -> None:
+        """A person turned to the main window."""
+        if self._front is not None:
+            self._front = None
+            self.front_changed.emit()
+
+    def restore(self) -> None:
+        """Open the windows of the last time."""
+        for conversation_id, geometry in tuple(self._kept.windows.items()):
+            self._put(self._maker.make(conversation_id)).restoreGeometry(geometry)
+
+    def new(self) -> None:
+        """Go to a conversation that has not begun, in the main window."""
+        self._show_main()
+        self._pages.new()
+
+    def open(self, conversation_id: str, *, behind: bool = False) -> None:
+        """Go to a conversation: to the window it is in, or to a tab. `behind` leaves what is in front there."""
+        window = self._window_of(conversation_id)
+        if behind and window is None:
+            self._pages.open(conversation_id, behind=True)
+        elif window is not None and not behind:
+            self._raise(window)
+        elif window is None:
+            self._show_main()
+            self._pages.open(conversation_id)
+
+    def open_behind(self, conversation_id: str) -> None:
+        """In a tab, with what is in front left there; a window of its own stays one."""
+        if all(window.page.conversation_id != conversation_id for window in self._windows):
+            self._pages.open(conversation_id, behind=True)
+
+    def open_at(self, conversation_id: str, node_id: str) -> None:
+        """Go to a node of a conversation."""
+        self.open(conversation_id)
+        self.front.go_to(node_id)
+
+    def reopen(self) -> None:
+        """What was closed last and is not open again."""
+        open_ids = {*self._pages.open_ids, *(window.page.conversation_id for window in self._windows)}
+        while self._kept.closed:
+            conversation_id = self._kept.closed.pop()
+            if conversation_id not in open_ids:
+                self.open(conversation_id)
+                return
+
+    def close_front(self) -> None:
+        """The tab in front, or the window of its own."""
+        if self._front is not None:
+            self._front.close()
+        else:
+            self._pages.close_front()
+
+    def step(self, by: int) -> None:
+        self._show_main()
+        self._pages.step(by)
+
+    def go_to_number(self, number: int) -> None:
+        """To a tab by its place, from 1; 9 is the last one."""
+        self._show_main()
+        self._pages.go_to_number(number)
+
+    def open_list(self) -> None:
+        """All tabs, to find one by typing."""
+        self._show_main()
+        self._pages.open_list()
+
+    def move_front(self) -> None:
+        """Out of the main window, or back into it."""
+        if self._front is None:
+            self.move_out(self._pages.front_page)
+        else:
+            self._move_back(self._front)
+
+    def move_out(self, page: OpenConversation) -> None:
+        """From its tab into a window of its own."""
+        self._pages.take(page)
+        self._raise(self._put(page))
+        page.view.setFocus()
+
+    def close_windows(self) -> None:
+        """With the main window; they are there again with it."""
+        self._on_saving()
+        for window in self._windows:
+            window.page.keep_place()
+            window.hide()
+            window.deleteLater()
+        self._windows.clear()
+        self._front = None
+
+    def _window_of(self, conversation_id: str) -> ConversationWindow | None:
+        return next((window for window in self._windows if window.page.conversation_id == conversation_id), None)
+
+    def _put(self, page: OpenConversation) -> ConversationWindow:
+        window = ConversationWindow(page, self._maker.stores.session, self._theme)
+        self._windows.append(window)
+        window.activated.connect(partial(self._on_activated, window))
+        window.close_asked.connect(partial(self._on_close_asked, window))
+        self.window_made.emit(window)
+        window.show()
+        return window
+
+    def _move_back(self, window: ConversationWindow) -> None:
+        page = self._drop(window)
+        self._pages.put(page)
+        self._show_main()
+        self._pages.go_to_page(page)
+
+    def _drop(self, window: ConversationWindow) -> OpenConversation:
+        self._windows.remove(window)
+        page = window.give_page()
+        self.turn_to_main()
+        self._maker.state.save_soon()
+        return page
+
+    def _raise(self, window: ConversationWindow) -> None:
+        window.show()
+        window.raise_()
+        window.activateWindow()
+        self._on_activated(window)
+
+    def _show_main(self) -> None:
+        self.main_asked.emit()
+        self.turn_to_main()
+
+    def _on_activated(self, window: ConversationWindow) -> None:
+        window.page.read()
+        if self._front is not window:
+            self._front = window
+            self.front_changed.emit()
+
+    def _on_close_asked(self, window: ConversationWindow) -> None:
+        """As a tab is closed: its task goes on, and it can be opened again."""
+        self._drop(window).close()
+
+    def _on_dropped(self, conversation_id: str) -> None:
+        """It was deleted for good: there is nothing to be shown or opened again."""
+        window = self._window_of(conversation_id)
+        if window is not None:
+            self._drop(window).close()
+        else:
+            self._pages.drop(conversation_id)
+        self._kept.closed = [known for known in self._kept.closed if known != conversation_id]
+        for kept in (self._kept.drafts, self._kept.attached, self._kept.places, self._kept.trees, self._kept.agents):
+            kept.pop(conversation_id, None)
+        self._maker.state.save_soon()
+
+    def _on_task_update(self, task: Task) -> None:
+        self._show_look_of(task.conversation_id)
+
+    def _on_conversation_updated(self, index: int) -> None:
+        self._show_look_of(self._maker.stores.conversations.at(index).id)
+
+    def _show_look_of(self, conversation_id: str) -> None:
+        window = self._window_of(conversation_id)
+        if window is not None:
+            window.show_look()
+
+    def _on_looks_changed(self) -> None:
+        for window in self._windows:
+            window.show_look()
+
+    def _on_saving(self) -> None:
+        kept = {window.page.conversation_id: bytes(window.saveGeometry().data()) for window in self._windows}
+        kept.pop("", None)
+        for window in self._windows:
+            window.page.keep_place()
+            self._kept.titles[window.page.conversation_id] = window.page.title
+        self._kept.windows = kept
+
+
+class ActiveConversation:
+    """The slots of the actions that are about one conversation."""
+
+    def __init__(self, desk: OpenConversations, asks: AskStore) -> None:
+        self._desk = desk
+        self._asks = asks
+
+    def stop(self) -> None:
+        self._desk.front.store.requests.stop()
+
+    def stop_all(self) -> None:
+        self._desk.front.store.requests.stop_all()
+
+    def ask_models(self) -> None:
+        self._desk.front.dialogs.ask_models()
+
+    def add_agent(self) -> None:
+        self._desk.front.foot.add_agent()
+
+    def go_to_next_ask(self) -> None:
+        """Of the conversation after that in front, round at the end."""
+        waiting = [ask.conversation_id for ask in self._asks.waiting()]
+        if not waiting:
+            return
+        here = self._desk.front_id
+        place = waiting.index(here) + 1 if here in waiting else 0
+        self._desk.open(waiting[place % len(waiting)])
+        self._desk.front.go_to_ask()
+
+    def allow_once(self) -> None:
+        self._desk.front.allow_once()
+
+    def find(self) -> None:
+        self._desk.front.open_find()
+
+    def find_next(self) -> None:
+        self._desk.front.find_next(forward=True)
+
+    def find_previous(self) -> None:
+        self._desk.front.find_next(forward=False)
+
+    def summarise(self) -> None:
+        self._desk.front.store.context.summarise()
+
+    def turn_tree(self) -> None:
+        self._desk.front.tree.toggle()

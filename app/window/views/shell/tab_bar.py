@@ -1,0 +1,280 @@
+"""The bar of tabs: title, task status, unread badge, close, reorder, pin, context menu."""
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QTabBar, QWidget
+
+from app.window.theme.style import plain_tool_tip
+from app.window.theme.theme import Theme
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.pulse import PulseTimer
+from app.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
+
+_MOST = 99
+
+_LONGEST_TITLE = 24
+_LONGEST_PINNED = 9
+
+
+class TabMenu(QMenu):
+    """Each entry is a signal; the menu goes when it was used."""
+
+    pin_asked = Signal()
+    out_asked = Signal()
+    close_asked = Signal()
+    close_others_asked = Signal()
+    close_right_asked = Signal()
+
+    def __init__(self, parent: QWidget, *, is_pinned: bool) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.addAction("Unpin tab" if is_pinned else "Pin tab").triggered.connect(self.pin_asked)
+        self.addAction("Move to a window of its own").triggered.connect(self.out_asked)
+        self.addSeparator()
+        self.addAction("Close").triggered.connect(self.close_asked)
+        self.addAction("Close the others").triggered.connect(self.close_others_asked)
+        self.addAction("Close those to the right").triggered.connect(self.close_right_asked)
+
+
+class Badge(QWidget):
+    """`noun` is what is counted, for the accessible name: "3 unread"."""
+
+    def __init__(self, theme: Theme, noun: str, *, waiting: bool = False) -> None:
+        super().__init__()
+        self._theme = theme
+        self._noun = noun
+        self._waiting = waiting
+        self._count = 0
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.set_count(0)
+        theme.changed.connect(self.update)
+
+    def set_count(self, count: int) -> None:
+        self._count = count
+        self.setAccessibleName(f"{count} {self._noun}")
+        self.setVisible(count > 0)
+        self.updateGeometry()
+        self.update()
+
+    @property
+    def text(self) -> str:
+        return f"{_MOST}+" if self._count > _MOST else str(self._count)
+
+    def sizeHint(self) -> QSize:
+        self.setFont(self._theme.font(self._theme.tokens.size_small, bold=True))
+        height = self._theme.tokens.size_small + self._theme.tokens.space_tight + 2
+        width = self.fontMetrics().horizontalAdvance(self.text) + self._theme.tokens.space_normal
+        return QSize(max(height, width), height)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        tokens = self._theme.tokens
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(tokens.waiting_soft if self._waiting else tokens.accent))
+        radius = self.height() / 2
+        painter.drawRoundedRect(QRectF(self.rect()), radius, radius)
+        painter.setPen(QColor(tokens.waiting if self._waiting else tokens.on_accent))
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.text)
+
+
+class TabStatusView(QWidget):
+    """Takes no room where there is nothing to say."""
+
+    def __init__(self, theme: Theme, pulse: PulseTimer) -> None:
+        super().__init__()
+        self._dot = StatusDotView(theme, pulse)
+        self._badge = Badge(theme, "new")
+        self._space = theme.tokens.space_close
+        self._row = QHBoxLayout(self)
+        self._row.setSpacing(theme.tokens.space_tight)
+        self._row.addWidget(self._dot)
+        self._row.addWidget(self._badge)
+
+    def show_state(self, state: DotState, unread: int) -> None:
+        self._dot.set_state(state)
+        self._dot.setVisible(state != "idle")
+        self._badge.set_count(unread)
+        self._row.setContentsMargins(self._space if state != "idle" or unread else 0, 0, 0, 0)
+        self.adjustSize()
+
+
+@dataclass(frozen=True, slots=True)
+class TabState:
+    """`state` is the newest task's. `unread` counts what waits to be seen. A pinned tab is narrow and stands left."""
+
+    title: str
+    state: DotState = "idle"
+    unread: int = 0
+    pinned: bool = False
+
+    @property
+    def words(self) -> str:
+        """The whole of it in words, for the tool tip and screen readers."""
+        state = "" if self.state == "idle" else STATE_LABELS[self.state].lower()
+        unread = f"{self.unread} new" if self.unread else ""
+        pinned = "pinned" if self.pinned else ""
+        return " · ".join(part for part in (self.title, state, unread, pinned) if part)
+
+    @property
+    def short(self) -> str:
+        """The title as it fits into a tab."""
+        longest = _LONGEST_PINNED if self.pinned else _LONGEST_TITLE
+        return self.title if len(self.title) <= longest else self.title[: longest - 1] + "…"
+
+
+class TabBarView(QTabBar):
+    """Tabs are known by a key of the caller's, which stays when they are moved.
+
+    `menu_asked` gives a tab's key and the place on the screen; `out_asked` a tab that was dragged off the bar.
+    """
+
+    chosen = Signal(str)
+    close_asked = Signal(str)
+    menu_asked = Signal(str, QPoint)
+    out_asked = Signal(str)
+    resized = Signal()
+
+    def __init__(self, theme: Theme, pulse: PulseTimer, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._pulse = pulse
+        self._looks: dict[str, TabState] = {}
+        self.setObjectName("tabs")
+        self.setAccessibleName("Open conversations")
+        self.setMovable(True)
+        self.setExpanding(False)
+        self.setDrawBase(False)
+        self.setUsesScrollButtons(True)
+        self.setIconSize(QSize(theme.tokens.icon_small, theme.tokens.icon_small))
+        self.setElideMode(Qt.TextElideMode.ElideRight)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.setFont(theme.font(theme.tokens.size_base))
+        self.currentChanged.connect(self._on_current_changed)
+        self.customContextMenuRequested.connect(self._on_menu_asked)
+        theme.changed.connect(self._on_theme_changed)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """From left to right."""
+        return tuple(str(self.tabData(index)) for index in range(self.count()))
+
+    @property
+    def current(self) -> str:
+        """The key of the tab in front, "" without tabs."""
+        return str(self.tabData(self.currentIndex())) if self.count() else ""
+
+    def overflow(self, width: int) -> bool:
+        """True if not all tabs can be in view in that width."""
+        return sum(self.minimumTabSizeHint(index).width() for index in range(self.count())) > width
+
+    def add(self, key: str, look: TabState) -> None:
+        """At the right end, or of the pinned ones, without going there."""
+        index = self.addTab("")
+        self.setTabData(index, key)
+        self.setTabButton(index, QTabBar.ButtonPosition.LeftSide, TabStatusView(self._theme, self._pulse))
+        close = IconButton(self._theme, "x", "Close tab")
+        close.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Ctrl+W and Delete are its keys; 50 stops for Tab help nobody
+        close.clicked.connect(lambda: self.close_asked.emit(key))
+        self.setTabButton(index, QTabBar.ButtonPosition.RightSide, close)
+        self.show_look(key, look)
+        if self.count() == 1:
+            self.chosen.emit(key)
+
+    def show_look(self, key: str, look: TabState) -> None:
+        """Each change lays the whole bar out, so that what is shown already is left alone."""
+        if self._looks.get(key) == look:
+            return
+        self._looks[key] = look
+        self._settle()
+        index = self.keys.index(key)
+        mark = self.tabButton(index, QTabBar.ButtonPosition.LeftSide)
+        close = self.tabButton(index, QTabBar.ButtonPosition.RightSide)
+        assert isinstance(mark, TabStatusView)
+        mark.show_state(look.state, look.unread)
+        close.setVisible(not look.pinned)
+        close.setFixedSize(QSize(0, 0) if look.pinned else close.sizeHint())  # hidden it would keep its room
+        close.setAccessibleName(f"Close {look.title}")
+        self.setTabIcon(index, self._pin() if look.pinned else QIcon())
+        self.setTabText(index, look.short.replace("&", "&&"))
+        self.setTabToolTip(index, plain_tool_tip(look.words))
+        self.setAccessibleTabName(index, look.words)
+
+    def go_to(self, key: str) -> None:
+        self.setCurrentIndex(self.keys.index(key))
+
+    def remove(self, key: str) -> None:
+        index = self.keys.index(key)
+        self.tabButton(index, QTabBar.ButtonPosition.LeftSide).hide()  # what pulses in it stops
+        self.removeTab(index)
+        self._looks.pop(key, None)
+
+    def shift(self, by: int) -> None:
+        """Move the tab in front, among the pinned ones or among the others."""
+        here = self.currentIndex()
+        there = here + by
+        if 0 <= there < self.count() and self._is_pinned(here) == self._is_pinned(there):
+            self.moveTab(here, there)
+
+    def minimumTabSizeHint(self, index: int) -> QSize:
+        """Many tabs are scrolled rather than made too narrow to be read."""
+        wanted = self.tabSizeHint(index)
+        title = self.fontMetrics().horizontalAdvance(self.tabText(index))
+        return QSize(wanted.width() - max(0, title - self._theme.tokens.column // 10), wanted.height())
+
+    def tabLayoutChange(self) -> None:
+        super().tabLayoutChange()
+        self.resized.emit()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        place = event.position().toPoint()
+        index = self.tabAt(place)
+        if event.button() == Qt.MouseButton.MiddleButton and index >= 0:
+            self.close_asked.emit(str(self.tabData(index)))
+            return
+        super().mouseReleaseEvent(event)
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        self._settle()
+        if not -self.height() < place.y() < 2 * self.height():
+            self.out_asked.emit(self.current)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Delete and self.count():
+            self.close_asked.emit(self.current)
+            return
+        super().keyPressEvent(event)
+
+    def _settle(self) -> None:
+        """Pinned tabs stand left of the others, each in the order it had."""
+        pinned = [key for key in self.keys if self._looks[key].pinned]
+        for place, key in enumerate(pinned):
+            index = self.keys.index(key)
+            if index != place:
+                self.moveTab(index, place)
+
+    def _is_pinned(self, index: int) -> bool:
+        return self._looks[self.keys[index]].pinned
+
+    def _pin(self) -> QIcon:
+        return self._theme.icon("pin", "muted")
+
+    def _on_current_changed(self, index: int) -> None:
+        if index >= 0 and self.tabData(index) is not None:
+            self.chosen.emit(str(self.tabData(index)))
+
+    def _on_menu_asked(self, place: QPoint) -> None:
+        """The menu key asks for the tab in front."""
+        index = self.tabAt(place)
+        if index < 0:
+            index = self.currentIndex()
+            place = self.tabRect(index).center()
+        if index >= 0:
+            self.menu_asked.emit(str(self.tabData(index)), self.mapToGlobal(place))
+
+    def _on_theme_changed(self) -> None:
+        for index in range(self.count()):
+            if self._is_pinned(index):
+                self.setTabIcon(index, self._pin())

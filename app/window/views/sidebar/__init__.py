@@ -1,0 +1,1 @@
+"""The sidebar: inbox, conversation list, search results, archive. Start with sidebar.py."""

@@ -1,0 +1,197 @@
+"""The list of conversations: open, rename in place, pin, archive, export."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent
+from PySide6.QtWidgets import QLineEdit, QListView, QMenu, QStyleOptionViewItem, QWidget
+
+from app.protocol.conversations import Conversation
+from app.window.stores.conversation_list import ConversationListStore, PagedListStore
+from app.window.theme.theme import Theme
+from app.window.views.shared.item_delegate import KEY, ItemDelegate
+from app.window.views.sidebar.conversation_model import ConversationModel
+
+_Index = QModelIndex | QPersistentModelIndex
+_LONGEST = 500
+
+
+class RenameDelegate(ItemDelegate):
+    """`renamed` with what the entry stands for and the new title; the entry changes when the engine says so."""
+
+    renamed = Signal(str, str)
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: _Index) -> QWidget:
+        return _TitleEdit(parent, _said(index.data(KEY)), _said(index.data()))
+
+    def setEditorData(self, editor: QWidget, index: _Index) -> None:
+        """It holds its title from the beginning: an event that comes while somebody types must not undo that."""
+
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: _Index) -> None:
+        assert isinstance(editor, _TitleEdit)
+        title = editor.text().strip()
+        if title and title != editor.before:
+            self.renamed.emit(editor.key, title)
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:
+        editor.setGeometry(self.place_of(option, index))
+
+
+class _TitleEdit(QLineEdit):
+    """Knows whose title it is: the entries may move while it is open."""
+
+    def __init__(self, parent: QWidget, key: str, before: str) -> None:
+        super().__init__(before, parent)
+        self.key = key
+        self.before = before
+        self.setMaxLength(_LONGEST)
+        self.setAccessibleName("Title")
+        self.selectAll()
+
+
+def _said(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListAction:
+    """One line of the menu of a conversation, and the keys that do the same; "" is none."""
+
+    text: str
+    keys: str
+    run: Callable[[Conversation], None]
+
+
+class PagedListView(QListView):
+    """Enter or a click opens. A subclass gives the actions, which the menu shows.
+
+    `export_asked` gives a conversation, the form and the path.
+    """
+
+    opened = Signal(str)
+    opened_behind = Signal(str)
+    renamed = Signal(str, str)
+    export_asked = Signal(str, str, str)
+
+    def __init__(self, listing: PagedListStore, theme: Theme, name: str) -> None:
+        super().__init__()
+        self._listing = listing
+        self._model = ConversationModel(listing, self)
+        delegate = RenameDelegate(theme, self)
+        delegate.renamed.connect(self.renamed)
+        self.setAccessibleName(name)
+        self.setModel(self._model)
+        self.setItemDelegate(delegate)
+        self.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
+        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setLayoutMode(QListView.LayoutMode.Batched)
+        self.setMouseTracking(True)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.clicked.connect(self._on_picked)
+        self.activated.connect(self._on_picked)
+        self.customContextMenuRequested.connect(self._on_menu_asked)
+        theme.changed.connect(self._on_theme_changed)
+
+    @property
+    def marked(self) -> Conversation | None:
+        return self._model.at(self.currentIndex())
+
+    def mark(self, conversation_id: str) -> None:
+        """Select a conversation, if the list has loaded it."""
+        row = self._listing.index_of(conversation_id)
+        if row is None:
+            self.clearSelection()
+        else:
+            self.setCurrentIndex(self._model.index(row, 0))
+
+    def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
+        raise NotImplementedError
+
+    def edit_title(self, conversation: Conversation) -> None:
+        """Have its title changed in its place: `renamed` comes if it is another one."""
+        row = self._listing.index_of(conversation.id)
+        if row is not None:
+            self.edit(self._model.index(row, 0))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        conversation = self.marked
+        pressed = QKeySequence(event.keyCombination())
+        if conversation is not None:
+            for action in self.actions_for(conversation):
+                if action.keys and pressed == QKeySequence(action.keys):
+                    action.run(conversation)
+                    return
+        super().keyPressEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        conversation = self._model.at(self.indexAt(event.position().toPoint()))
+        if event.button() == Qt.MouseButton.MiddleButton and conversation is not None:
+            self.opened_behind.emit(conversation.id)
+            return
+        super().mouseReleaseEvent(event)
+
+    def open_actions(self) -> tuple[ListAction, ...]:
+        """The first two of every list."""
+        return (
+            ListAction("Open", "", lambda conversation: self.opened.emit(conversation.id)),
+            ListAction(
+                "Open in background", "Shift+Return", lambda conversation: self.opened_behind.emit(conversation.id)
+            ),
+        )
+
+    def export_action(self) -> ListAction:
+        return ListAction("Export …", "Ctrl+E", self.ask_to_export)
+
+    def ask_to_export(self, conversation: Conversation) -> None:
+        """Where it is to be written, and as what."""
+        from app.window.views.shared.export_dialog import ExportDialog
+
+        dialog = ExportDialog(conversation.title, self)
+        dialog.chosen.connect(partial(self.export_asked.emit, conversation.id))
+        dialog.open()
+
+    def _on_picked(self, index: QModelIndex) -> None:
+        conversation = self._model.at(index)
+        if conversation is not None:
+            self.opened.emit(conversation.id)
+
+    def _on_theme_changed(self) -> None:
+        self.viewport().update()
+
+    def _on_menu_asked(self, place: QPoint) -> None:
+        conversation = self._model.at(self.indexAt(place))
+        if conversation is None:
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for action in self.actions_for(conversation):
+            entry = menu.addAction(action.text)
+            entry.setShortcut(QKeySequence(action.keys))
+            entry.triggered.connect(lambda _=False, action=action: action.run(conversation))
+        menu.popup(self.viewport().mapToGlobal(place))
+
+
+class ConversationListView(PagedListView):
+    def __init__(self, store: ConversationListStore, theme: Theme) -> None:
+        super().__init__(store, theme, "Conversations")
+        self._store = store
+        self.renamed.connect(store.rename)
+        self.export_asked.connect(store.export)
+
+    def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
+        return (
+            *self.open_actions(),
+            ListAction("Rename", "F2", self.edit_title),
+            ListAction("Unpin" if conversation.pinned else "Pin", "Ctrl+D", self._turn_pin),
+            self.export_action(),
+            ListAction("Archive", "Del", self._archive),
+        )
+
+    def _turn_pin(self, conversation: Conversation) -> None:
+        self._store.pin(conversation.id, not conversation.pinned)
+
+    def _archive(self, conversation: Conversation) -> None:
+        self._store.archive(conversation.id)

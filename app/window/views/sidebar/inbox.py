@@ -1,0 +1,262 @@
+"""The inbox: asks, interrupted, finished and running tasks of all conversations, in sections."""
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.client.safe_text import plain
+from app.protocol.asks import Ask
+from app.protocol.tasks import Task
+from app.window.stores.asks import ask_summary
+from app.window.stores.stores import Stores
+from app.window.stores.tasks import UnreadStore, task_activity
+from app.window.theme.style import push_button
+from app.window.theme.theme import Theme
+from app.window.views.sidebar.inbox_row import InboxEntry, InboxRowView
+from app.window.widgets.labels import TextLabel, markdown_line
+from app.window.widgets.pulse import PulseTimer
+from app.window.widgets.status_dot import dot_state
+
+_MOST_ROWS = 6
+
+_LONGEST_DETAIL = 200  # characters
+_PAUSE_MS = 33
+
+
+class InboxSectionView(QWidget):
+    """Nothing at all while it has no entry. `clear_asked` by the button in its heading, named `clear`: for all."""
+
+    clear_asked = Signal()
+    resized = Signal()
+
+    def __init__(
+        self, title: str, make_row: Callable[[InboxEntry], InboxRowView], theme: Theme, clear: str = ""
+    ) -> None:
+        super().__init__()
+        self._title = title
+        self._make_row = make_row
+        self._shows_all = False
+        self._entries: list[InboxEntry] = []
+        self._rows: dict[str, InboxRowView] = {}
+        tokens = theme.tokens
+        self._heading = TextLabel(theme, title, size=tokens.size_small, tone="muted", bold=True)
+        self._more = push_button("", "quiet")
+        self._more.clicked.connect(self._on_more)
+        top = QHBoxLayout()
+        around = 0 if clear else tokens.space_tight  # a button is higher than the words alone
+        top.setContentsMargins(tokens.space_close, 2 * around, 0, around)
+        top.addWidget(self._heading, 1)
+        if clear:
+            button = push_button(clear, "quiet")
+            button.setAccessibleName(f"{clear}: {title.lower()}")
+            button.clicked.connect(self.clear_asked)
+            top.addWidget(button)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        self._column.addLayout(top)
+        self._column.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
+        self._show()
+
+    @property
+    def rows(self) -> tuple[InboxRowView, ...]:
+        """Those on the screen, from above."""
+        shown = self._entries if self._shows_all else self._entries[:_MOST_ROWS]
+        return tuple(self._rows[entry.key] for entry in shown)
+
+    def show_entries(self, entries: list[InboxEntry]) -> None:
+        """Rows stay while their entry lives, so that the focus stays where it is when another one comes."""
+        if entries == self._entries:
+            return
+        self._entries = entries
+        self._show()
+
+    def _show(self) -> None:
+        shown = self._entries if self._shows_all else self._entries[:_MOST_ROWS]
+        for key in self._rows.keys() - {entry.key for entry in shown}:
+            row = self._rows.pop(key)
+            self._column.removeWidget(row)
+            row.hide()  # what pulses in it stops
+            row.deleteLater()
+        for place, entry in enumerate(shown, start=1):
+            row = self._rows.get(entry.key)
+            if row is None:
+                row = self._rows[entry.key] = self._make_row(entry)
+            if self._column.indexOf(row) != place:
+                self._column.insertWidget(place, row)
+                row.show()  # the layout would only at the next turn of the loop
+            if row.entry != entry:
+                row.show_entry(entry)
+        hidden = len(self._entries) - len(shown)
+        self._heading.setText(f"{self._title} ({len(self._entries)})")
+        self._more.setText(f"Show {hidden} more" if hidden else "Show fewer")
+        self._more.setAccessibleName(f"{self._more.text()}: {self._title.lower()}")
+        self._more.setVisible(len(self._entries) > _MOST_ROWS)
+        self.setVisible(bool(self._entries))
+
+    def _on_more(self) -> None:
+        self._shows_all = not self._shows_all
+        self._show()
+        self.resized.emit()
+
+
+"""Two frames: fifty tasks at work change a thousand times a second."""
+
+
+class InboxView(QWidget):
+    """Up and Down go between the entries, Enter goes there; an ask is shown and settled in its place.
+
+    `resized` when it has become higher or lower, `reached` with the entry that has the keyboard now.
+    """
+
+    opened = Signal(str)
+    stop_asked = Signal(str)
+    resume_asked = Signal(str)
+    resized = Signal()
+    reached = Signal(QWidget)
+
+    def __init__(self, stores: Stores, unread: UnreadStore, theme: Theme, pulse: PulseTimer) -> None:
+        super().__init__()
+        self._stores = stores
+        self._unread = unread
+        self._theme = theme
+        self._pulse = pulse
+        self._waiting = InboxSectionView("Waiting for you", self._make_row, theme)
+        self._interrupted = InboxSectionView("Interrupted", self._make_row, theme, "Resume all")
+        self._finished = InboxSectionView("Finished", self._make_row, theme, "Clear")
+        self._running = InboxSectionView("Running", self._make_row, theme)
+        self._sections = (self._waiting, self._interrupted, self._finished, self._running)
+        self._pause = QTimer(self)
+        self._pause.setSingleShot(True)
+        self._pause.setInterval(_PAUSE_MS)
+        self._pause.timeout.connect(self._show)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        for section in self._sections:
+            column.addWidget(section)
+            section.resized.connect(self._lay_out_now)
+        self._connect()
+        self._show()
+
+    @property
+    def rows(self) -> tuple[InboxRowView, ...]:
+        """From above."""
+        return tuple(row for section in self._sections for row in section.rows)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What stands there, for people who cannot see it and for tests."""
+        return tuple(row.text for row in self.rows)
+
+    def _connect(self) -> None:
+        stores = self._stores
+        for signal in (
+            stores.asks.changed,
+            stores.tasks.taskUpdate,
+            stores.conversations.reset,
+            stores.conversations.changed,
+            self._unread.changed,
+        ):
+            signal.connect(self._on_changed)
+        self._interrupted.clear_asked.connect(self._on_resume)
+        self._finished.clear_asked.connect(self._unread.dismiss_all)
+
+    def _on_changed(self) -> None:
+        if not self._pause.isActive():
+            self._pause.start()
+
+    def _show(self) -> None:
+        groups = self._stores.asks.groups()
+        asking = {ask.task_id for group in groups for ask in group}
+        tasks = self._stores.tasks
+        running, interrupted = (
+            [self._of_running(task) for task in some if task.id not in asking]
+            for some in (tasks.running(), tasks.interrupted())
+        )
+        self._waiting.show_entries([self._of_asks(group) for group in groups])
+        self._finished.show_entries([self._of_finished(task) for task in self._unread.finished()])
+        self._running.show_entries(running)
+        self._interrupted.show_entries(interrupted)
+        self._lay_out_now()
+
+    def _lay_out_now(self) -> None:
+        """Qt would hand a new height up one level for each turn of the loop: a gap stood below for some frames."""
+        for place in (*self.rows, *self._sections, self):
+            layout = place.layout()
+            if layout is not None:
+                layout.activate()
+        self.resized.emit()
+
+    def _of_asks(self, asks: tuple[Ask, ...]) -> InboxEntry:
+        first = asks[0]
+        text = plain(first.text)
+        title = self._title(first.conversation_id, text) if len(asks) == 1 else f"{len(asks)} × {text}"
+        return InboxEntry(first.id, first.conversation_id, "waiting", title, ask_summary(first), first.task_id, asks)
+
+    def _of_finished(self, task: Task) -> InboxEntry:
+        said = markdown_line(task.summary, _LONGEST_DETAIL) if task.summary else ""
+        detail = said or task.error or task_activity(task)
+        title = self._title(task.conversation_id, task.prompt)
+        button = ("x", "Dismiss")
+        return InboxEntry(task.id, task.conversation_id, dot_state(task), title, detail, task.id, button=button)
+
+    def _of_running(self, task: Task) -> InboxEntry:
+        title, detail = self._title(task.conversation_id, task.prompt), task_activity(task)
+        button, enabled = ("circle-stop", "Stop"), not task.stopping
+        return InboxEntry(
+            task.id, task.conversation_id, dot_state(task), title, detail, task.id, button=button, enabled=enabled
+        )
+
+    def _title(self, conversation_id: str, otherwise: str) -> str:
+        known = self._stores.conversations.get(conversation_id)
+        return known.title if known else otherwise
+
+    def _make_row(self, entry: InboxEntry) -> InboxRowView:
+        row = InboxRowView(entry, self._theme, self._pulse)
+        row.opened.connect(partial(self._on_opened, row))
+        row.ended.connect(partial(self._on_ended, row))
+        row.decided.connect(partial(self._on_decided, row))
+        row.answered.connect(partial(self._on_answered, row))
+        row.unfolded.connect(partial(self._on_unfolded, row))
+        row.moved.connect(partial(self._on_moved, row))
+        return row
+
+    def _on_opened(self, row: InboxRowView) -> None:
+        self.opened.emit(row.entry.conversation_id)
+
+    def _on_ended(self, row: InboxRowView) -> None:
+        """A task at work is stopped, one that has ended is put away."""
+        task = self._stores.tasks.get(row.entry.task_id)
+        if task is None or task.ended_at is not None:
+            self._unread.dismiss(row.entry.task_id)
+        else:
+            self.stop_asked.emit(row.entry.task_id)
+
+    def _on_resume(self) -> None:
+        """All of them: one alone is resumed in its conversation."""
+        for task in self._stores.tasks.interrupted():
+            self.resume_asked.emit(task.id)
+
+    def _on_decided(self, row: InboxRowView, allow: bool) -> None:
+        self._stores.asks.answer_all(row.entry.key, allow=allow)
+
+    def _on_answered(self, row: InboxRowView, text: str) -> None:
+        self._stores.asks.answer(row.entry.key, text=text)
+
+    def _on_moved(self, row: InboxRowView, by: int) -> None:
+        rows = self.rows
+        place = rows.index(row) + by if row in rows else 0
+        if 0 <= place < len(rows):
+            rows[place].setFocus(Qt.FocusReason.TabFocusReason)
+            self.reached.emit(rows[place])
+
+    def _on_unfolded(self, row: InboxRowView) -> None:
+        """One at a time: the others close."""
+        for other in self.rows:
+            if other is not row:
+                other.fold()
+        self._lay_out_now()
+        self.reached.emit(row)

@@ -1,0 +1,143 @@
+"""Results of the full-text search over all conversations: titles first, then messages."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QListView, QStackedLayout, QWidget
+
+from app.protocol.conversations import Conversation, ConversationSearchResult, SearchHit
+from app.window.theme.theme import Theme
+from app.window.views.shared.item_delegate import DETAIL, HEADING, HINT, ItemDelegate
+from app.window.views.sidebar.conversation_model import short_time
+from app.window.widgets.labels import TextLabel
+
+_MARKS = {ord("\u2068"): None, ord("\u2069"): None, ord("\n"): " "}
+
+OPERATORS = (
+    'A search can be narrowed: from:user, from:agent or an agent\'s name, in:"words of a title", tool:shell, '
+    "after:2026-11 and before:2026-11-20."
+)
+
+# The newest of them; with more words there are fewer, and the messages are not pushed out of sight.
+_MOST_TITLES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """`node_id` is "" for a title. `around` says where a message is and what stands before and after it."""
+
+    conversation_id: str
+    node_id: str
+    title: str
+    detail: str
+    hint: str
+    heading: str
+    around: str = ""
+
+
+class SearchResultsView(QWidget):
+    """`opened` with the conversation and the node of the hit that was picked, "" for a title.
+
+    `left` when the keyboard goes back to the field, upwards or by Esc.
+    """
+
+    opened = Signal(str, str)
+    left = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._results: tuple[_Result, ...] = ()
+        self._model = QStandardItemModel(self)
+        self._list = _ResultList()
+        self._list.setAccessibleName("Search results")
+        self._list.setModel(self._model)
+        self._list.setItemDelegate(ItemDelegate(theme, self._list))
+        self._list.setMouseTracking(True)
+        self._list.clicked.connect(self._on_picked)
+        self._list.activated.connect(self._on_picked)
+        self._list.left.connect(self.left)
+        self._nothing = TextLabel(theme, tone="muted", wrap=True)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing.setMargin(theme.tokens.space_close)
+        self._layers = QStackedLayout(self)
+        self._layers.addWidget(self._list)
+        self._layers.addWidget(self._nothing)
+        self.setFocusProxy(self._list)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(self._model.item(row).text() for row in range(self._model.rowCount()))
+
+    def show_found(self, text: str, found: ConversationSearchResult) -> None:
+        now = datetime.now().astimezone()
+        titles = [_of_title(one, now, place) for place, one in enumerate(found.titles[:_MOST_TITLES])]
+        hits = [_of_hit(one, now, place) for place, one in enumerate(found.hits)]
+        self._results = (*titles, *hits)
+        self._model.clear()
+        for result in self._results:
+            self._model.appendRow(_item(result))
+        nothing = f"Nothing was found for “{text}” in titles and messages, archived ones too.\n\n{OPERATORS}"
+        self._nothing.setText(found.advice or nothing)
+        self._layers.setCurrentWidget(self._list if self._results else self._nothing)
+        if self._results:
+            self._list.setCurrentIndex(self._model.index(0, 0))
+
+    def open_marked(self) -> None:
+        """Go to the marked hit."""
+        self._on_picked(self._list.currentIndex())
+
+    def _on_picked(self, index: QModelIndex) -> None:
+        if index.isValid():
+            result = self._results[index.row()]
+            self.opened.emit(result.conversation_id, result.node_id)
+
+
+class _ResultList(QListView):
+    """`left` by Esc, and upwards from the first one."""
+
+    left = Signal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        is_up = event.key() == Qt.Key.Key_Up and self.currentIndex().row() <= 0
+        if is_up or event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+            return
+        super().keyPressEvent(event)
+
+
+def _of_title(found: Conversation, now: datetime, place: int) -> _Result:
+    hint = short_time(found.updated_at, now)
+    hint = f"Archived · {hint}" if found.archived else hint
+    return _Result(found.id, "", found.title, "", hint, "" if place else "Titles")
+
+
+def _of_hit(hit: SearchHit, now: datetime, place: int) -> _Result:
+    snippet = " ".join(hit.snippet.translate(_MARKS).split())
+    hint = short_time(hit.created_at, now)
+    hint = f"Archived · {hint}" if hit.conversation_archived else hint
+    heading = "" if place else "Messages"
+    where = f"Entry {hit.place:,} of {hit.of:,}"
+    lines = (where, _said("Before", hit.before), _said("After", hit.after))
+    from html import escape  # the start does not need it
+
+    # Qt takes a tool tip for rich text where it looks like it: what people wrote is not.
+    around = "<br>".join(escape(line) for line in lines if line)
+    return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading, around)
+
+
+def _said(word: str, text: str) -> str:
+    return f"{word}: {text}" if text else ""
+
+
+def _item(result: _Result) -> QStandardItem:
+    item = QStandardItem(result.title)
+    item.setEditable(False)
+    item.setData(result.detail, DETAIL)
+    item.setData(result.hint, HINT)
+    item.setData(result.heading, HEADING)
+    item.setToolTip(result.around)
+    told = (result.title, result.detail, result.hint if result.hint.startswith("Archived") else "")
+    item.setData(": ".join(part for part in told if part), Qt.ItemDataRole.AccessibleTextRole)
+    return item

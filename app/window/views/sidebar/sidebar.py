@@ -1,0 +1,240 @@
+"""The sidebar: search field, inbox, conversation list, archive, undo banner."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from app.protocol.conversations import Conversation, ConversationSearchResult
+from app.window.stores.conversation_list import ConversationListStore
+from app.window.stores.stores import Stores
+from app.window.stores.tasks import UnreadStore
+from app.window.theme.style import push_button, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.views.sidebar.conversation_list import ConversationListView
+from app.window.views.sidebar.inbox import InboxView
+from app.window.views.sidebar.search_results import OPERATORS, SearchResultsView
+from app.window.widgets.banner import BannerView
+from app.window.widgets.containers import FitContentScrollView
+from app.window.widgets.labels import TextLabel
+from app.window.widgets.pulse import PulseTimer
+from app.window.widgets.search_field import SearchField
+
+if TYPE_CHECKING:
+    from app.window.views.sidebar.archive import ArchiveView
+
+
+_STAYS_MS = 15_000
+
+_NOTHING = "Your conversations will be listed here."
+
+
+class UndoBannerView(BannerView):
+    """Goes by itself after 15 s; the archive is the way after that."""
+
+    def __init__(self, store: ConversationListStore, theme: Theme) -> None:
+        super().__init__(theme)
+        self._store = store
+        self._conversation_id = ""
+        self._leave = QTimer(self)
+        self._leave.setSingleShot(True)
+        self._leave.setInterval(_STAYS_MS)
+        self._leave.timeout.connect(self.hide)
+        self.acted.connect(self.undo)
+        store.put_away.connect(self._on_put_away)
+
+    def undo(self) -> None:
+        """Take back what was archived last, while this is shown."""
+        if not self.isHidden():
+            self.hide()
+            self._store.archive(self._conversation_id, archived=False)
+
+    def _on_put_away(self, conversation: Conversation) -> None:
+        self._conversation_id = conversation.id
+        self.tell("Archived", action="Undo")
+        self.setAccessibleName(f"Archived: {conversation.title}")
+        self._leave.start()
+
+
+class SidebarView(QFrame):
+    """Asks for a conversation with `opened` and `opened_behind`, for a node of one with `hit_opened`.
+
+    `hit_opened` also gives the words that were searched. `stop_asked`, `resume_asked` and `new_asked` are what they
+    say.
+    """
+
+    opened = Signal(str)
+    opened_behind = Signal(str)
+    hit_opened = Signal(str, str, str)
+    stop_asked = Signal(str)
+    resume_asked = Signal(str)
+    new_asked = Signal()
+
+    def __init__(self, stores: Stores, unread: UnreadStore, theme: Theme, pulse: PulseTimer) -> None:
+        super().__init__()
+        self.setObjectName("sidebar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._stores = stores
+        self._theme = theme
+        self._sought = ""
+        self._found = ""
+        self._words = ""
+        self._opens_first = False
+        self.setMinimumWidth(theme.tokens.column // 3)
+        self.search = SearchField(theme, "Search")
+        set_tool_tip(self.search, OPERATORS)
+        self.new = push_button("New task")
+        self.inbox = InboxView(stores, unread, theme, pulse)
+        self.list = ConversationListView(stores.conversations, theme)
+        self.results = SearchResultsView(theme)
+        self.undo = UndoBannerView(stores.conversations, theme)
+        self.told = BannerView(theme)
+        self._archived = push_button("Archived", "quiet")
+        self._nothing = TextLabel(theme, tone="muted", wrap=True)
+        self._nothing.setMargin(theme.tokens.space_close)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._inbox_place = FitContentScrollView(self.inbox, theme.tokens.column // 6)
+        self._home = QWidget()
+        self._layers = QStackedWidget()
+        self._lay_out()
+        self._connect()
+        self._on_theme_changed()
+        self._on_conversations_changed()
+        self._on_archived_changed()
+
+    @cached_property
+    def archive(self) -> "ArchiveView":
+        """Made when it is first looked at: most starts do not."""
+        from app.window.views.sidebar.archive import ArchiveView
+
+        archive = ArchiveView(self._stores.conversations, self._theme)
+        archive.opened.connect(self.opened)
+        archive.opened_behind.connect(self.opened_behind)
+        archive.left.connect(self._on_archive_left)
+        self._layers.addWidget(archive)
+        return archive
+
+    def focus_panes(self) -> tuple[QWidget, ...]:
+        """Where F6 stops."""
+        return (self.search, *self.inbox.rows[:1], self.list)
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        below = QVBoxLayout(self._home)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.setSpacing(tokens.space_close)
+        below.addWidget(self._inbox_place)
+        below.addWidget(self._nothing, 1)
+        below.addWidget(self.list, 1)
+        below.addWidget(self._archived, 0, Qt.AlignmentFlag.AlignLeft)
+        self._layers.addWidget(self._home)
+        self._layers.addWidget(self.results)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_close, tokens.space_close, tokens.space_close, tokens.space_tight)
+        column.setSpacing(tokens.space_close)
+        top = QHBoxLayout()
+        top.setSpacing(tokens.space_close)
+        top.addWidget(self.search, 1)
+        top.addWidget(self.new)
+        column.addLayout(top)
+        column.addWidget(self._layers, 1)
+        column.addWidget(self.undo)
+        column.addWidget(self.told)
+
+    def _connect(self) -> None:
+        self.search.searched.connect(self._on_searched)
+        self.search.returnPressed.connect(self._on_search_entered)
+        self.search.went_down.connect(self._on_went_down)
+        self.new.clicked.connect(self.new_asked)
+        self.inbox.opened.connect(self.opened)
+        self.inbox.stop_asked.connect(self.stop_asked)
+        self.inbox.resume_asked.connect(self.resume_asked)
+        self.inbox.resized.connect(self._inbox_place.fit)
+        self.inbox.reached.connect(self._on_entry_reached)
+        self.list.opened.connect(self.opened)
+        self.list.opened_behind.connect(self.opened_behind)
+        self.results.opened.connect(self._on_result_opened)
+        self.results.left.connect(self._on_results_left)
+        self._archived.clicked.connect(self._on_archive_asked)
+        self._stores.conversations.found.connect(self._on_found)
+        self._stores.conversations.exported.connect(self._on_exported)
+        self._stores.conversations.reset.connect(self._on_listed)
+        self._stores.conversations.archived.reset.connect(self._on_archived_changed)
+        self._stores.conversations.archived.changed.connect(self._on_archived_changed)
+        self._stores.conversations.reset.connect(self._on_conversations_changed)
+        self._stores.conversations.changed.connect(self._on_conversations_changed)
+        self._theme.changed.connect(self._on_theme_changed)
+
+    def _on_searched(self, text: str) -> None:
+        self._sought = text
+        self._opens_first = False
+        if text:
+            self._stores.conversations.search(text)
+        else:
+            self._found = ""
+            self._layers.setCurrentWidget(self._home)
+
+    def _on_found(self, result: ConversationSearchResult) -> None:
+        if not self._sought:
+            return
+        self._found = self._sought
+        self._words = result.words
+        self.results.show_found(self._found, result)
+        self._layers.setCurrentWidget(self.results)
+        if self._opens_first:
+            self._opens_first = False
+            self.results.open_marked()
+
+    def _on_exported(self, words: str) -> None:
+        self.told.tell(words, "done")
+
+    def _on_search_entered(self) -> None:
+        """What stands there may be of other words: then the first that comes is opened."""
+        if self._found == self._sought:
+            self.results.open_marked()
+        else:
+            self._opens_first = True
+
+    def _on_went_down(self) -> None:
+        here = self._layers.currentWidget()
+        target = self.list if here is self._home else self.results if here is self.results else self.archive.list
+        target.setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _on_result_opened(self, conversation_id: str, node_id: str) -> None:
+        if node_id:
+            self.hit_opened.emit(conversation_id, node_id, self._words)
+        else:
+            self.opened.emit(conversation_id)
+
+    def _on_results_left(self) -> None:
+        self.search.setFocus(Qt.FocusReason.BacktabFocusReason)
+
+    def _on_entry_reached(self, entry: QWidget) -> None:
+        self._inbox_place.ensureWidgetVisible(entry, 0, 0)
+
+    def _on_archive_asked(self) -> None:
+        self._layers.setCurrentWidget(self.archive)
+        self.archive.enter()
+
+    def _on_archive_left(self) -> None:
+        self._layers.setCurrentWidget(self._home)
+        (self.list if self._archived.isHidden() else self._archived).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _on_listed(self) -> None:
+        """Whether there is an archive at all is asked once; then events tell."""
+        if not self._stores.conversations.archived.is_loaded:
+            self._stores.conversations.archived.load()
+
+    def _on_archived_changed(self) -> None:
+        self._archived.setHidden(self._stores.conversations.archived.count() == 0)
+
+    def _on_conversations_changed(self) -> None:
+        is_empty = self._stores.conversations.count() == 0
+        self._nothing.setText(_NOTHING if self._stores.conversations.is_loaded else "")
+        self._nothing.setVisible(is_empty)
+        self.list.setVisible(not is_empty)
+
+    def _on_theme_changed(self) -> None:
+        self.new.setIcon(self._theme.icon("plus"))
+        self._archived.setIcon(self._theme.icon("archive", "muted"))

@@ -1,0 +1,71 @@
+"""Tab order by position, and roles for screen readers."""
+
+from collections.abc import Iterator
+from functools import cache, cmp_to_key
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QAccessible, QAccessibleInterface
+from PySide6.QtWidgets import QAbstractScrollArea, QAccessibleWidget, QComboBox, QLineEdit, QScrollArea, QWidget
+
+_ROLES = {
+    "InboxRowView": QAccessible.Role.ListItem,
+    "QueuedMessageView": QAccessible.Role.ListItem,
+    "StatusDotView": QAccessible.Role.Indicator,
+    "TranscriptView": QAccessible.Role.Document,
+}
+
+
+def step_focus(window: QWidget, focused: QWidget | None, *, forward: bool) -> bool:
+    """Move the keyboard from `focused` to the next control of the window, round at the end; False where is none."""
+    stops = list(_stops(window))
+    here = next((place for place, stop in enumerate(stops) if _holds(stop, focused)), -1 if forward else 0)
+    if not stops:
+        return False
+    reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
+    stops[(here + (1 if forward else -1)) % len(stops)].setFocus(reason)
+    return True
+
+
+def takes_tab(widget: QWidget) -> bool:
+    takes = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
+    return takes and widget.isEnabled() and widget.isVisible() and widget.focusProxy() is None
+
+
+def _stops(widget: QWidget) -> Iterator[QWidget]:
+    if takes_tab(widget):
+        yield widget
+    if _is_whole(widget):
+        return
+    children = [child for child in widget.children() if isinstance(child, QWidget)]
+    seen = [child for child in children if child.isVisible() and not child.isWindow()]
+    for child in sorted(seen, key=cmp_to_key(_compare)):
+        yield from _stops(child)
+
+
+def _is_whole(widget: QWidget) -> bool:
+    """What is inside is its own affair: of lists, texts, fields, and of the transcript."""
+    is_pane = isinstance(widget, QAbstractScrollArea) and not isinstance(widget, QScrollArea)
+    return is_pane or isinstance(widget, QLineEdit | QComboBox)
+
+
+def _holds(stop: QWidget, focused: QWidget | None) -> bool:
+    return focused is stop or (focused is not None and _is_whole(stop) and stop.isAncestorOf(focused))
+
+
+def _compare(one: QWidget, other: QWidget) -> int:
+    """What stands side by side is read from the left, however high each part is."""
+    first, second = one.geometry(), other.geometry()
+    if first.bottom() < second.top() or second.bottom() < first.top():
+        return first.top() - second.top()
+    return first.left() - second.left()
+
+
+@cache
+def install_roles() -> None:
+    """Once a process; by the names of classes, so that none of them is imported for it."""
+    QAccessible.installFactory(_interface_of)
+
+
+def _interface_of(class_name: str, thing: QObject | None) -> QAccessibleInterface | None:
+    role = _ROLES.get(class_name)
+    return QAccessibleWidget(thing, role) if role is not None and isinstance(thing, QWidget) else None

@@ -1,0 +1,44 @@
+"""Bases of dialogs: a question with a safe default button, a frameless panel."""
+
+from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QDialog, QMessageBox, QPushButton, QWidget
+
+from app.window.theme.style import paint_rounded
+from app.window.theme.theme import Theme
+
+
+class QuestionDialog(QMessageBox):
+    """Where the style changes, as when the system turns dark, Qt gives focus and Enter to the first button."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._default: QPushButton | None = None
+
+    def set_default(self, button: QPushButton) -> None:
+        self._default = button
+        self.setDefaultButton(button)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange:
+            QTimer.singleShot(0, self, self._restore)  # the buttons hear of the new style after this
+
+    def _restore(self) -> None:
+        if self._default is not None:
+            self.setDefaultButton(self._default)
+
+
+class FramelessDialog(QDialog):
+    """It paints itself: of a window that may be seen through, Qt paints no ground from the style sheet."""
+
+    def __init__(self, theme: Theme, kind: Qt.WindowType, parent: QWidget | None = None) -> None:
+        super().__init__(parent, kind | Qt.WindowType.FramelessWindowHint)
+        self._look = theme
+        self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        tokens = self._look.tokens
+        painter = QPainter(self)
+        paint_rounded(painter, self.rect(), tokens.radius_card, fill=tokens.raised, line=tokens.outline)
+        painter.end()

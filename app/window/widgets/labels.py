@@ -1,0 +1,110 @@
+"""Labels in the theme's sizes and tones, elided ones, and text cut to one line."""
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent, QTextDocument
+from PySide6.QtWidgets import QLabel
+
+from app.client.safe_text import output_text
+from app.window.theme.style import Tone, set_style, set_tool_tip
+from app.window.theme.theme import Theme
+
+_LEAST_CHARACTERS = 4
+
+_PICTURE = "\ufffc"  # what Qt puts where a picture stands
+
+
+class TextLabel(QLabel):
+    """Plain text, never read as HTML. `wrap` breaks it over lines and lets it be selected with the mouse."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        text: str = "",
+        *,
+        size: int = 0,
+        tone: Tone = "text",
+        bold: bool = False,
+        mono: bool = False,
+        wrap: bool = False,
+    ) -> None:
+        super().__init__(text)
+        self._theme = theme
+        self._size = size or theme.tokens.size_base
+        self._bold = bold
+        self._mono = mono
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.set_tone(tone)
+        if wrap:
+            self.setWordWrap(True)
+            self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._on_theme_changed()
+        theme.changed.connect(self._on_theme_changed)
+
+    def set_tone(self, tone: Tone) -> None:
+        set_style(self, "tone", tone)
+
+    def _on_theme_changed(self) -> None:
+        self.setFont(self._theme.font(self._size, mono=self._mono, bold=self._bold))
+
+
+class ElidedLabel(TextLabel):
+    """`set_text` instead of `setText`: what is shown may be less than what it holds."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        text: str = "",
+        *,
+        size: int = 0,
+        tone: Tone = "text",
+        bold: bool = False,
+        mono: bool = False,
+        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+    ) -> None:
+        self._mode = mode
+        self._whole = text
+        super().__init__(theme, "", size=size, tone=tone, bold=bold, mono=mono)
+        self.set_text(text)
+
+    @property
+    def whole_text(self) -> str:
+        return self._whole
+
+    def set_text(self, text: str) -> None:
+        self._whole = text
+        self.setAccessibleName(text)
+        self.updateGeometry()
+        self._elide()
+
+    def sizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        return QSize(metrics.horizontalAdvance(self._one_line()) + 2, metrics.height())
+
+    def minimumSizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        return QSize(metrics.averageCharWidth() * _LEAST_CHARACTERS, metrics.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        shown = self.fontMetrics().elidedText(self._one_line(), self._mode, self.width())
+        self.setText(shown)
+        set_tool_tip(self, "" if shown == self._whole else self._whole)
+
+    def _one_line(self) -> str:
+        return " ".join(self._whole.split())
+
+
+def one_line(text: str, most: int) -> str:
+    """Of at most `most` characters, with an ellipsis where it was cut."""
+    line = " ".join(output_text(text[: most * 4]).split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def markdown_line(markdown: str, most: int) -> str:
+    """The same of a Markdown text, without its marks."""
+    document = QTextDocument()
+    document.setMarkdown(markdown[: most * 4])
+    return one_line(document.toPlainText().replace(_PICTURE, ""), most)

@@ -1,0 +1,1 @@
+"""Files that somebody made up: imports, records, backups, names."""

@@ -1,0 +1,38 @@
+"""What `errand models` says of what was found."""
+
+from app.cli.commands.models import format_ready, format_warnings
+from app.cli.terminal.style import Style
+from app.protocol.settings import ModelListResult, Provider
+
+PLAIN = Style(colour=False, unicode=True)
+
+
+def provider(name: str, *, ready: bool = True, in_the_clear: bool = False, list_error: str = "") -> Provider:
+    return Provider(
+        name=name,
+        title=name.title(),
+        key_source="environment",
+        api_base="http://box:4777",
+        ready=ready,
+        in_the_clear=in_the_clear,
+        list_error=list_error,
+    )
+
+
+def test_old_lists_and_open_ways_are_told() -> None:
+    rows = (
+        provider("openai", list_error="OpenAI could not be reached."),
+        provider("proxy", in_the_clear=True),
+        provider("ollama", ready=False, in_the_clear=True),
+    )
+    found = ModelListResult(providers=rows, models=(), default=None)
+    assert format_warnings(found, PLAIN, 80) == [
+        "! OpenAI could not be reached.",
+        "! Proxy: what is sent to http://box:4777 is not encrypted.",
+    ]
+
+
+def test_a_server_that_gave_no_list_is_not_ticked() -> None:
+    rows = (provider("lab"), provider("dead", list_error="Nothing answers at box:4777."))
+    lines = format_ready(ModelListResult(providers=rows, models=(), default=None), PLAIN)
+    assert [line.split()[:2] for line in lines] == [["✓", "Lab"], ["!", "Dead"]]

@@ -1,0 +1,54 @@
+"""What a turn sent, as lines."""
+
+import msgspec
+
+from app.cli.commands.task_details import format_context
+from app.cli.terminal.style import PLAIN
+from app.protocol.context import ContextExplainResult, ContextItem, ContextShare, PromptShare
+
+
+def explained(*items: ContextItem, used: int = 50_000, window: int | None = 200_000) -> ContextExplainResult:
+    shares = (
+        ContextShare(part="system", tokens=1_000, items=1),
+        ContextShare(part="summary", tokens=9_000, items=1),
+        ContextShare(part="history", tokens=40_000, items=12),
+    )
+    return ContextExplainResult(
+        task_id="t", turn=3, model="a/b", used_tokens=used, window_tokens=window, shares=shares, largest=items
+    )
+
+
+def test_parts_and_largest_entries_are_aligned_and_fit_the_terminal() -> None:
+    items = (
+        ContextItem(node_id="n", part="history", tokens=20_000, text="A long message " * 6),
+        ContextItem(node_id="m", part="kept", tokens=900, text="Short"),
+    )
+    lines = format_context(explained(*items), PLAIN, 60)
+    assert lines[:4] == [
+        "Turn 3: 50,000 tokens of 200,000 that a/b can read, 25 %",
+        "   1,000  Instructions",
+        "   9,000  Summary",
+        "  40,000  Messages (12 messages)",
+    ]
+    assert lines[4:6] == ["", "The largest entries"]
+    assert lines[6].startswith("  20,000  Messages: A long message") and len(lines[6]) <= 60
+    assert lines[7] == "     900  Kept messages: Short"
+
+
+def test_below_the_instructions_stands_what_they_are_made_of() -> None:
+    prompt = (
+        PromptShare(part="role", tokens=100),
+        PromptShare(part="instructions", tokens=900, sources=("/work/one\nname/AGENTS.md",)),
+    )
+    lines = format_context(msgspec.structs.replace(explained(), prompt=prompt), PLAIN, 80)
+    assert lines[1:5] == [
+        "   1,000  Instructions",
+        "     100  - Personality",
+        "     900  - AGENTS.md · /work/one name/AGENTS.md",
+        "   9,000  Summary",
+    ]
+
+
+def test_without_a_known_window_or_a_reply_it_says_what_there_is() -> None:
+    assert format_context(explained(window=None), PLAIN, 80)[0] == "Turn 3: 50,000 tokens"
+    assert format_context(explained(used=0), PLAIN, 80) == ["No reply of this task was counted yet."]

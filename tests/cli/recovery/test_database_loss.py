@@ -1,0 +1,213 @@
+"""A database that is gone, cut, older than it was or wrong in its indexes: said, and made good as people say."""
+
+import asyncio
+import io
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app import database_file
+from app.cli.options import Options
+from app.cli.recovery.database_check import check_database
+from app.cli.recovery.repair import repair
+from app.cli.terminal.terminal import Terminal
+from app.engine.core.errors import StorageError
+from app.engine.core.resources import Health
+from app.engine.storage.database import Database
+from app.engine.storage.records import conversations
+from app.engine.storage.sqlite.backups import DailyBackups
+from app.engine.storage.sqlite.engines import sqlite_url
+from app.paths import Paths
+from tests.support.command_line import Errand
+from tests.support.engine_parts import engine_parts
+from tests.support.model_server import ModelServer, Reply
+from tests.support.records import conversation
+
+MODEL = ("--model", "openai_compatible/test-model", "--api-base")
+
+
+async def worked(tmp_path: Path, count: int, look: Callable[[Paths], None] = lambda paths: None) -> Paths:
+    """An engine that has done so many tasks more and has ended; `look` is called while it still runs."""
+    paths = Paths(tmp_path / "data")
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Well.")] * count)) as engine:
+        for _ in range(count):
+            task = await engine.start()
+            await engine.watcher.end(task.id)
+        await engine.services.log.flush()
+        await asyncio.sleep(0)  # what is told of a commit is told in the loop's next turn
+        look(paths)
+    return paths
+
+
+async def refusal(paths: Paths) -> str:
+    """What the next engine says, which does not start; nothing is changed by it."""
+    before = {file.name: file.read_bytes() for file in paths.home.glob("errand.db*")}
+    with pytest.raises(StorageError) as refused:
+        await Database.open(sqlite_url(paths.database), paths.copies)
+    assert {file.name: file.read_bytes() for file in paths.home.glob("errand.db*")} == before
+    return str(refused.value)
+
+
+def looked_at(paths: Paths) -> tuple[str, str]:
+    state, _, text, _ = check_database(paths.database, paths.copies)
+    return state, text
+
+
+async def repaired(paths: Paths, *, yes: bool = True) -> tuple[int, str]:
+    out = io.StringIO()
+    code = await repair(Options(yes=yes), paths, Terminal(io.StringIO(), out, out))
+    return code, out.getvalue()
+
+
+async def tasks_in(paths: Paths) -> int:
+    database = await Database.open(sqlite_url(paths.database), paths.copies)
+    found = len((await database.tasks.page(10)).tasks)
+    await database.close()
+    return found
+
+
+async def test_a_database_that_is_gone_is_missed_and_its_newest_copy_takes_its_place(tmp_path: Path) -> None:
+    paths = await worked(tmp_path, 2)
+    database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
+    paths.database.unlink()
+    said = await refusal(paths)
+    assert "is missing, but a copy of it is in" in said and "errand doctor --repair" in said
+    assert looked_at(paths)[0] == "bad" and "is missing" in looked_at(paths)[1]
+    code, said = await repaired(paths, yes=False)
+    assert code == 1 and f"Then: errand restore {paths.copies / 'errand-daily-1.db'}" in said
+    assert not paths.database.exists()
+    code, said = await repaired(paths)
+    assert code == 0 and "Restored from" in said
+    assert await tasks_in(paths) == 2
+
+
+async def test_a_database_that_is_gone_without_a_copy_is_missed_until_a_person_begins_anew(tmp_path: Path) -> None:
+    paths = await worked(tmp_path, 1)
+    paths.database.unlink()
+    assert "Errand has worked with it here" in await refusal(paths)
+    code, said = await repaired(paths, yes=False)
+    assert code == 1 and "Begin with an empty database?" in said
+    assert "is missing" in await refusal(paths)
+    code, said = await repaired(paths)
+    assert code == 0
+    assert looked_at(paths)[0] == "good"
+    assert await tasks_in(paths) == 0
+
+
+async def test_a_log_without_its_database_is_never_taken_for_a_new_beginning(tmp_path: Path) -> None:
+    def crash(paths: Paths) -> None:
+        for file in paths.home.glob("errand.db*"):
+            shutil.copy2(file, crashed.home / file.name)
+
+    crashed = Paths(tmp_path / "crashed")
+    crashed.prepare()
+    await worked(tmp_path, 1, crash)
+    crashed.database.unlink()
+    (crashed.home / "errand.db.newest").unlink()
+    assert "its log errand.db-wal is there" in await refusal(crashed)
+
+
+async def test_a_log_that_was_deleted_after_a_crash_is_missed_and_a_person_goes_on_without(tmp_path: Path) -> None:
+    def crash(paths: Paths) -> None:
+        for file in paths.home.glob("errand.db*"):
+            shutil.copy2(file, crashed.home / file.name)
+
+    crashed = Paths(tmp_path / "crashed")
+    crashed.prepare()
+    await worked(tmp_path, 1)
+    await worked(tmp_path, 1, crash)
+    shutil.copy2(crashed.home / "errand.db-wal", tmp_path / "kept")
+    for name in ("errand.db-wal", "errand.db-shm"):
+        (crashed.home / name).unlink()
+    said = await refusal(crashed)
+    assert "is older than what was stored last: it ends at event" in said and "was deleted" in said
+    assert looked_at(crashed)[0] == "bad"
+    code, _ = await repaired(crashed)
+    assert code == 0
+    assert await tasks_in(crashed) == 1
+
+
+async def test_an_older_copy_in_the_place_of_the_database_is_noticed_and_a_newer_one_offered(tmp_path: Path) -> None:
+    paths = await worked(tmp_path, 1)
+    shutil.copy2(paths.database, tmp_path / "old.db")
+    await worked(tmp_path, 1)
+    database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
+    await worked(tmp_path, 1)
+    shutil.copy2(tmp_path / "old.db", paths.database)
+    assert "an older copy was put in its place" in await refusal(paths)
+    code, said = await repaired(paths)
+    assert code == 0 and "Restored from" in said
+    assert await tasks_in(paths) == 2
+
+
+async def test_another_database_that_was_put_in_place_on_purpose_is_opened(tmp_path: Path) -> None:
+    paths = await worked(tmp_path, 2)
+    (tmp_path / "other").mkdir()
+    other = await worked(tmp_path / "other", 1)
+    shutil.copy2(other.database, paths.database)
+    assert await tasks_in(paths) == 1
+
+
+async def test_a_database_that_was_cut_is_refused_and_mended_from_what_is_left(tmp_path: Path) -> None:
+    paths = await worked(tmp_path, 2)
+    database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
+    whole = paths.database.stat().st_size
+    with paths.database.open("r+b") as file:
+        file.truncate(whole // 2 // 4096 * 4096)
+    said = await refusal(paths)
+    assert f"is cut: {whole // 2 // 4096 * 4096:,} of its {whole:,} bytes are there" in said
+    code, said = await repaired(paths)
+    assert code == 0, said
+    assert await tasks_in(paths) == 2
+
+
+async def test_an_index_that_silently_lacks_a_row_is_noticed_by_the_copy_of_the_day_and_made_anew(
+    tmp_path: Path,
+) -> None:
+    paths, health = await worked(tmp_path, 1), Health()
+    database = await Database.open(sqlite_url(paths.database), paths.copies)
+    database.journal.put(conversations.save(conversation("unseen")))
+    await database.close()
+    forget(paths.database, "conversations_by_change", "DELETE FROM conversations WHERE id = 'unseen'")
+    daily = DailyBackups(paths.database, paths.copies, health)
+    assert not await daily.make()
+    assert [one.kind for one in health.conditions] == ["damaged"]
+    assert "index" in looked_at(paths)[1]
+    code, said = await repaired(paths)
+    assert code == 0 and "Only its indexes were damaged" in said
+    assert looked_at(paths)[0] == "good"
+    assert await tasks_in(paths) == 1
+
+
+def forget(file: Path, index: str, change: str) -> None:
+    """Change a table behind the back of an index."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        (row,) = connection.execute(
+            "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master WHERE name = ?", (index,)
+        )
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = ?", (index,))
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute(change)
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, ?, ?)", row
+        )
+
+
+async def test_a_person_whose_database_is_gone_is_told_and_led_back(own_errand: Errand, workspace: Path) -> None:
+    async with ModelServer(replies=[Reply(text="Well.")]) as server:
+        assert (await own_errand.run("run", *MODEL, server.url, "remember seven")).code == 0
+    await own_errand.close()
+    paths = Paths(own_errand.home)
+    database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
+    paths.database.unlink()
+    listed = await own_errand.run("tasks")
+    assert listed.code != 0
+    assert "is missing, but a copy of it is in" in listed.err and "errand doctor --repair" in listed.err
+    assert (await own_errand.run("doctor", "--repair", "--yes")).code == 0
+    assert "remember seven" in (await own_errand.run("tasks")).out

@@ -1,0 +1,184 @@
+"""The doctor's repair of databases that were damaged on purpose: what is saved, and what is said of the rest."""
+
+import io
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app import database_file
+from app.cli.options import Options
+from app.cli.recovery.database_check import check_database
+from app.cli.recovery.repair import repair
+from app.cli.terminal.terminal import Terminal
+from app.engine.storage.database import Database
+from app.engine.storage.records import agents, asks, conversations, nodes, tasks, turns
+from app.engine.storage.sqlite.engines import sqlite_url
+from app.paths import Paths
+from app.protocol.context import PromptPart
+from tests.support.records import agent, ask, conversation, node, task
+
+_PAGE = 4096
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    paths = Paths(tmp_path / "home")
+    paths.prepare()
+    return paths
+
+
+async def filled(paths: Paths, count: int) -> None:
+    """So many conversations of three messages each, with an agent at the last."""
+    database = await Database.open(sqlite_url(paths.database), paths.copies)
+    for number in range(count):
+        here = f"c{number}"
+        database.journal.put(conversations.save(conversation(here)))
+        parent = None
+        for place in range(3):
+            key = f"{here}-{place}"
+            database.journal.put(nodes.save(node(key, conversation_id=here, parent_id=parent)))
+            parent = key
+        database.journal.put(
+            agents.save_agent(msgspec.structs.replace(agent(f"a{number}", head_id=parent), conversation_id=here))
+        )
+    await database.close()
+
+
+def break_pages(file: Path, of: str, share: float) -> None:
+    """Overwrite this share of the leaf pages of a table or an index."""
+    with closing(sqlite3.connect(file)) as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        (root,) = connection.execute(query, (of,)).fetchone()
+    data = bytearray(file.read_bytes())
+    leaves = list(_leaves(data, int(root)))
+    for number in leaves[len(leaves) // 3 : len(leaves) // 3 + max(1, int(share * len(leaves)))]:
+        data[(number - 1) * _PAGE : number * _PAGE] = b"\xee" * _PAGE
+    file.write_bytes(data)
+
+
+def _leaves(data: bytearray, number: int) -> list[int]:
+    page = data[(number - 1) * _PAGE : number * _PAGE]
+    if page[0] in (0x0A, 0x0D):
+        return [number]
+    cells = int.from_bytes(page[3:5])
+    starts = [int.from_bytes(page[12 + 2 * cell : 14 + 2 * cell]) for cell in range(cells)]
+    children = [int.from_bytes(page[start : start + 4]) for start in starts] + [int.from_bytes(page[8:12])]
+    return [leaf for child in children for leaf in _leaves(data, child)]
+
+
+async def mended(paths: Paths) -> tuple[int, str]:
+    out = io.StringIO()
+    code = await repair(Options(), paths, Terminal(io.StringIO(), out, out))
+    return code, out.getvalue()
+
+
+def count(file: Path, table: str) -> int:
+    with closing(sqlite3.connect(file)) as connection:
+        (number,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+        return int(number)
+
+
+async def test_a_whole_database_is_left_as_it_is(paths: Paths) -> None:
+    await filled(paths, 3)
+    before = paths.database.read_bytes()
+    state, _, text, _ = check_database(paths.database, paths.copies)
+    assert (state, "whole: 3 conversations, 9 messages, 0 tasks" in text) == ("good", True)
+    code, said = await mended(paths)
+    assert code == 0 and "nothing to repair" in said
+    assert paths.database.read_bytes() == before
+
+
+@pytest.mark.parametrize("index", ["nodes_by_parent", "sqlite_autoindex_nodes_1", "node_search_data"])
+async def test_a_broken_index_costs_nothing(paths: Paths, index: str) -> None:
+    await filled(paths, 400)
+    break_pages(paths.database, index, 0.3)
+    assert check_database(paths.database, paths.copies)[0] == "bad"
+    code, said = await mended(paths)
+    assert code == 0, said
+    assert "Nothing is missing." in said
+    assert (count(paths.database, "conversations"), count(paths.database, "nodes")) == (400, 1200)
+    assert check_database(paths.database, paths.copies)[0] == "good"
+    database = await Database.open(sqlite_url(paths.database), paths.copies)
+    assert len((await database.conversations.page(500)).conversations) == 400
+    await database.close()
+    assert said_by_agents(paths.database) == 1200
+
+
+def said_by_agents(file: Path) -> int:
+    """As the search has it."""
+    with closing(sqlite3.connect(file)) as connection:
+        query = "SELECT count(*) FROM node_search WHERE node_search MATCH 'facets:fromagent'"
+        (number,) = connection.execute(query).fetchone()
+        return int(number)
+
+
+async def test_messages_that_are_lost_are_counted_for_each_conversation_and_the_rest_hangs_together(
+    paths: Paths,
+) -> None:
+    await filled(paths, 400)
+    break_pages(paths.database, "nodes", 0.05)
+    broken = paths.database.read_bytes()
+    code, said = await mended(paths)
+    left = count(paths.database, "nodes")
+    assert code == 0, said
+    assert 1000 < left < 1200
+    assert "messages of “" in said or "1 message of “" in said
+    (kept,) = paths.copies.glob("errand-replaced-*.db")
+    assert kept.read_bytes() == broken
+    assert check_database(paths.database, paths.copies)[0] == "good"
+
+
+async def test_what_belongs_to_a_lost_task_goes_with_it(paths: Paths) -> None:
+    database = await Database.open(sqlite_url(paths.database), paths.copies)
+    database.journal.put(conversations.save(conversation()), agents.save_agent(agent()))
+    for number in range(400):
+        one = task(f"t{number}")
+        database.journal.put(
+            tasks.save(one),
+            tasks.add(one.id, (PromptPart(name="role", text="You help."),)),
+            turns.started("c1", one.id, 1, one.model, one.started_at),
+            asks.save(msgspec.structs.replace(ask(f"k{number}"), task_id=one.id)),
+        )
+    await database.close()
+    break_pages(paths.database, "tasks", 0.1)
+    code, said = await mended(paths)
+    assert code == 0, said
+    left = count(paths.database, "tasks")
+    assert 300 < left < 400
+    assert {count(paths.database, table) for table in ("prompts", "turns", "asks")} == {left}
+    assert check_database(paths.database, paths.copies)[0] == "good"
+
+
+async def test_what_a_copy_has_fills_the_gaps(paths: Paths) -> None:
+    await filled(paths, 400)
+    database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
+    break_pages(paths.database, "nodes", 0.05)
+    code, said = await mended(paths)
+    assert code == 0, said
+    assert "Taken from the copy of" in said and "Nothing is missing." in said
+    assert count(paths.database, "nodes") == 1200
+
+
+async def test_a_database_whose_beginning_is_lost_is_taken_from_the_copy(paths: Paths) -> None:
+    await filled(paths, 10)
+    database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
+    data = paths.database.read_bytes()
+    paths.database.write_bytes(b"\xee" * _PAGE * 3 + data[_PAGE * 3 :])
+    code, said = await mended(paths)
+    assert code == 0, said
+    assert "Read from it: 0 conversations" in said
+    assert "Taken from the copy of" in said and "10 conversations" in said
+    assert count(paths.database, "nodes") == 30
+
+
+async def test_without_a_copy_a_lost_beginning_is_said_and_the_file_left_as_it_is(paths: Paths) -> None:
+    await filled(paths, 10)
+    data = b"\xee" * _PAGE + paths.database.read_bytes()[_PAGE:]
+    paths.database.write_bytes(data)
+    code, said = await mended(paths)
+    assert code == 1
+    assert "It cannot be mended" in said and "There is no copy of it either" in said
+    assert paths.database.read_bytes() == data

@@ -1,0 +1,77 @@
+"""A database from another data folder finds its pictures and workspaces in this one."""
+
+from pathlib import Path
+
+import msgspec
+
+from app.cli.recovery.restore import adapt_database
+from app.database_file import copy_database
+from app.engine.storage.records import conversations, nodes, tasks
+from app.paths import Paths
+from app.protocol.blocks import ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.tasks import Queued
+from tests.engine.data.test_round_trip import Home, home
+from tests.support.records import NOW, conversation, node, task
+
+FOLDER = "a1b2c3"
+
+
+async def fill(old: Home) -> Node:
+    """A picture in a message and one that waits to be read, and paths in texts and arguments."""
+    path = str(old.paths.attachments / FOLDER / "ü.png")
+    blocks = (
+        TextBlock(text=f'It is {{"path":"{path}"}}'),
+        ImageBlock(media_type="image/png", path=path, name="ü.png"),
+        ImageBlock(media_type="image/png", data="aGk="),
+        ToolCallBlock(call_id="1", tool="shell", arguments={"path": path}),
+        ToolResultBlock(
+            call_id="1", tool="x", text="", is_error=False, images=(ImageBlock(media_type="image/png", data="aGk="),)
+        ),
+    )
+    said = msgspec.structs.replace(node("n1"), blocks=blocks)
+    waiting = Queued(id="q1", kind="steer", text="also", queued_at=NOW, attachments=(path, "/elsewhere/b.txt"))
+    own = str(old.paths.workspaces / "c1")
+    for write in (
+        conversations.save(msgspec.structs.replace(conversation("c1"), workspace=own)),
+        conversations.save(msgspec.structs.replace(conversation("c2"), workspace="/nowhere/workspaces/other")),
+        nodes.save(said),
+        tasks.save(msgspec.structs.replace(task("t1"), workspace=own, queue=(waiting,))),
+    ):
+        old.database.journal.put(write)
+    await old.database.journal.flush()
+    return said
+
+
+async def test_pictures_and_own_workspaces_are_named_in_this_folder_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    here = Paths(tmp_path / "new")
+    here.prepare()
+    async with home(tmp_path / "old") as old:
+        said = await fill(old)
+    copy_database(old.paths.database, here.database)
+    adapt_database(here.database, here)
+    adapt_database(here.database, here)
+    picture = str(here.attachments / FOLDER / "ü.png")
+    async with home(here.home) as new:
+        (came,) = await new.database.nodes.path("n1")
+        shown = msgspec.structs.replace(said.blocks[1], path=picture)
+        assert came == msgspec.structs.replace(said, blocks=(said.blocks[0], shown, *said.blocks[2:]))
+        assert [hit.node_id for hit in await new.database.search.find("ü.png")] == ["n1"]
+        first, second = [await new.database.conversations.get(one) for one in ("c1", "c2")]
+        assert first is not None and second is not None
+        assert (first.workspace, second.workspace) == (str(here.workspaces / "c1"), "/nowhere/workspaces/other")
+        assert (here.workspaces / "c1").is_dir()
+        waits = await new.database.tasks.get("t1")
+        assert waits is not None and waits.workspace == first.workspace
+        assert waits.queue[0].attachments == (picture, "/elsewhere/b.txt")
+        assert await new.database.holdings.pictures("c1") == frozenset({picture, "/elsewhere/b.txt"})
+
+
+async def test_a_database_of_this_folder_stays_as_it_is(tmp_path: Path) -> None:
+    async with home(tmp_path / "home") as one:
+        await fill(one)
+        (one.paths.workspaces / "c1").mkdir()
+    copy_database(one.paths.database, tmp_path / "copy.db")
+    before = (tmp_path / "copy.db").read_bytes()
+    adapt_database(tmp_path / "copy.db", one.paths)
+    assert (tmp_path / "copy.db").read_bytes() == before

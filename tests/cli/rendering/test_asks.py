@@ -1,0 +1,202 @@
+"""How a typed line is read as an answer."""
+
+import msgspec
+import pytest
+
+from app.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, outcome_text, read_reply
+from app.cli.terminal.style import Style
+from app.protocol.asks import Ask, AskAnswerParams, ReachedLimit
+from app.protocol.tasks import LimitKind
+from tests.support.protocol_events import approval, limit, question
+from tests.support.rows import UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("line", "reply"),
+    [
+        ("a", AskAnswerParams(ask_id="ask_1", allow=True)),
+        (" C ", AskAnswerParams(ask_id="ask_1", allow=True, remember="conversation")),
+        ("w", AskAnswerParams(ask_id="ask_1", allow=True, remember="workspace")),
+        ("d", AskAnswerParams(ask_id="ask_1", allow=False)),
+        ("r use the test folder", AskAnswerParams(ask_id="ask_1", allow=False, text="use the test folder")),
+    ],
+)
+def test_an_approval_is_settled_by_one_letter(line: str, reply: AskAnswerParams) -> None:
+    assert read_reply(approval(), line) == reply
+
+
+@pytest.mark.parametrize("line", ["", "y", "yes", "allow", "a b", "r", "q"])
+def test_anything_else_decides_nothing_about_an_approval(line: str) -> None:
+    assert isinstance(read_reply(approval(), line), InvalidReply)
+
+
+def test_what_cannot_be_remembered_is_not_offered_and_not_taken() -> None:
+    once_only = approval(remembered=None)
+    assert "conversation" not in hint(once_only)
+    assert isinstance(read_reply(once_only, "c"), InvalidReply)
+
+
+def test_a_number_picks_a_choice_and_other_text_is_an_answer_of_its_own() -> None:
+    ask = question("formal", "friendly")
+    assert read_reply(ask, "2") == AskAnswerParams(ask_id="ask_1", text="friendly")
+    assert read_reply(ask, " warm ") == AskAnswerParams(ask_id="ask_1", text="warm")
+
+
+def test_a_number_that_is_not_listed_asks_again_and_can_be_meant_as_the_answer() -> None:
+    ask = question("formal", "friendly")
+    problem = InvalidReply("There is no 3 in the list. Type 1 to 2, or =3 if 3 is your answer.")
+    assert read_reply(ask, "3") == problem
+    assert read_reply(ask, "=3") == AskAnswerParams(ask_id="ask_1", text="3")
+    assert read_reply(question(), "3") == AskAnswerParams(ask_id="ask_1", text="3")
+
+
+@pytest.mark.parametrize(
+    ("choices", "listed", "line", "answer"),
+    [
+        (("3", "2", "1"), ["  a  3", "  b  2", "  c  1"], "1", "1"),
+        (("3", "2", "1"), ["  a  3", "  b  2", "  c  1"], "C", "1"),
+        (("2 files", "1 file"), ["  a  2 files", "  b  1 file"], "2", "2"),
+        (("$5", "$1"), ["  a  $5", "  b  $1"], "b", "$1"),
+        (("1", "b"), ["  #1  1", "  #2  b"], "1", "1"),
+        (("1", "b"), ["  #1  1", "  #2  b"], "#1", "1"),
+        (("1", "b"), ["  #1  1", "  #2  b"], "b", "b"),
+    ],
+)
+def test_choices_that_are_numbers_are_listed_under_something_else(
+    choices: tuple[str, ...], listed: list[str], line: str, answer: str
+) -> None:
+    ask = question(*choices)
+    assert ask_lines(ask, Style(colour=False, unicode=True), 100)[1:] == listed
+    assert read_reply(ask, line) == AskAnswerParams(ask_id="ask_1", text=answer)
+
+
+def test_many_choices_that_are_numbers_are_picked_by_what_is_listed() -> None:
+    ask = question(*(str(number) for number in range(30, 0, -1)))
+    assert read_reply(ask, "#2") == AskAnswerParams(ask_id="ask_1", text="29")
+    assert isinstance(read_reply(ask, "#31"), InvalidReply)
+
+
+@pytest.mark.parametrize("line", ["", "  ", "=", " = "])
+def test_an_empty_line_answers_no_question(line: str) -> None:
+    assert read_reply(question(), line) == InvalidReply("Nothing was answered. Type an answer.")
+    assert isinstance(read_reply(question("formal", "friendly"), line), InvalidReply)
+
+
+def reached(kind: LimitKind, used: float, adds: float) -> Ask:
+    return msgspec.structs.replace(limit(), limit=ReachedLimit(kind=kind, used=used, limit=used, adds=adds))
+
+
+@pytest.mark.parametrize(("kind", "used"), [("turns", 1.0), ("money", 0.5), ("minutes", 1.0), ("day_money", 1.5)])
+def test_a_number_at_a_limit_means_what_is_listed_under_it(kind: LimitKind, used: float) -> None:
+    ask = reached(kind, used, used)
+    lines = ask_lines(ask, Style(colour=False, unicode=True), 100)
+    assert lines[1:] == ["  1  Go on", "  2  Stop here", "  3  Raise the limit to …"]
+    assert AskInput(ask).read("1") == AskAnswerParams(ask_id="ask_1", allow=True)
+    assert AskInput(ask).read("2") == AskAnswerParams(ask_id="ask_1", allow=False)
+    assert AskInput(ask).read("20") == InvalidReply(
+        f"There is no 20 in the list. Nothing was decided. Type one of: {hint(ask)}"
+    )
+
+
+def test_a_limit_is_raised_in_a_step_of_its_own_or_with_an_equals_sign() -> None:
+    ask = reached("tokens", 1200, 1000)
+    typing = AskInput(ask)
+    assert typing.short_hint == "go on? 1 to 3 > "
+    assert typing.read("3") == InvalidReply(
+        "Type the new limit: a whole number, more than 1,200 tokens. Enter alone goes back."
+    )
+    assert typing.short_hint == "new limit in tokens > "
+    for wrong in ("1", "2", "1200", "-5", "1300.5", "inf", "nan", "1e400", "many"):
+        assert typing.read(wrong) == InvalidReply(
+            "The limit was not raised: type a whole number, more than 1,200 tokens."
+        )
+    assert typing.read("50,000") == AskAnswerParams(ask_id="ask_1", allow=True, amount=50_000)
+    assert AskInput(ask).read("=50000") == AskAnswerParams(ask_id="ask_1", allow=True, amount=50_000)
+    raised = msgspec.structs.replace(ask, status="answered", allowed=True, amount=50_000, answered_by="me")
+    assert outcome_text(raised) == "raised to 50,000 tokens by me"
+
+
+def test_an_empty_line_in_place_of_a_new_limit_goes_back_to_the_list() -> None:
+    typing = AskInput(reached("turns", 3, 3))
+    typing.read("3")
+    assert typing.read("") == InvalidReply(f"The limit was not raised. Type one of: {hint(typing.ask)}")
+    assert typing.read("2") == AskAnswerParams(ask_id="ask_1", allow=False)
+
+
+@pytest.mark.parametrize("line", ["=2,50", "=2,5", "=1,00", "=1_000", "=0x10", "=٣٠", "=", "=="])
+def test_an_amount_that_could_mean_two_numbers_is_none(line: str) -> None:
+    assert isinstance(read_reply(reached("money", 0.5, 0.5), line), InvalidReply)
+
+
+def test_a_limit_takes_yes_or_no_and_its_list() -> None:
+    assert read_reply(limit(), "y") == AskAnswerParams(ask_id="ask_1", allow=True)
+    assert read_reply(limit(), "1") == AskAnswerParams(ask_id="ask_1", allow=True)
+    assert read_reply(limit(), "no") == AskAnswerParams(ask_id="ask_1", allow=False)
+    assert read_reply(limit(), "2") == AskAnswerParams(ask_id="ask_1", allow=False)
+    for line in ("", "3", "=3", "maybe"):
+        assert isinstance(read_reply(limit(), line), InvalidReply)
+
+
+def test_an_unknown_outcome_takes_one_of_its_numbers_and_nothing_else() -> None:
+    assert hint(UNKNOWN) == "1 run it again · 2 skip it · 3 stop the task"
+    assert read_reply(UNKNOWN, "2") == AskAnswerParams(ask_id="ask_u", text="Skip it")
+    assert all(isinstance(read_reply(UNKNOWN, line), InvalidReply) for line in ("", "4", "y", "skip"))
+
+
+def test_an_unknown_outcome_shows_the_exact_command() -> None:
+    lines = ask_lines(UNKNOWN, Style(colour=False, unicode=True), 100)
+    assert lines[1] == "  ran    make deploy && ./announce.sh"
+
+
+def plain_lines(ask: Ask, width: int = 100) -> list[str]:
+    return ask_lines(ask, Style(colour=False, unicode=True), width)
+
+
+def test_a_tail_behind_two_hundred_newlines_is_told_and_v_shows_it() -> None:
+    ask = approval("true" + "\n" * 200 + "rm -r build")
+    lines = plain_lines(ask)
+    assert "         … 161 more lines (v shows all)" in lines
+    assert "         rm -r build" in lines, "the end stands there too"
+    whole = read_reply(ask, "v")
+    assert isinstance(whole, InvalidReply)
+    assert whole.text.startswith("run    true\n") and whole.text.count("\n") > 200 and "rm -r build" in whole.text
+
+
+def test_a_long_line_of_a_command_never_reaches_the_place_of_a_label() -> None:
+    forged = "true" + " " * 87 + "  why    reads a file"
+    lines = plain_lines(approval(forged))
+    assert [line for line in lines if line.startswith("  why")] == ["  why    commands ask"]
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_a_path_cannot_pretend_to_be_another_line() -> None:
+    ask = approval()
+    assert ask.approval is not None
+    forged = msgspec.structs.replace(ask.approval, writes=("/work/a\n  why    harmless",))
+    lines = plain_lines(msgspec.structs.replace(ask, approval=forged))
+    assert "  writes /work/a ↵   why    harmless" in lines
+
+
+def test_hidden_characters_of_a_change_are_written_out() -> None:
+    ask = approval()
+    assert ask.approval is not None
+    changed = msgspec.structs.replace(ask.approval, preview="--- a\n+++ a\n@@ -1 +1 @@\n-x\n+x\u202e\U000e0041\n")
+    assert "    +x\\u202e\\U000e0041" in plain_lines(msgspec.structs.replace(ask, approval=changed))
+
+
+def test_a_long_line_of_a_change_never_reaches_the_place_of_a_label() -> None:
+    ask = approval()
+    assert ask.approval is not None
+    preview = "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+" + "y" * 94 + "  why    reads a file\n"
+    lines = plain_lines(msgspec.structs.replace(ask, approval=msgspec.structs.replace(ask.approval, preview=preview)))
+    assert [line for line in lines if line.startswith("  why")] == ["  why    commands ask"]
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_the_folder_that_a_command_runs_in_is_not_shown_as_what_it_reads() -> None:
+    ask = approval()
+    assert ask.approval is not None
+    asked = msgspec.structs.replace(ask, approval=msgspec.structs.replace(ask.approval, reads=("/work", "/etc/hosts")))
+    whole = read_reply(asked, "v")
+    assert isinstance(whole, InvalidReply)
+    assert [line for line in whole.text.splitlines() if "reads" in line] == ["  reads  /etc/hosts"]

@@ -1,0 +1,308 @@
+"""What people read of a conversation's events."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.cli.rendering.transcript import TranscriptRenderer, with_label
+from app.cli.terminal.style import PLAIN, Style
+from app.protocol.base import JsonObject
+from app.protocol.blocks import NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
+from app.protocol.tasks import Queued
+from tests.support.protocol_events import approval, node, question, task
+
+
+def transcript(*, streams: bool = True, style: Style = PLAIN) -> TranscriptRenderer:
+    return TranscriptRenderer(style, 80, streams=streams)
+
+
+def piece(text: str, offset: int, block: int = 0) -> TextDelta:
+    return TextDelta(
+        conversation_id="conversation_1",
+        task_id="task_1",
+        node_id="node_1",
+        block=block,
+        kind="text",
+        offset=offset,
+        text=text,
+    )
+
+
+def call(tool: str, arguments: JsonObject) -> TaskMessage:
+    return TaskMessage(
+        node=node("assistant", ToolCallBlock(call_id="call_1", tool=tool, arguments=arguments), identifier="node_call")
+    )
+
+
+def result(tool: str, summary: str = "", details: JsonObject | None = None, *, is_error: bool = False) -> TaskMessage:
+    block = ToolResultBlock(
+        call_id="call_1", tool=tool, text="text for the model", is_error=is_error, summary=summary, details=details
+    )
+    return TaskMessage(node=node("tool_result", block, identifier="node_result"))
+
+
+def test_a_streamed_reply_is_shown_once_and_closed_by_its_finished_node() -> None:
+    shown = transcript()
+    parts = [shown.delta(piece("Hello ", 0)), shown.delta(piece("wor", 6))]
+    parts.append(shown.event(TaskMessage(node=node("assistant", TextBlock(text="Hello world")))))
+    assert "".join(parts) == "Hello world\n"
+
+
+def test_a_reply_whose_pieces_were_missed_is_completed_by_its_finished_node() -> None:
+    shown = transcript()
+    parts = [shown.delta(piece("Hello ", 0)), shown.delta(piece("lost before", 9))]
+    parts.append(shown.event(TaskMessage(node=node("assistant", TextBlock(text="Hello world")))))
+    assert "".join(parts) == "Hello world\n"
+
+
+def test_a_chat_is_not_called_complete() -> None:
+    ended = msgspec.structs.replace(task("completed", stop_reason="completed"), mode="chat")
+    assert transcript().event(TaskUpdate(task=ended)).startswith("✓ answered as a chat")
+
+
+def test_words_of_the_engine_are_shown_as_such_and_those_of_a_person_were_seen_when_they_were_typed() -> None:
+    shown = transcript()
+    said = node("user", TextBlock(text="Go on."))
+    assert shown.event(TaskMessage(node=said)) == ""
+    told = msgspec.structs.replace(said, id="node_2", author="engine")
+    assert shown.event(TaskMessage(node=told)) == "Errand told the agent: “Go on.”\n"
+
+
+def test_a_retried_reply_starts_again_on_a_line_of_its_own() -> None:
+    shown = transcript()
+    parts = [shown.delta(piece("Hel", 0)), shown.delta(piece("Good day", 0))]
+    parts.append(shown.event(TaskMessage(node=node("assistant", TextBlock(text="Good day")))))
+    assert "".join(parts) == "Hel\n(starting again)\nGood day\n"
+
+
+def test_without_streaming_a_reply_is_shown_whole() -> None:
+    shown = transcript(streams=False)
+    assert shown.delta(piece("Hello ", 0)) == ""
+    assert shown.event(TaskMessage(node=node("assistant", TextBlock(text="Hello world\n")))) == "Hello world\n"
+
+
+def test_the_same_event_twice_shows_nothing_new() -> None:
+    shown = transcript()
+    events = (
+        TaskMessage(node=node("assistant", TextBlock(text="Hello"))),
+        AskUpdate(ask=question("formal")),
+        TaskUpdate(task=task("completed", stop_reason="completed")),
+    )
+    assert all(shown.event(event) for event in events)
+    assert [shown.event(event) for event in events] == ["", "", ""]
+
+
+def test_reasoning_and_the_persons_own_words_are_not_repeated() -> None:
+    shown = transcript()
+    assert shown.event(TaskMessage(node=node("user", TextBlock(text="count the files")))) == ""
+    assert shown.event(TaskMessage(node=node("assistant", ThinkingBlock(text="hm"), identifier="node_2"))) == ""
+
+
+def test_a_command_is_one_line_with_its_outcome_and_time() -> None:
+    shown = transcript()
+    assert shown.event(call("shell", {"command": "pytest -q"})) == ""
+    assert shown.event(result("shell", "12 passed", {"duration_ms": 1234})) == "● ran `pytest -q` · 12 passed · 1.2 s\n"
+
+
+def test_a_failed_command_says_so_with_the_end_of_its_output() -> None:
+    shown = transcript()
+    shown.event(call("shell", {"command": "pytest -q"}))
+    assert shown.event(result("shell", "exit 1", {"exit_code": 1}, is_error=True)) == (
+        "✗ ran `pytest -q` · exit 1\n    text for the model\n"
+    )
+
+
+def test_a_call_that_was_refused_is_not_said_to_have_run() -> None:
+    shown = transcript()
+    shown.event(call("shell", {"command": "rm -r build"}))
+    assert shown.event(result("shell", "denied", is_error=True)) == "✗ running `rm -r build` · denied\n"
+
+
+def test_a_change_of_a_file_shows_its_diff() -> None:
+    shown = transcript()
+    shown.event(call("code", {"action": "patch", "path": "a.py"}))
+    diff = "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n"
+    assert shown.event(result("code", "+1 −1", {"diff": diff})) == (
+        "● changed `a.py` · +1 −1\n     same\n    -old\n    +new\n"
+    )
+
+
+def test_what_is_to_be_allowed_is_shown_whole() -> None:
+    removed = "-- drop the table"
+    lines = "".join(f"+line {number} {'x' * 200}\n" for number in range(100))
+    asked = approval()
+    assert asked.approval is not None
+    preview = f"--- a.sql\n+++ a.sql\n@@ -1,1 +1,100 @@\n-{removed}\n{lines}"
+    previewed = msgspec.structs.replace(asked.approval, preview=preview, command=None)
+    text = transcript().event(AskUpdate(ask=msgspec.structs.replace(asked, approval=previewed)))
+    assert f"    -{removed}\n" in text
+    assert all(f"    +line {number} {'x' * 60}" in text for number in range(100))
+
+
+def test_a_diff_that_was_just_allowed_is_not_shown_again() -> None:
+    shown = transcript()
+    asked = approval()
+    assert asked.approval is not None
+    previewed = msgspec.structs.replace(asked.approval, preview="-old\n+new\n", command=None)
+    first = shown.event(AskUpdate(ask=msgspec.structs.replace(asked, approval=previewed)))
+    shown.event(call("code", {"action": "patch", "path": "a.py"}))
+    assert "    +new" in first
+    assert "+new" not in shown.event(result("code", "+1 −1", {"diff": "-old\n+new\n"}))
+
+
+def test_a_reply_is_shown_without_its_marks_where_there_are_colours() -> None:
+    shown = transcript(style=Style(colour=True, unicode=True))
+    parts = [shown.delta(piece("All **go", 0)), shown.delta(piece("od** now", 8))]
+    parts.append(shown.event(TaskMessage(node=node("assistant", TextBlock(text="All **good** now")))))
+    assert "".join(parts) == "All \x1b[1mgood\x1b[0m now\n"
+
+
+def test_a_diff_is_coloured_where_colours_are_allowed() -> None:
+    shown = transcript(style=Style(colour=True, unicode=True))
+    shown.event(call("code", {"action": "patch", "path": "a.py"}))
+    text = shown.event(result("code", "+1 −1", {"diff": "-old\n+new\n"}))
+    assert "\x1b[31m    -old\x1b[0m" in text
+    assert "\x1b[32m    +new\x1b[0m" in text
+
+
+def test_a_diff_of_ten_thousand_lines_is_cut_and_says_by_how_much() -> None:
+    shown = transcript()
+    text = shown.event(result("code", "+10000 −0", {"diff": "+line\n" * 10_000}))
+    assert len(text.splitlines()) == 42
+    assert text.endswith("… 9,960 more lines\n")
+
+
+def test_escape_sequences_of_models_and_tools_never_reach_the_terminal() -> None:
+    shown = transcript()
+    evil = "a\x1b]0;title\x07b\x1b[2Jc\x9b1md\r"
+    parts = [
+        shown.delta(piece(evil, 0)),
+        shown.event(call("shell", {"command": evil})),
+        shown.event(result("shell", evil, {"diff": f"+{evil}"})),
+        shown.event(AskUpdate(ask=approval(command=evil))),
+    ]
+    assert not any(sign in part for part in parts for sign in ("\x1b", "\x07", "\x9b", "\r"))
+
+
+def test_hidden_characters_of_a_command_to_approve_are_written_out() -> None:
+    text = transcript().event(AskUpdate(ask=approval(command="ls\u202e; rm -r /\x1b[8m")))
+    assert "ls\\u202e; rm -r /\\u001b[8m" in text
+
+
+def test_an_approval_shows_the_exact_command_the_folder_the_paths_and_the_risk_in_words() -> None:
+    assert transcript().event(AskUpdate(ask=approval())).splitlines() == [
+        "! approval needed · high risk, look closely",
+        "  run    rm -r build",
+        "  in     /work",
+        "  writes /work/build",
+        "  why    commands ask",
+    ]
+
+
+def test_a_settled_ask_says_who_settled_it_and_how() -> None:
+    shown = transcript()
+    allowed = msgspec.structs.replace(
+        approval(), status="answered", allowed=True, remember="conversation", answered_by="window"
+    )
+    answered = msgspec.structs.replace(question(), id="ask_2", status="answered", answer="warm", answered_by="phone")
+    assert shown.event(AskUpdate(ask=allowed)) == "  → allowed in this conversation by window\n"
+    assert shown.event(AskUpdate(ask=answered)) == "  → answered by phone: warm\n"
+
+
+def test_notices_of_the_engine_are_shown() -> None:
+    block = NoticeBlock(kind="stopped", text="Stopped. Ended: sleep 60 (pid 7).")
+    shown = transcript().event(TaskMessage(node=node("system", block)))
+    assert shown == "! Stopped. Ended: sleep 60 (pid 7).\n"
+
+
+def test_a_cut_reply_is_marked_with_its_reason() -> None:
+    shown = transcript()
+    shown.delta(piece("Hel", 0))
+    cut = node("assistant", TextBlock(text="Hello"), status="cut", error="the connection broke")
+    assert shown.event(TaskMessage(node=cut)) == "lo\n✗ reply cut off: the connection broke\n"
+
+
+def test_a_completed_task_ends_with_a_badge_its_summary_and_what_it_took() -> None:
+    ended = task("completed", stop_reason="completed", summary="There are 12 files.")
+    assert transcript().event(TaskUpdate(task=ended)) == (
+        "There are 12 files.\n✓ task complete · 3 turns · 1,234 tokens · $0.0012 · 4.2 s\n"
+    )
+
+
+def test_a_summary_that_was_just_said_is_not_said_twice() -> None:
+    shown = transcript()
+    shown.event(TaskMessage(node=node("assistant", TextBlock(text="Done. There are 12 files."))))
+    ended = task("completed", stop_reason="completed", summary="There are 12 files.")
+    assert shown.event(TaskUpdate(task=ended)).startswith("✓ task complete")
+
+
+def test_the_other_ends_of_a_task_each_have_their_words() -> None:
+    ends = {
+        "manual_stop": task("cancelled", stop_reason="manual_stop"),
+        "budget_limit": task("completed", stop_reason="budget_limit"),
+        "error": task("error", stop_reason="error", error="401: check OPENAI_API_KEY"),
+    }
+    shown = {name: transcript().event(TaskUpdate(task=ended)).split(" · ")[0] for name, ended in ends.items()}
+    assert shown == {
+        "manual_stop": "! task stopped",
+        "budget_limit": "! task ended at its limit of budget",
+        "error": "✗ task failed",
+    }
+    assert "  401: check OPENAI_API_KEY" in transcript().event(TaskUpdate(task=ends["error"]))
+
+
+def test_one_error_is_said_once() -> None:
+    shown = transcript()
+    failed = node("assistant", status="failed", error="no key")
+    notice = node("system", NoticeBlock(kind="error", text="no key"), identifier="node_2")
+    events = (
+        TaskMessage(node=failed),
+        TaskMessage(node=notice),
+        TaskUpdate(task=task("error", stop_reason="error", error="no key")),
+    )
+    assert "".join(shown.event(event) for event in events).count("no key") == 1
+
+
+def test_a_limit_is_said_once_and_what_was_ended_there_too() -> None:
+    shown = transcript()
+    ended = TaskUpdate(task=task("cancelled", stop_reason="iteration_limit"))
+    notices = [NoticeBlock(kind="limit", text=f"Ended at its limit.{rest}") for rest in ("", " Ended: sleep.")]
+    assert shown.event(TaskMessage(node=node("system", notices[0], identifier="node_1"))) == ""
+    assert shown.event(TaskMessage(node=node("system", notices[1], identifier="node_2"))) == "! Ended: sleep.\n"
+    assert shown.event(ended).startswith("! task ended at its limit of turns · ")
+
+
+def test_the_status_line_says_what_the_task_does_now() -> None:
+    shown = transcript()
+    shown.event(TaskUpdate(task=task("thinking")))
+    thinking = shown.status()
+    shown.event(call("shell", {"command": "pytest -q"}))
+    shown.event(TaskUpdate(task=task("tool_executing")))
+    running = shown.status()
+    shown.event(TaskUpdate(task=task("tool_executing", stopping=True, activity="stopping, 2 processes left")))
+    stopping = shown.status()
+    shown.event(TaskUpdate(task=task("cancelled", stop_reason="manual_stop")))
+    assert (thinking, running, stopping, shown.status()) == (
+        "thinking…",
+        "running `pytest -q`",
+        "stopping, 2 processes left",
+        "",
+    )
+
+
+def test_a_label_stands_before_every_line() -> None:
+    assert with_label("one\ntwo\n", "fix | ") == "fix | one\nfix | two\n"
+
+
+def test_without_unicode_the_signs_are_plain() -> None:
+    ended = task("completed", stop_reason="completed")
+    text = transcript(style=Style(colour=False, unicode=False)).event(TaskUpdate(task=ended))
+    assert text == "+ task complete - 3 turns - 1,234 tokens - $0.0012 - 4.2 s\n"
+
+
+def test_the_status_line_says_how_much_waits_to_be_read() -> None:
+    shown = transcript()
+    waiting = Queued(id="q1", kind="steer", text="rather that", queued_at=datetime.now(UTC))
+    shown.event(TaskUpdate(task=msgspec.structs.replace(task(), status="thinking", queue=(waiting,))))
+    assert shown.status() == "thinking… · 1 not read yet"

@@ -1,0 +1,1 @@
+"""Providers, model servers, sharing, limits and usage."""

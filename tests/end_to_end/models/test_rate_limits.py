@@ -1,0 +1,25 @@
+"""Behaviour 131: a limit of the provider is waited for also over the death of an engine."""
+
+from tests.support.command_line import Errand, rest
+from tests.support.model_server import ModelServer, Reply
+
+MODEL = ("--model", "openai_compatible/test-model", "--api-base")
+HOUR = Reply(status=429, error="You have used all of your plan.", headers={"Retry-After": "3600"})
+
+
+async def test_67_a_task_of_a_killed_engine_waits_on_by_itself_in_the_next_one(own_errand: Errand) -> None:
+    async with ModelServer(replies=[HOUR, Reply(text="Here it is.")]) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "write a report")
+        await server.request(0)
+        held = await own_errand.task("paused")
+        own_errand.kill_engine()
+        process.kill()
+        await rest(process)
+        await own_errand.run("tasks")  # starts an engine
+        again = await own_errand.task("paused")
+        assert (again.id, again.retry_at) == (held.id, held.retry_at)
+        assert "until " in (await own_errand.run("tasks")).out
+        assert len(server.requests) == 1
+        done = await own_errand.run("resume", again.id)
+    assert done.code == 0, done.err
+    assert "Here it is." in done.out

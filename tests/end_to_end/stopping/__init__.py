@@ -1,0 +1,1 @@
+"""How tasks and engines end: stop, shutdown, crash, idle."""

@@ -1,0 +1,104 @@
+"""Behaviours 100 to 102: after an engine was killed no process of a tool is left, and its task is gone on with."""
+
+import asyncio
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from tests.support.command_line import Errand, rest
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import file_appears, is_alive, running, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the watchdog reads /proc")
+MODEL = ("--model", "openai_compatible/test-model", "--api-base")
+
+
+def hidden(marker: str) -> Reply:
+    """A command and a child of it that leaves its session and clears its environment; both carry the marker."""
+    child = f"import os,signal,time; os.setsid(); signal.signal(15, 1); open('ready','w'); time.sleep(60) # {marker}"
+    return Reply(calls=(Call("shell", {"command": f'env -i {sys.executable} -c "{child}" & sleep 60 # {marker}'}),))
+
+
+async def test_46_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Errand, workspace: Path) -> None:
+    marker = uuid4().hex
+    async with ModelServer(replies=[hidden(marker)]) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
+        await file_appears(workspace / "ready")
+        assert len(running(marker)) >= 2
+        own_errand.kill_engine()
+        await until(lambda: not running(marker))
+        async with asyncio.timeout(10):  # an engine that may live is looked for longer
+            left = await rest(process)
+    assert left.code != 0
+    assert "has ended without a word" in left.err
+    assert "errand resume ID" in left.err
+
+
+async def test_46_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engine(
+    own_errand: Errand, workspace: Path
+) -> None:
+    command = Reply(calls=(Call("shell", {"command": "echo $$ > ready; exec sleep 60"}),))
+    async with ModelServer(replies=[command]) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
+        await until(lambda: (workspace / "ready").exists() and bool((workspace / "ready").read_text()))
+        engine = psutil.Process(own_errand.engine_pid())
+        engine.suspend()  # it would start another watchdog
+        for child in engine.children():
+            if "watchdog" in " ".join(child.cmdline()):
+                child.kill()
+        process.kill()
+        own_errand.kill_engine()
+        await rest(process)
+        pid = int((workspace / "ready").read_text())
+        assert is_alive(pid)
+        await own_errand.run("tasks")
+        await until(lambda: not is_alive(pid))
+
+
+async def test_46_a_watchdog_that_was_ended_is_replaced_before_the_next_command(
+    own_errand: Errand, workspace: Path
+) -> None:
+    marker = uuid4().hex
+    first = Reply(calls=(Call("shell", {"command": "touch first; until [ -e go ]; do sleep 0.01; done"}),))
+    async with ModelServer(replies=[first, hidden(marker)]) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
+        await file_appears(workspace / "first")
+        children = psutil.Process(own_errand.engine_pid()).children()
+        (watchdog,) = [child for child in children if "watchdog" in " ".join(child.cmdline())]
+        watchdog.kill()
+        (workspace / "go").touch()
+        await file_appears(workspace / "ready")
+        process.kill()
+        own_errand.kill_engine()
+        await until(lambda: not running(marker))
+        await rest(process)
+
+
+async def test_47_an_engine_that_ends_in_order_takes_its_watchdog_along(own_errand: Errand) -> None:
+    done = Reply(calls=(Call("shell", {"command": "true"}),))
+    async with ModelServer(replies=[done, Reply(text="Done.")]) as server:
+        await own_errand.run("run", "--approve", "all", *MODEL, server.url, "go")
+        (watchdog,) = psutil.Process(own_errand.engine_pid()).children()
+        await own_errand.close()
+    assert not watchdog.is_running()
+
+
+async def test_48_where_nobody_can_answer_a_call_of_unknown_outcome_is_not_run_again(
+    own_errand: Errand, workspace: Path
+) -> None:
+    command = Reply(calls=(Call("shell", {"command": "echo once >> ready; sleep 60"}),))
+    async with ModelServer(replies=[command, Reply(text="Done.")]) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
+        await file_appears(workspace / "ready")
+        own_errand.kill_engine()
+        process.kill()
+        await rest(process)
+        (task,) = (await own_errand.run("tasks", "--json")).lines
+        done = await own_errand.run("resume", str(task["id"]))
+    assert done.code == 0, done.err
+    assert "the outcome of `echo once >> ready; sleep 60` is not known; it is not run again" in done.err
+    assert "outcome unknown" in done.out
+    assert (workspace / "ready").read_text() == "once\n"

@@ -1,0 +1,58 @@
+"""Nothing wakes while nothing works."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.client.connection import Connection
+from app.client.launch import read_endpoint
+from app.paths import Paths
+from app.protocol.tasks import TASK_START, TASK_STOP, TaskIdParams, TaskStartParams
+from tests.support.command_line import LONGEST_S, Errand
+from tests.support.model_server import Call, ModelServer, Reply
+
+_LOOK_S = 0.5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts how often a thread went to sleep")
+async def test_an_engine_whose_task_waits_for_a_person_does_not_wake(own_errand: Errand, workspace: Path) -> None:
+    await own_errand.run("tasks")
+    connection = Connection(lambda: read_endpoint(Paths(own_errand.home)), "test")
+    await connection.open()
+    try:
+        async with ModelServer(replies=[Reply(calls=(Call("shell", {"command": "touch it"}),))]) as server:
+            params = TaskStartParams(
+                prompt="go",
+                model="openai_compatible/test-model",
+                api_base=server.url,
+                api_key="none",
+                workspace=str(workspace),
+                approve="ask",
+            )
+            task = await connection.call(TASK_START, params)
+            async with asyncio.timeout(LONGEST_S):
+                # At a hundred beats a second no two looks are alike.
+                while (before := _sleeps(own_errand.engine_pid())) != await _sleeps_later(own_errand.engine_pid()):
+                    assert before
+            assert (await own_errand.task("waiting_user")).id == task.task.id
+            await connection.call(TASK_STOP, TaskIdParams(task_id=task.task.id))
+    finally:
+        await connection.close()
+
+
+async def _sleeps_later(pid: int) -> int:
+    await asyncio.sleep(_LOOK_S)
+    return _sleeps(pid)
+
+
+def _sleeps(pid: int) -> int:
+    """How often the threads of a process went to sleep so far."""
+    lines = [
+        line
+        for thread in Path(f"/proc/{pid}/task").iterdir()
+        for line in (thread / "status").read_text().splitlines()
+        if line.startswith("voluntary_ctxt_switches")
+    ]
+    return sum(int(line.split()[1]) for line in lines)

@@ -1,0 +1,1 @@
+"""The data directory: export, import, replay, disks that fail, unusual folders."""

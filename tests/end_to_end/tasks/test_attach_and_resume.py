@@ -1,0 +1,132 @@
+"""Behaviours 29 to 34: tasks that were begun elsewhere or earlier are followed, paused, resumed and answered."""
+
+import asyncio
+import sys
+
+import pytest
+
+from tests.support.command_line import Errand, rest
+from tests.support.model_server import Call, ModelServer, Reply
+
+if sys.platform == "win32":
+    pytest.skip("pseudo-terminals and signals of POSIX", allow_module_level=True)
+
+from tests.support.screens import PseudoTerminal
+
+MODEL = ("--model", "openai_compatible/test-model", "--api-base")
+
+
+def terminal(errand: Errand, *arguments: str) -> PseudoTerminal:
+    return PseudoTerminal(arguments, errand.folder, errand.environment)
+
+
+async def test_29_a_task_whose_terminal_was_killed_is_answered_from_another_one(errand: Errand) -> None:
+    replies = [
+        Reply(calls=(Call("send_update", {"message": "I have begun."}),)),
+        Reply(calls=(Call("ask_user", {"question": "Which tone?", "choices": ["formal", "friendly"]}),)),
+        Reply(text="All settled."),
+    ]
+    async with ModelServer(turns=replies) as server:
+        async with terminal(errand, "run", *MODEL, server.url, "write a note") as screen:
+            await screen.shows("answer >")
+        task_id = (await errand.task("waiting_user")).id
+        onlooker = await errand.start("attach", "--json", task_id)
+        assert onlooker.stderr is not None
+        noted = (await onlooker.stderr.readline()).decode()
+        async with terminal(errand, "attach", task_id[-8:]) as screen:
+            await screen.shows("write a note")
+            await screen.shows("I have begun.")
+            await screen.shows("2  friendly")
+            await screen.shows("answer >")
+            screen.type("2\r")
+            await screen.shows("All settled.")
+            await screen.shows("task complete")
+            code = await screen.ended()
+        watched = await rest(onlooker)
+        told = server.requests[2].messages[-1]["content"]
+    assert (code, told) == (0, "friendly")
+    assert f"the task waits for an answer; give it in a terminal: errand attach {task_id[-8:]}" in noted
+    assert (watched.code, watched.lines[-1]["stopReason"]) == (0, "completed")
+
+
+async def test_30_ctrl_c_leaves_a_task_that_is_followed_at_work(errand: Errand) -> None:
+    gate = asyncio.Event()
+    async with ModelServer(replies=[Reply(text="Done.", gate=gate)]) as server:
+        running = await errand.start("run", *MODEL, server.url, "work")
+        await server.request(0)
+        task_id = (await errand.task("thinking")).id
+        async with terminal(errand, "attach", task_id) as screen:
+            await screen.shows("thinking")
+            screen.interrupt()
+            await screen.shows(f"left; the task goes on. Back to it: errand attach {task_id[-8:]}")
+            code = await screen.ended()
+        gate.set()
+        done = await rest(running)
+    assert code == 130
+    assert "Traceback" not in screen.seen
+    assert done.code == 0, done.err
+
+
+async def test_31_ctrl_c_at_a_question_of_a_followed_task_leaves_it_waiting(errand: Errand) -> None:
+    async with ModelServer(turns=[Reply(calls=(Call("ask_user", {"question": "Which tone?"}),))]) as server:
+        async with terminal(errand, "run", *MODEL, server.url, "ask") as screen:
+            await screen.shows("answer >")
+        task_id = (await errand.task("waiting_user")).id
+        async with terminal(errand, "attach", task_id) as screen:
+            await screen.shows("answer >")
+            screen.type("\x03")
+            await screen.shows("the task goes on")
+            code = await screen.ended()
+        assert (await errand.task("waiting_user")).id == task_id
+    assert code == 130
+
+
+async def test_32_a_task_is_paused_before_its_next_step_and_resumed(errand: Errand) -> None:
+    gate = asyncio.Event()
+    replies = [Reply(calls=(Call("send_update", {"message": "First."}),), gate=gate), Reply(text="Second.")]
+    async with ModelServer(turns=replies) as server:
+        running = await errand.start("run", *MODEL, server.url, "work")
+        await server.request(0)
+        task_id = (await errand.task("thinking")).id
+        paused = await errand.run("pause", task_id)
+        gate.set()
+        await errand.task("paused")
+        asked_while_paused = len(server.requests)
+        again = await errand.run("pause", task_id)
+        resumed = await errand.run("resume", "--json", task_id)
+        done = await rest(running)
+    assert (paused.code, paused.out.strip().endswith(f"errand resume {task_id[-8:]}")) == (0, True)
+    assert asked_while_paused == 1
+    assert (again.code, again.err) == (1, "errand: The task is paused already.\n")
+    assert (resumed.code, resumed.lines[-1]["stopReason"]) == (0, "completed"), resumed.err
+    assert done.code == 0
+
+
+async def test_33_a_task_that_a_killed_engine_left_is_resumed_and_followed_to_its_end(own_errand: Errand) -> None:
+    replies = [
+        Reply(calls=(Call("send_update", {"message": "I have begun."}),)),
+        Reply(text="never", stall_after=1),
+        Reply(text="It is done."),
+    ]
+    async with ModelServer(replies=replies) as server:
+        running = await own_errand.start("run", *MODEL, server.url, "work")
+        await server.request(1)
+        task_id = (await own_errand.task("thinking")).id
+        own_errand.kill_engine()
+        interrupted = await own_errand.run("attach", task_id)
+        resumed = await own_errand.run("resume", task_id[-8:])
+        ended = await own_errand.run("attach", task_id)
+        again = await own_errand.run("resume", task_id)
+        left = await rest(running)
+    assert left.code == 1
+    assert (interrupted.code, f"errand resume {task_id[-8:]}" in interrupted.err) == (1, True)
+    assert resumed.code == 0, resumed.err
+    assert "I have begun." in resumed.out
+    assert "It is done.\n✓ task complete" in resumed.out
+    assert (ended.code, "has ended: completed" in ended.err, ended.out) == (0, True, "It is done.\n")
+    assert (again.code, "completed" in again.err) == (1, True)
+
+
+async def test_34_what_is_not_there_cannot_be_followed_paused_or_resumed(errand: Errand) -> None:
+    done = await asyncio.gather(*(errand.run(command, "no-such-task") for command in ("attach", "pause", "resume")))
+    assert [(run.code, "No task has the id" in run.err) for run in done] == [(2, True)] * 3

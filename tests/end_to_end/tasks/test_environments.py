@@ -1,0 +1,94 @@
+"""A task's commands run in the environment of the client that began the task, whoever started the engine."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from app.protocol.base import JsonObject
+from tests.support.command_line import Errand, Finished
+from tests.support.model_server import Call, ModelServer, Reply
+
+_SHOW = (
+    "echo $WHO; which-one; echo $VIRTUAL_ENV; echo $A_TOKEN$OPENAI_API_KEY$ALSO; echo $HOME; pwd; echo $PWD; "
+    "env | grep -c -e key- -e token-"
+)
+
+
+def _terminal(folder: Path, name: str) -> Mapping[str, str]:
+    """The variables of a terminal, whose PATH has a program of its own."""
+    programs = folder / name
+    programs.mkdir()
+    program = programs / "which-one"
+    program.write_text(f"#!/bin/sh\necho program of {name}\n")
+    program.chmod(0o755)
+    keys = {"OPENAI_API_KEY": f"key-{name}", "A_TOKEN": f"token-{name}", "ALSO": f"key-{name}"}
+    own = {"WHO": name, "VIRTUAL_ENV": f"/venvs/{name}", "PATH": f"{programs}:/usr/bin:/bin", "HOME": str(folder)}
+    return own | keys
+
+
+def _replies(*commands: str) -> list[Reply]:
+    return [*(Reply(calls=(Call("shell", {"command": command}),)) for command in commands), Reply(text="Done.")]
+
+
+class _Block(msgspec.Struct, frozen=True):
+    type: str
+    details: JsonObject = {}
+
+
+class _Node(msgspec.Struct, frozen=True):
+    blocks: tuple[_Block, ...] = ()
+
+
+class _Event(msgspec.Struct, frozen=True):
+    node: _Node = _Node()
+
+
+class _Params(msgspec.Struct, frozen=True):
+    event: _Event = _Event()
+
+
+class _Line(msgspec.Struct, frozen=True):
+    params: _Params = _Params()
+
+
+def _output(done: Finished) -> list[str]:
+    """The lines that the one command of a run wrote."""
+    assert done.code == 0, done.out + done.err
+    nodes = [msgspec.json.decode(line, type=_Line).params.event.node for line in done.out.splitlines()]
+    (result,) = [block for node in nodes for block in node.blocks if block.type == "toolResult"]
+    return str(result.details["stdout"]).splitlines()
+
+
+async def test_each_task_has_the_environment_of_its_own_terminal_and_none_has_keys(
+    own_errand: Errand, workspace: Path, tmp_path: Path
+) -> None:
+    async with ModelServer(replies=[*_replies(_SHOW), *_replies(_SHOW)]) as server:
+        model = ("--model", "openai_compatible/m", "--api-base", server.url)
+        outputs = {
+            name: _output(
+                await own_errand.run(
+                    *("run", "--json", "--approve", "all", *model, "look"), variables=_terminal(tmp_path, name)
+                )
+            )
+            for name in ("first", "second")
+        }
+    for name, lines in outputs.items():
+        own = [name, f"program of {name}", f"/venvs/{name}", "", str(tmp_path), str(workspace), str(workspace), "0"]
+        assert lines == own
+
+
+async def test_an_interrupted_task_goes_on_in_the_environment_of_who_resumes_it(
+    own_errand: Errand, tmp_path: Path
+) -> None:
+    first, second = _terminal(tmp_path, "first"), _terminal(tmp_path, "second")
+    async with ModelServer(replies=[Reply(text="wait", stall_after=1), *_replies("echo $WHO")]) as server:
+        model = ("--model", "openai_compatible/m", "--api-base", server.url)
+        began = await own_errand.start("run", "--approve", "all", *model, "look", variables=first)
+        await server.request(0)
+        own_errand.kill_engine()
+        began.kill()
+        await began.communicate()
+        (task,) = (await own_errand.run("tasks", "--json", variables=first)).lines
+        done = await own_errand.run("resume", "--json", str(task["id"]), variables=second)
+    assert _output(done) == ["second"]

@@ -1,0 +1,86 @@
+"""The end of a task says what is true, and so does the exit code."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Errand
+from tests.support.model_server import Call, ModelServer, Reply
+
+MODEL = ("--model", "openai_compatible/test-model", "--api-base")
+THINKING = [Reply(text=f"I think about it, part {number}.") for number in (1, 2, 3)]
+
+
+def touch(*names: str) -> list[Reply]:
+    return [Reply(calls=(Call("shell", {"command": f"touch {name}"}),)) for name in names]
+
+
+async def test_a_task_that_never_says_that_it_is_done_is_not_complete(errand: Errand) -> None:
+    async with ModelServer(replies=THINKING) as server:
+        done = await errand.run("run", "--mode", "task", *MODEL, server.url, "think")
+    assert done.code == 4
+    assert "! ended without saying that it is done · 3 turns" in done.out
+    assert "task complete" not in done.out
+    assert "unfinished" in (await errand.run("tasks")).out
+
+
+async def test_programs_read_it_in_fields(errand: Errand) -> None:
+    async with ModelServer(replies=THINKING) as server:
+        done = await errand.run("run", "--json", "--mode", "task", *MODEL, server.url, "think")
+    result = done.lines[-1]
+    told = {name: result[name] for name in ("exitCode", "status", "stopReason", "completion", "refusedCalls")}
+    assert told == {
+        "exitCode": 4,
+        "status": "completed",
+        "stopReason": "completed",
+        "completion": "undeclared",
+        "refusedCalls": 0,
+    }
+    async with ModelServer(replies=THINKING) as server:
+        react = await errand.run("run", "--events", "react", "--mode", "task", *MODEL, server.url, "think")
+    assert react.code == 4
+    assert "I tried but could not finish: it ended without saying that it is done." in str(react.lines[-1])
+
+
+@pytest.mark.parametrize("last", [Reply(text="All done."), Reply(calls=(Call("task_complete", {"summary": "Done."}),))])
+async def test_a_run_in_which_everything_was_refused_is_no_success(
+    errand: Errand, workspace: Path, last: Reply
+) -> None:
+    (workspace / "notes.txt").write_text("one\n")
+    reading = Reply(calls=(Call("code", {"action": "read", "path": "notes.txt"}),))
+    async with ModelServer(replies=[reading, *touch("first", "second"), last]) as server:
+        done = await errand.run("run", "--json", *MODEL, server.url, "make files")
+    result = done.lines[-1]
+    assert (done.code, result["exitCode"], result["completion"]) == (4, 4, "refused")
+    assert (result["refusedCalls"], result["actingCalls"]) == (2, 0)
+    assert "not allowed" in (await errand.run("tasks")).out
+    async with ModelServer(replies=[*touch("first"), last]) as server:
+        shown = (await errand.run("run", *MODEL, server.url, "make files")).out
+    assert "! ended, nothing it wanted to do was allowed · 1 call not allowed · 2 turns" in shown
+    assert "complete" not in shown
+
+
+async def test_what_was_refused_is_told_beside_a_good_end(errand: Errand, workspace: Path) -> None:
+    floor = Reply(calls=(Call("shell", {"command": "rm -rf /"}),))
+    async with ModelServer(replies=[*touch("first"), floor, Reply(text="One of two.")]) as server:
+        done = await errand.run("run", "--approve", "all", *MODEL, server.url, "make files")
+    assert done.code == 0, done.err
+    assert (workspace / "first").exists()
+    assert "✓ task complete · 1 call not allowed · 3 turns" in done.out
+
+
+async def test_good_ends_say_what_they_rest_on(errand: Errand) -> None:
+    declared = Reply(calls=(Call("task_complete", {"summary": "Done."}),))
+    async with ModelServer(replies=[Reply(text="Hello."), declared]) as server:
+        replied = await errand.run("run", "--json", *MODEL, server.url, "greet")
+        task = await errand.run("run", "--json", "--mode", "task", *MODEL, server.url, "greet")
+    assert [(each.code, each.lines[-1]["completion"]) for each in (replied, task)] == [(0, "replied"), (0, "declared")]
+
+
+async def test_a_last_reply_that_was_cut_short_is_no_success(errand: Errand) -> None:
+    async with ModelServer(replies=[Reply(text="The first half of", finish="length")] * 2) as server:
+        done = await errand.run("run", *MODEL, server.url, "write")
+        result = (await errand.run("run", "--json", *MODEL, server.url, "write")).lines[-1]
+    assert (done.code, result["exitCode"], result["completion"]) == (4, 4, "cut")
+    assert "! ended, its last reply was cut short · 1 turn" in done.out
+    assert "cut short" in (await errand.run("tasks")).out

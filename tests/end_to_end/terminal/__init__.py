@@ -1,0 +1,1 @@
+"""The real terminal: what is shown and typed."""

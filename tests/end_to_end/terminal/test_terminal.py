@@ -1,0 +1,197 @@
+"""Behaviours 23 to 27: what a person sees and types in a real terminal."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Errand
+from tests.support.model_server import Call, ModelServer, Reply
+
+if sys.platform == "win32":
+    pytest.skip("pseudo-terminals of POSIX", allow_module_level=True)
+
+from tests.support.screens import PseudoTerminal
+
+MODEL = ("--model", "openai_compatible/test-model", "--api-base")
+
+
+def terminal(errand: Errand, *arguments: str) -> PseudoTerminal:
+    return PseudoTerminal(arguments, errand.folder, errand.environment)
+
+
+async def test_23_a_person_allows_denies_with_a_reason_and_answers(errand: Errand, workspace: Path) -> None:
+    replies = [
+        Reply(calls=(Call("shell", {"command": "touch first"}),)),
+        Reply(calls=(Call("shell", {"command": "touch second"}),)),
+        Reply(calls=(Call("ask_user", {"question": "Which tone?", "choices": ["formal", "friendly"]}),)),
+        Reply(text="All settled."),
+    ]
+    async with ModelServer(turns=replies) as server, terminal(errand, "run", *MODEL, server.url, "make") as screen:
+        await screen.shows("run    touch first")
+        await screen.shows("allow? a c w d r >")
+        screen.type("yes\r")
+        await screen.shows("Nothing was decided.")
+        await screen.shows("allow? a c w d r >")
+        screen.type("a\r")
+        await screen.shows("allowed once")
+        await screen.shows("run    touch second")
+        await screen.shows("allow? a c w d r >")
+        screen.type("r not that one\r")
+        await screen.shows("denied")
+        await screen.shows("✗ running `touch second` · denied\r\n")
+        await screen.shows("2  friendly")
+        await screen.shows("answer >")
+        screen.type("2\r")
+        await screen.shows("task complete")
+        code = await screen.ended()
+        told = [str(request.messages[-1]["content"]) for request in server.requests[2:]]
+    assert code == 0
+    assert (workspace / "first").exists()
+    assert not (workspace / "second").exists()
+    assert "not that one" in told[0]
+    assert told[1] == "friendly"
+
+
+async def test_24_ctrl_c_at_a_question_stops_the_task(errand: Errand) -> None:
+    replies = [Reply(calls=(Call("ask_user", {"question": "Which tone?"}),))]
+    async with ModelServer(turns=replies) as server, terminal(errand, "run", *MODEL, server.url, "ask") as screen:
+        await screen.shows("answer >")
+        screen.type("\x03")
+        await screen.shows("task stopped")
+        code = await screen.ended()
+    assert code == 130
+    assert "Traceback" not in screen.seen
+
+
+async def test_25_an_ask_that_is_settled_elsewhere_leaves_the_prompt(errand: Errand) -> None:
+    replies = [Reply(calls=(Call("ask_user", {"question": "Which tone?"}),))]
+    async with ModelServer(turns=replies) as server, terminal(errand, "run", *MODEL, server.url, "ask") as screen:
+        await screen.shows("answer >")
+        await errand.run("stop", (await errand.task("waiting_user")).id)
+        await screen.shows("no longer needed")
+        code = await screen.ended()
+    assert code == 130
+
+
+async def test_26_a_conversation_keeps_its_prompt_while_a_task_works(errand: Errand) -> None:
+    gate = asyncio.Event()
+    replies = [
+        Reply(calls=(Call("send_update", {"message": "I have begun."}),)),
+        Reply(calls=(Call("send_update", {"message": "Half of it is done."}),), gate=gate),
+        Reply(text="A blue one it is."),
+        Reply(text="And that was all."),
+    ]
+    async with ModelServer(replies=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
+        await screen.shows("Ctrl+D leaves")
+        screen.type("paint it\r")
+        await screen.shows("I have begun.")
+        await server.request(1)
+        screen.type("make it blue\r")
+        await screen.shows("it reads this next")
+        screen.type("then say goodbye\x1b\r")
+        await screen.shows("queued for when the work at hand is done")
+        gate.set()
+        await screen.shows("A blue one it is.")
+        await screen.shows("And that was all.")
+        await screen.shows("task complete")
+        screen.type("\x04")
+        code = await screen.ended()
+        asked = [str(request.messages[-1]["content"]) for request in server.requests]
+    assert code == 0, screen.seen
+    assert asked[2:] == ["make it blue", "then say goodbye"]
+
+
+async def test_27_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand) -> None:
+    async with (
+        ModelServer(replies=[Reply(text="never", stall_after=1)]) as server,
+        terminal(errand, "chat", *MODEL, server.url) as screen,
+    ):
+        await screen.shows("Ctrl+D leaves")
+        screen.type("/nope\r")
+        await screen.shows("There is no /nope.")
+        screen.type("/model 2\r")
+        await screen.shows("'2' is no model id")
+        screen.type("leave me at work\r")
+        await server.request(0)
+        await screen.shows("thinking")
+        screen.type("\x04")
+        await screen.shows("A task is still working.")
+        screen.type("l\r")
+        code = await screen.ended()
+        left = await errand.task("thinking")
+    assert code == 0
+    assert left.prompt == "leave me at work"
+
+
+async def test_28_two_at_a_limit_stops_and_three_raises_it(errand: Errand) -> None:
+    update = Reply(calls=(Call("send_update", {"message": "One step more."}),))
+    limited = ("run", "--max-turns", "1", *MODEL)
+    async with ModelServer(replies=[update] * 3) as server, terminal(errand, *limited, server.url, "walk") as screen:
+        await screen.shows("2  Stop here")
+        await screen.shows("go on? 1 to 3 >")
+        screen.type("3\r")
+        await screen.shows("new limit in turns >")
+        screen.type("1\r")
+        await screen.shows("The limit was not raised: type a whole number, more than 1 turn.")
+        await screen.shows("new limit in turns >")
+        screen.type("3\r")
+        await screen.shows("raised to 3 turns")
+        await screen.shows("go on? 1 to 3 >")
+        screen.type("20\r")
+        await screen.shows("There is no 20 in the list.")
+        await screen.shows("go on? 1 to 3 >")
+        screen.type("2\r")
+        await screen.shows("task ended at its limit of turns")
+        code = await screen.ended()
+        asked = len(server.requests)
+    assert (code, asked) == (3, 3)
+
+
+async def test_29_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
+    replies = [
+        Reply(calls=(Call("ask_user", {"question": "Which file?", "choices": ["a", "b"]}),)),
+        Reply(text="Good."),
+    ]
+    async with ModelServer(turns=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
+        await screen.shows("Ctrl+D leaves")
+        screen.type("look\r")
+        await screen.shows("answer >")
+        screen.type("\r")
+        await screen.shows("Nothing was answered.")
+        screen.type("/etc\r")
+        await screen.shows("There is no /etc.")
+        screen.type("\x04")
+        await screen.shows("A task is still working.")
+        screen.type("x\r")
+        await screen.shows("There is no 'x' to choose.")
+        screen.type("\r")
+        await screen.shows("answer >")
+        screen.type("/etc/hosts\r")
+        await screen.shows("answered as a chat")
+        screen.type("\x04")
+        assert await screen.ended() == 0, screen.seen
+        told = str(server.requests[1].messages[-1]["content"])
+    assert told == "/etc/hosts"
+
+
+async def test_30_nothing_that_a_model_says_steers_the_terminal_of_a_conversation(errand: Errand) -> None:
+    evil = "evil\x1b]52;c;ZXZpbA==\x07\x1b]0;title\x07\x1b[8m\x1b[2J\x9b8m\u202eend"
+    replies = [
+        Reply(calls=(Call(evil, {}), Call("shell", {"command": f"true {evil}"}, id="b"))),
+        Reply(calls=(Call("ask_user", {"question": evil, "choices": [evil, "b"]}, id="c"),)),
+        Reply(text=f"{evil} All of it."),
+    ]
+    async with ModelServer(turns=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
+        await screen.shows("Ctrl+D leaves")
+        screen.type("go\r")
+        await screen.shows("approval needed")
+        screen.type("a\r")
+        await screen.shows("2  b")
+        screen.type("2\r")
+        await screen.shows("All of it.")
+        await screen.shows("task ")
+        screen.type("\x04")
+        await screen.ended()
+    assert [code for code in ("\x1b]52", "\x1b]0", "\x1b[8m", "\x9b", "\u202e") if code in screen.seen] == []

@@ -1,0 +1,120 @@
+"""Behaviours 110 to 112: in the window with a real engine a message is edited, a reply tried again, a branch kept."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.window.rows.edit import MessageEditField
+from app.window.rows.row import BranchEndRow, BranchSwitchRow, ReplyRow, TaskEndRow, UserRow
+from app.window.rows.task_end import TaskEndView
+from tests.support.command_line import Errand
+from tests.support.model_replies import speak_to
+from tests.support.model_server import ModelServer, Reply
+from tests.support.window import OpenWindow, open_window
+
+
+def said(person: OpenWindow) -> list[str]:
+    """What people and the agent said, and the switches between."""
+    words: list[str] = []
+    for row in person.rows:
+        match row:
+            case UserRow(text=text) | ReplyRow(markdown=text):
+                words.append(text)
+            case BranchSwitchRow(number=number, count=count):
+                words.append(f"{number}/{count}")
+            case _:
+                pass
+    return words
+
+
+async def until_said(person: OpenWindow, *words: str) -> None:
+    await person.until(lambda: said(person) == [*words] and isinstance(person.rows[-1], TaskEndRow))
+
+
+def field_of(person: OpenWindow) -> MessageEditField | None:
+    """The field that has the keyboard, if it is one in which a message is edited."""
+    widget = person.window.focusWidget()
+    return widget if isinstance(widget, MessageEditField) else None
+
+
+def end_of(person: OpenWindow, number: int) -> TaskEndView:
+    """The badge of a task's end that is in view, from the top."""
+    ends = [block for block in person.front.transcript.findChildren(TaskEndView) if block.isVisible()]
+    return sorted(ends, key=TaskEndView.y)[number]
+
+
+async def test_232_up_edits_the_last_message_and_the_switch_goes_between_its_versions(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A poem."), Reply(text="An ode.")]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.begin("write a poem")
+            await until_said(person, "write a poem", "A poem.")
+            QTest.keyClick(person.front.composer.field, Qt.Key.Key_Up)
+            await person.until(lambda: field_of(person) is not None)
+            field = field_of(person)
+            assert field is not None and field.toPlainText() == "write a poem"
+            field.selectAll()
+            QTest.keyClicks(field, "write an ode")
+            QTest.keyClick(field, Qt.Key.Key_Return)
+            await until_said(person, "write an ode", "2/2", "An ode.")
+            assert person.window.focusWidget() is person.front.composer.field
+            await person.press("Previous version")
+            await until_said(person, "write a poem", "1/2", "A poem.")
+            await person.press("Next version")
+            await until_said(person, "write an ode", "2/2", "An ode.")
+            await person.press("Previous version")
+            await until_said(person, "write a poem", "1/2", "A poem.")
+        async with open_window(qapp, own_errand.home) as again:
+            await until_said(again, "write a poem", "1/2", "A poem.")
+
+
+async def test_233_a_reply_that_broke_off_is_tried_again_beside_it(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(
+        replies=[Reply(text="A long poem", stall_after=2), Reply(text="A poem."), Reply(text="More.")]
+    ) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.begin("write a poem")
+            await person.until(lambda: any(isinstance(row, ReplyRow) for row in person.rows))
+            await person.press("Stop", person.front.composer)
+            await person.press("Retry", person.front.transcript)
+            await until_said(person, "write a poem", "2/2", "A poem.")
+            await person.press("Previous version")
+            await person.until(lambda: "1/2" in said(person) and isinstance(person.rows[-1], TaskEndRow))
+            assert "A poem." not in said(person)
+            person.type("go on")
+            person.enter()
+            await until_said(person, "write a poem", "1/2", said(person)[2], "go on", "More.")
+            await person.press("Fork here", end_of(person, 0))
+            await person.until(lambda: isinstance(person.rows[-1], BranchEndRow))
+            assert person.window.focusWidget() is person.front.composer.field
+            await person.press("Go back to it")
+            await person.until(lambda: "More." in said(person))
+            assert person.window.focusWidget() is person.front.transcript
+
+
+async def test_234_esc_in_the_edited_message_leaves_it_and_stops_no_task(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long poem", stall_after=2)]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.begin("write a poem")
+            await person.until(lambda: any(isinstance(row, ReplyRow) for row in person.rows))
+            await person.press("Edit message")
+            await person.until(lambda: field_of(person) is not None)
+            field = field_of(person)
+            assert field is not None
+            QTest.keyClick(field, Qt.Key.Key_Escape)
+            await person.until(lambda: field_of(person) is None)
+            assert any(isinstance(row, UserRow) for row in person.rows)
+            task = person.front.store.task
+            assert task is not None and not task.stopping and task.ended_at is None
+            for _ in range(2):
+                QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Escape)
+            await person.until(lambda: isinstance(person.rows[-1], TaskEndRow))

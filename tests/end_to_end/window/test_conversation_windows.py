@@ -1,0 +1,78 @@
+"""Behaviours 75 to 77: windows of their own and the palette, with a real engine."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit
+
+from app.window.rows.row import ReplyRow
+from app.window.views.settings.dialog import SettingsDialog
+from app.window.views.shared.picker import PickerDialog
+from tests.support.command_line import Errand
+from tests.support.model_replies import speak_to
+from tests.support.model_server import ModelServer, Reply
+from tests.support.window import OpenWindow, open_window
+
+
+def palette(person: OpenWindow, text: str) -> PickerDialog:
+    person.window.on_action("palette")
+    picker = next(known for known in person.window.findChildren(PickerDialog) if known.isVisible())
+    field = picker.findChild(QLineEdit)
+    assert isinstance(field, QLineEdit)
+    QTest.keyClicks(field, text)
+    return picker
+
+
+def dialogs(person: OpenWindow) -> list[SettingsDialog]:
+    return [known for known in person.window.findChildren(SettingsDialog) if known.isVisible()]
+
+
+def focused(dialog: SettingsDialog) -> str:
+    fields = dialog.findChildren(QLineEdit)
+    return next((field.accessibleName() for field in fields if field.hasFocus()), "")
+
+
+async def test_217_a_task_is_stopped_by_keys_in_a_window_of_its_own_that_comes_back_after_a_restart(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as first:
+            await first.begin("write a book")
+            await first.until(lambda: any(isinstance(row, ReplyRow) for row in first.rows))
+            first.window.on_action("own_window")
+            (own,) = first.window.desk.windows
+            assert "working — Errand" in own.windowTitle()
+            assert first.window.pages.open_ids == ()
+            QTest.keyClick(own, Qt.Key.Key_Period, Qt.KeyboardModifier.ControlModifier)
+            await first.until(lambda: "stopped — Errand" in own.windowTitle())
+        async with open_window(qapp, own_errand.home) as second:
+            (own,) = second.window.desk.windows
+            await second.until(lambda: any(isinstance(row, ReplyRow) for row in second.rows))
+            second.window.on_action("own_window")
+            assert second.window.pages.open_ids == (own.page.conversation_id,)
+
+
+async def test_218_what_waits_in_a_window_of_its_own_is_gone_to_there(person: OpenWindow) -> None:
+    await person.press("Play the tour")
+    await person.until(lambda: len(person.stores.asks.waiting()) == 2)
+    person.window.on_action("next_ask")
+    asked = person.window.desk.front_id
+    person.window.on_action("own_window")
+    (own,) = person.window.desk.windows
+    person.window.on_action("next_ask")
+    assert person.window.desk.front_window is None
+    person.window.on_action("next_ask")
+    assert person.window.desk.front_window is own
+    assert person.window.desk.front_id == asked
+
+
+async def test_219_the_palette_finds_settings_and_goes_to_the_field(person: OpenWindow) -> None:
+    await person.until(lambda: person.stores.session.state == "ready")
+    picker = palette(person, "turns")
+    await person.until(lambda: bool(picker.shown))
+    title = picker.shown[0]
+    field = picker.findChild(QLineEdit)
+    assert isinstance(field, QLineEdit)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    await person.until(lambda: [focused(dialog) for dialog in dialogs(person)] == [title])

@@ -1,0 +1,51 @@
+"""Deleting for good in a real window with a real engine: asked first, gone with its tab, refused while a task runs."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from app.window.views.sidebar.archive import DeleteDialog
+from tests.support.window import OpenWindow
+
+
+async def ask_to_delete(person: OpenWindow, conversation_id: str, rows: int) -> DeleteDialog:
+    """From the archive, by the keyboard."""
+    archived = person.window.sidebar.archive.list
+    await person.until(lambda: archived.model().rowCount() == rows)
+    archived.mark(conversation_id)
+    QTest.keyClick(archived, Qt.Key.Key_Delete)
+    await person.until(lambda: bool(dialogs(person)))
+    return dialogs(person)[0]
+
+
+def dialogs(person: OpenWindow) -> list[DeleteDialog]:
+    return [dialog for dialog in person.window.findChildren(DeleteDialog) if dialog.isVisible()]
+
+
+def ended(person: OpenWindow) -> list[str]:
+    """Conversations whose task is over."""
+    ids = [person.stores.conversations.at(row).id for row in range(3)]
+    tasks = [person.stores.tasks.of_conversation(one) for one in ids]
+    return [task.conversation_id for task in tasks if task is not None and task.ended_at is not None]
+
+
+async def test_a_conversation_is_deleted_after_asking_and_one_at_work_is_not(person: OpenWindow) -> None:
+    await person.press("Play the tour")
+    store = person.stores.conversations
+    await person.until(lambda: len(person.stores.asks.waiting()) == 2 and store.count() == 3)
+    await person.until(lambda: len(ended(person)) == 1)
+    (done,) = ended(person)
+    busy = next(store.at(row).id for row in range(3) if store.at(row).id != done)
+    failures: list[str] = []
+    store.failed.connect(failures.append)
+    store.archive(done)
+    store.archive(busy)
+    await person.press("Archived", person.window.sidebar)
+    dialog = await ask_to_delete(person, busy, rows=2)
+    await person.press("Delete for good", dialog)
+    await person.until(lambda: bool(failures))
+    assert "works on a task of this conversation" in failures[0]
+    dialog = await ask_to_delete(person, done, rows=2)
+    await person.press("Keep it", dialog)
+    dialog = await ask_to_delete(person, done, rows=2)
+    await person.press("Delete for good", dialog)
+    await person.until(lambda: person.window.sidebar.archive.list.model().rowCount() == 1)

@@ -1,0 +1,273 @@
+"""Behaviours 110 to 120: what reaches a person who looks elsewhere, second starts, quick tasks, and the way out."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.paths import Paths
+from app.window.desktop.integration import DesktopIntegration, desktop_integration
+from app.window.desktop.quit_dialog import QuitDialog
+from app.window.desktop.single_instance import wake_running_window
+from app.window.stores.task_options import TaskOptions
+from app.window.stores.window_state import WindowStateStore
+from tests.support.command_line import LONGEST_S, Errand, rest, statuses
+from tests.support.desktop_services import NotificationServer, ShortcutPortal, TrayHost, session_bus
+from tests.support.model_replies import DONE, shell, speak_to
+from tests.support.model_server import ModelServer, Reply
+from tests.support.processes import file_appears, is_alive, until
+from tests.support.screens import screen
+from tests.support.window import OpenWindow, open_window
+
+
+@pytest.fixture
+async def model(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[ModelServer]:
+    def answer(turn: int) -> Reply:
+        return shell("touch made") if turn == 0 else DONE
+
+    async with ModelServer(answer=lambda request: answer(request.turn)) as server:
+        speak_to(monkeypatch, server)
+        yield server
+
+
+@pytest.fixture
+async def desktop(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[NotificationServer]:
+    async with session_bus() as address:
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
+        server = await NotificationServer.start(address)
+        yield server
+        await server.leave()
+
+
+@pytest.fixture
+async def person(qapp: QApplication, own_errand: Errand, model: ModelServer) -> AsyncGenerator[OpenWindow]:
+    async with open_window(qapp, own_errand.home) as opened:
+        await opened.until(lambda: opened.stores.session.state == "ready")
+        yield opened
+
+
+@pytest.fixture
+async def attention(
+    person: OpenWindow, own_errand: Errand, desktop: NotificationServer
+) -> AsyncGenerator[DesktopIntegration]:
+    state, door = WindowStateStore(own_errand.home / "quick.json"), Paths(own_errand.home).window_door
+    async with desktop_integration(
+        person.application, person.window, person.stores, person.theme, state, door
+    ) as attention:
+        yield attention
+
+
+async def begin(person: OpenWindow, folder: Path, prompt: str) -> None:
+    """Start a task whose command waits for an answer."""
+    person.front.foot.choose(TaskOptions(workspace=str(folder)))
+    person.type(prompt)
+    person.enter()
+    await person.until(lambda: bool(person.stores.asks.waiting()))
+
+
+def dialog(person: OpenWindow) -> QuitDialog:
+    return next(widget for widget in person.window.findChildren(QuitDialog) if widget.isVisible())
+
+
+async def test_220_an_approval_is_given_from_its_notification_and_the_end_is_told(
+    person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer, workspace: Path
+) -> None:
+    person.window.hide()
+    await begin(person, workspace, "make it")
+    conversation_id = person.window.pages.front_id
+    await person.until(lambda: "Approval needed: make it" in desktop.titles)
+    desktop.press(desktop.of("Approval needed: make it"), "allow")
+    await person.until((workspace / "made").exists)
+    await person.until(lambda: desktop.titles == ["Done: make it"])
+    assert desktop.told[0].body.startswith("touch made")
+    assert not person.window.isVisible()
+    desktop.press(desktop.of("Done: make it"), "open")
+    await person.until(person.window.isVisible)
+    assert person.window.pages.front_id == conversation_id
+    await person.until(lambda: desktop.shown == {})
+
+
+async def test_221_what_is_answered_in_the_window_is_taken_back(
+    person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer, workspace: Path
+) -> None:
+    person.front.foot.choose(TaskOptions(workspace=str(workspace)))
+    person.type("make it")
+    person.enter()
+    await person.until(lambda: bool(person.window.pages.front_id))
+    conversation_id = person.window.pages.front_id
+    person.window.on_action("new_task")
+    await person.until(lambda: desktop.titles == ["Approval needed: make it"])
+    assert person.window.windowTitle() == "(1) Errand"
+    person.window.desk.open(conversation_id)
+    await person.until(lambda: desktop.titles == [])
+    assert person.window.windowTitle() == "(1) Errand — make it"
+    await person.press("Allow once")
+    await person.until(lambda: person.window.windowTitle() == "Errand — make it")
+
+
+async def test_222_with_nothing_at_work_quit_asks_nothing(person: OpenWindow, attention: DesktopIntegration) -> None:
+    left: list[bool] = []
+    person.window.closed.connect(lambda: left.append(True))
+    person.window.on_action("quit")
+    assert left == [True]
+
+
+async def test_223_quit_stops_all_tasks_and_ends_the_engine_when_that_is_chosen(
+    person: OpenWindow, attention: DesktopIntegration, own_errand: Errand, workspace: Path
+) -> None:
+    await begin(person, workspace, "make it")
+    engine, left = own_errand.engine_pid(), asyncio.Event()
+    person.window.closed.connect(left.set)
+    person.window.on_action("quit")
+    person.window.on_action("quit")
+    await person.press("Stop them and quit the engine", dialog(person))
+    await person.until(left.is_set)
+    await until(lambda: not is_alive(engine))
+    assert not (own_errand.home / "run" / "engine.json").exists()
+    again = await own_errand.run("tasks", "--json")
+    assert [task["status"] for task in again.lines] == ["cancelled"]
+
+
+async def test_224_quit_can_leave_the_tasks_at_work_and_can_be_taken_back(
+    person: OpenWindow, attention: DesktopIntegration, own_errand: Errand, workspace: Path
+) -> None:
+    await begin(person, workspace, "make it")
+    left: list[bool] = []
+    person.window.closed.connect(lambda: left.append(True))
+    person.window.on_action("quit")
+    await person.press("Cancel", dialog(person))
+    assert left == []
+    person.window.on_action("quit")
+    await person.press("Keep working in the background", dialog(person))
+    assert left == [True]
+    assert is_alive(own_errand.engine_pid())
+    assert len(person.stores.asks.waiting()) == 1
+
+
+async def test_225_where_there_is_no_tray_a_closed_window_is_gone(
+    person: OpenWindow, attention: DesktopIntegration
+) -> None:
+    assert attention.tray is None
+    left: list[bool] = []
+    person.window.closed.connect(lambda: left.append(True))
+    person.window.close()
+    assert left == [True]
+
+
+async def test_226_with_a_tray_a_closed_window_hides_and_comes_back(
+    person: OpenWindow, attention: DesktopIntegration, own_errand: Errand
+) -> None:
+    person.window.has_tray = True
+    left: list[bool] = []
+    person.window.closed.connect(lambda: left.append(True))
+    person.window.close()
+    assert (left, person.window.isVisible()) == ([], False)
+    door = Paths(own_errand.home).window_door
+    assert await asyncio.to_thread(wake_running_window, door, "show")
+    await person.until(person.window.isVisible)
+    person.window.has_tray = False
+
+
+async def test_227_a_quick_task_is_started_in_the_background_and_opened_from_there(
+    person: OpenWindow, attention: DesktopIntegration, own_errand: Errand
+) -> None:
+    door = Paths(own_errand.home).window_door
+    assert await asyncio.to_thread(wake_running_window, door, "quick")
+    quick = attention.quick.dialog
+    assert quick is not None
+    await person.until(quick.field.hasFocus)
+    QTest.keyClicks(quick.field, "half a thought")
+    QTest.keyClick(quick.field, Qt.Key.Key_Escape)
+    assert not quick.isVisible()
+    person.window.on_action("quick")
+    await person.until(quick.field.hasFocus)
+    assert quick.field.toPlainText() == "half a thought"
+    QTest.keyClicks(quick.field, "count the files")  # over what was marked
+    QTest.keyClick(quick.field, Qt.Key.Key_Return)
+    QTest.keyClick(quick.field, Qt.Key.Key_Return)
+    await person.until(lambda: quick.news == "Started: count the files")
+    assert len(person.window.pages.open_ids) == 0
+    assert [task.prompt for task in person.stores.tasks.running()] == ["count the files"]
+    await person.press("Open", quick)
+    await person.until(lambda: len(person.window.pages.open_ids) == 1)
+    assert not quick.isVisible()
+
+
+async def test_228_a_key_for_quick_tasks_is_bound_or_the_way_to_bind_it_is_told(
+    person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer
+) -> None:
+    person.window.on_action("quick_key")
+    await person.until(lambda: "errand quick" in person.window.trouble.accessibleName())
+    portal = await ShortcutPortal.start(os.environ["DBUS_SESSION_BUS_ADDRESS"])
+    person.window.on_action("quick_key")
+    await person.until(lambda: "Ctrl+Alt+Space" in person.window.trouble.accessibleName())
+    portal.press("quick")
+    await person.until(lambda: attention.quick.dialog is not None and attention.quick.dialog.isVisible())
+    await portal.leave()
+
+
+async def test_229_a_second_start_brings_the_open_window_to_the_front_and_a_quick_task_needs_no_window(
+    own_errand: Errand, model: ModelServer
+) -> None:
+    async with screen() as shown:
+        keys = {"OPENAI_API_KEY": "sk-test-0123456789", "OPENAI_BASE_URL": model.url}
+        there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", **keys}
+        alone = await own_errand.start("quick", variables=there)
+        await shown.window("Quick task")
+        await shown.type("count the files")
+        await shown.keys("Return")
+        await statuses(own_errand, ["waiting_user"])
+        await shown.keys("Escape")
+        assert (await rest(alone)).code == 0
+        first, second = await own_errand.start("window", variables=there), await own_errand.start(variables=there)
+        done, pending = await asyncio.wait(
+            [asyncio.create_task(rest(first)), asyncio.create_task(rest(second))],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        assert [task.result().code for task in done] == [0]
+        opened = first if first.returncode is None else second
+        opened.send_signal(signal.SIGTERM)
+        assert (await pending.pop()).code == 0
+
+
+async def test_230_where_there_is_a_tray_the_window_hides_in_it_and_a_second_start_brings_it_back(
+    own_errand: Errand,
+) -> None:
+    async with session_bus() as address, screen() as shown:
+        tray = await TrayHost.start(address)
+        there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
+        window = await own_errand.start("window", variables=there)
+        await shown.window("Errand")
+        async with asyncio.timeout(LONGEST_S):
+            await tray.has_item.wait()
+        await shown.close("Errand")
+        assert (await own_errand.run("window", variables=there)).code == 0
+        await shown.window("Errand")
+        await file_appears(Paths(own_errand.home).endpoint)  # an engine that is still starting would outlive the test
+        await shown.keys("ctrl+q")
+        assert (await rest(window)).code == 0
+        await tray.leave()
+
+
+async def test_231_a_tray_that_comes_after_the_window_is_found_when_the_window_is_closed(own_errand: Errand) -> None:
+    async with session_bus() as address, screen() as shown:
+        there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
+        window = await own_errand.start("window", variables=there)
+        await shown.window("Errand")
+        await file_appears(Paths(own_errand.home).window_door)  # it listens to the desktop from then on
+        tray = await TrayHost.start(address)
+        await shown.close("Errand")
+        async with asyncio.timeout(LONGEST_S):
+            await tray.has_item.wait()
+        assert (await own_errand.run("window", variables=there)).code == 0
+        await shown.window("Errand")
+        await file_appears(Paths(own_errand.home).endpoint)  # an engine that is still starting would outlive the test
+        await shown.keys("ctrl+q")
+        assert (await rest(window)).code == 0
+        await tray.leave()

@@ -1,0 +1,113 @@
+"""Behaviours 121 to 123: Esc in every place of the window, and the search in a conversation with branches."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QWidget
+
+from app.window.rows.ask import AskView
+from app.window.rows.row import AskRow, ReplyRow, TaskEndRow
+from app.window.views.branches.tree_panel import TreePanelView
+from app.window.views.conversation.find_bar import FindBarView
+from tests.support.command_line import Errand
+from tests.support.model_replies import speak_to
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.window import OpenWindow, open_window
+
+
+def key(person: OpenWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    """Press it where the keyboard is."""
+    QTest.keyClick(person.window.focusWidget() or person.window, key, modifiers)
+
+
+def escape(person: OpenWindow, place: QWidget) -> None:
+    place.setFocus()
+    key(person, Qt.Key.Key_Escape)
+
+
+def stops(person: OpenWindow) -> bool:
+    task = person.front.store.task
+    return task is not None and (task.stopping or task.ended_at is not None)
+
+
+async def test_235_esc_closes_what_is_nearest_and_stops_the_task_only_in_the_conversation(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.begin("write a book")
+            await person.until(lambda: any(isinstance(row, ReplyRow) for row in person.rows))
+            sidebar, composer = person.window.sidebar, person.front.composer
+            QTest.keyClicks(sidebar.search, "book")
+            escape(person, sidebar.search)
+            assert (sidebar.search.text(), person.window.focusWidget()) == ("", sidebar.search)
+            for place in (sidebar.search, sidebar.list, person.window.pages.tabs):
+                escape(person, place)
+                assert person.window.focusWidget() is composer.field
+            person.window.on_action("tree")
+            (panel,) = person.front.findChildren(TreePanelView)
+            escape(person, panel)
+            assert (panel.isVisible(), person.window.focusWidget()) == (True, composer.field)
+            person.window.on_action("find")
+            (bar,) = person.front.findChildren(FindBarView)
+            escape(person, person.front.transcript)
+            assert not bar.isVisible() and not stops(person)
+            escape(person, person.front.transcript)
+            escape(person, person.front.transcript)
+            await person.until(lambda: stops(person))
+
+
+async def test_236_esc_in_a_reason_for_denying_closes_it_and_then_stops(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(calls=(Call("shell", {"command": "touch later"}),))]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.begin("touch it")
+            await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
+            await person.press("Deny and say why …")
+            (card,) = person.front.findChildren(AskView)
+            (field,) = (field for field in card.findChildren(QLineEdit) if field.isVisible())
+            assert person.window.focusWidget() is field
+            QTest.keyClicks(field, "not now")
+            key(person, Qt.Key.Key_Escape)
+            button = person.window.focusWidget()
+            assert isinstance(button, QPushButton) and button.accessibleName() == "Deny and say why …"
+            assert not field.isVisible() and not stops(person)
+            key(person, Qt.Key.Key_Escape)
+            key(person, Qt.Key.Key_Escape)
+            await person.until(lambda: stops(person))
+
+
+async def test_237_a_search_steps_through_its_hits_and_goes_to_the_one_in_another_branch(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A walrus, and a walrus."), Reply(text="A seal.")]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+
+            def replies() -> list[str]:
+                done = person.rows and isinstance(person.rows[-1], TaskEndRow)
+                return [row.markdown for row in person.rows if isinstance(row, ReplyRow)] if done else []
+
+            await person.begin("name an animal")
+            await person.until(lambda: replies() == ["A walrus, and a walrus."])
+            person.window.on_action("find")
+            (bar,) = person.front.findChildren(FindBarView)
+            QTest.keyClicks(bar.field, "walrus")
+            key(person, Qt.Key.Key_Return)
+            await person.until(lambda: bar.count.text() == "1 of 2")
+            key(person, Qt.Key.Key_F3)
+            assert bar.count.text() == "2 of 2"
+            key(person, Qt.Key.Key_F3, Qt.KeyboardModifier.ShiftModifier)
+            assert bar.count.text() == "1 of 2"
+            await person.press("Have it done again")
+            await person.until(lambda: replies() == ["A seal."])
+            bar.field.clear()
+            QTest.keyClicks(bar.field, "walrus")
+            bar.field.setFocus()
+            key(person, Qt.Key.Key_Return)
+            await person.press("Also in another branch: go there", bar)
+            await person.until(lambda: replies() == ["A walrus, and a walrus."])
+            await person.until(lambda: bar.count.text() == "1 of 2")

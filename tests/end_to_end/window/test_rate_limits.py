@@ -1,0 +1,30 @@
+"""Behaviour 130: a task that waits for a limit of its provider says so, and is tried now by a click."""
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.window.rows.row import TaskEndRow
+from app.window.widgets.status_dot import dot_state
+from tests.support.command_line import Errand
+from tests.support.model_replies import speak_to
+from tests.support.model_server import ModelServer, Reply
+from tests.support.window import open_window
+
+HOUR = Reply(status=429, error="You have used all of your plan.", headers={"Retry-After": "3600"})
+
+
+async def test_239_a_task_that_waits_for_a_limit_shows_when_it_goes_on_and_is_tried_now(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[HOUR, Reply(text="Here it is.")]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.begin("write a report")
+            line = person.front.foot.status
+            await person.until(lambda: "goes on in " in line.text)
+            assert line.text.startswith("Usage limit until ")
+            (task,) = person.stores.tasks.running()
+            assert dot_state(task) == "held"
+            await person.press("Try now", line)
+            await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
+            assert line.text.startswith("Done")

@@ -1,0 +1,290 @@
+"""Behaviours 60 to 70 and 72 to 74: the window with a real engine, from its first run on."""
+
+import signal
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QApplication
+
+from app.protocol.tasks import Task
+from app.window.rows.row import AskRow, NoticeRow, ReplyRow, TaskEndRow, UserRow
+from app.window.stores.task_options import TaskOptions
+from app.window.stores.window_state import WindowStateStore
+from app.window.views.conversation.conversation_view import ConversationView
+from tests.support.command_line import Errand, rest
+from tests.support.model_replies import speak_to
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import file_appears, running
+from tests.support.window import OpenWindow, open_window
+
+
+def ended(person: OpenWindow) -> list[Task]:
+    tasks = map(person.stores.tasks.of_conversation, person.window.pages.open_ids)
+    return [task for task in tasks if task is not None and task.ended_at is not None]
+
+
+async def test_200_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_the_window(
+    person: OpenWindow,
+) -> None:
+    await person.press("Play the tour")
+    await person.until(lambda: len(person.stores.asks.waiting()) == 2)
+    assert len(person.window.sidebar.inbox.lines) >= 2
+    person.window.on_action("next_ask")
+    await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
+    for _ in range(2):
+        if person.front.composer.mode == "reply":
+            person.type("friendly")
+            person.enter()
+        else:
+            await person.press("Allow once")
+        person.window.on_action("next_ask")
+        await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
+    await person.until(lambda: len(ended(person)) == 3)
+    assert {task.stop_reason for task in ended(person)} == {"completed"}
+    assert len(person.window.pages.tabs.keys) == 3
+    await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
+
+
+async def test_201_a_task_is_stopped_while_the_model_answers(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.begin("write a book")
+            await person.until(lambda: any(isinstance(row, ReplyRow) for row in person.rows))
+            assert person.front.composer.mode == "stop"
+            await person.press("Stop", person.front.composer)
+            await person.until(lambda: [task.stop_reason for task in ended(person)] == ["manual_stop"])
+            await person.until(lambda: any(isinstance(row, TaskEndRow | NoticeRow) for row in person.rows))
+            assert (person.front.composer.mode, person.front.foot.status.text[:7]) == ("send", "Stopped")
+
+
+async def test_202_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
+    qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = uuid4().hex
+    call = Call("shell", {"command": f"touch ready; sleep 60 # {marker}"})
+    async with ModelServer(replies=[Reply(calls=(call,))]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            person.front.foot.choose(TaskOptions(workspace=str(workspace)))
+            await person.begin("wait for me")
+            await person.press("Allow once")
+            await person.until((workspace / "ready").exists)
+            person.window.on_action("stop")
+            await person.until(lambda: bool(ended(person)))
+    assert running(marker) == []
+
+
+async def test_203_what_is_written_while_a_task_works_steers_it(
+    qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = [Reply(calls=(Call("shell", {"command": "touch later"}),)), Reply(text="I took the short way.")]
+    async with ModelServer(replies=replies) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            person.front.foot.choose(TaskOptions(workspace=str(workspace)))
+            await person.begin("find a way")
+            await person.until(lambda: bool(person.stores.asks.waiting()))
+            person.type("take the short one")
+            assert person.front.composer.mode == "steer"
+            person.enter()
+            await person.press("Allow once")
+            await person.until(lambda: bool(ended(person)))
+            said = [row.text for row in person.rows if isinstance(row, UserRow)]
+            told = str(server.requests[1].messages[-1]["content"])
+    assert said == ["find a way", "take the short one"]
+    assert "take the short one" in told
+
+
+async def test_204_a_window_closed_while_a_task_runs_finds_it_again(qapp: QApplication, own_errand: Errand) -> None:
+    async with open_window(qapp, own_errand.home) as first:
+        await first.press("Play the tour")
+        await first.until(lambda: len(first.stores.asks.waiting()) == 2)
+        open_before = first.window.pages.open_ids
+        first.type("half a thought")
+        draft_in = first.window.pages.front_id
+    async with open_window(qapp, own_errand.home) as second:
+        await second.until(lambda: len(second.stores.asks.waiting()) == 2)
+        assert second.window.pages.open_ids == open_before
+        assert second.window.pages.front_id == draft_in
+        assert second.front.composer.text == "half a thought"
+        await second.until(lambda: any(isinstance(row, UserRow) for row in second.rows))
+
+
+async def test_205_an_engine_that_is_killed_comes_back_and_its_task_is_resumed(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long answer", stall_after=2), Reply(text="The end.")]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.begin("write a book")
+            await person.until(lambda: any(isinstance(row, ReplyRow) for row in person.rows))
+            killed = own_errand.engine_pid()
+            own_errand.kill_engine()
+            await person.until(lambda: person.window.connection.isVisible())
+            await person.until(lambda: person.stores.session.state == "ready")
+            assert own_errand.engine_pid() != killed
+            assert not person.window.connection.isVisible()
+            await person.press("Resume")
+            await person.until(lambda: [task.stop_reason for task in ended(person)] == ["completed"])
+            assert not person.front.interrupted.isVisible()
+
+
+async def test_206_closing_with_running_tasks_says_once_that_they_go_on(person: OpenWindow) -> None:
+    await person.press("Play the tour")
+    await person.until(lambda: len(person.stores.asks.waiting()) == 2)
+    assert not person.window.close()
+    await person.press("Close the window")
+    await person.until(lambda: not person.window.isVisible())
+
+
+async def test_207_the_command_opens_a_window_and_a_signal_ends_it_in_order(own_errand: Errand) -> None:
+    screen = {"DISPLAY": ":none", "QT_QPA_PLATFORM": "offscreen"}
+    process = await own_errand.start("window", variables=screen)
+    await file_appears(own_errand.home / "window.json")
+    await file_appears(own_errand.home / "run" / "engine.json")
+    process.send_signal(signal.SIGTERM)
+    done = await rest(process)
+    assert (done.code, done.out, "Traceback" in done.err) == (0, "", False)
+
+
+async def test_208_without_a_display_the_command_says_so_and_names_the_terminal(own_errand: Errand) -> None:
+    done = await own_errand.run("window")
+    assert done.code == 1
+    assert "No display was found" in done.err
+    assert "errand chat" in done.err
+
+
+async def test_209_fifty_tabs_are_restored_and_only_the_one_in_front_is_made(
+    qapp: QApplication, own_errand: Errand
+) -> None:
+    async with open_window(qapp, own_errand.home) as first:
+        await first.press("Play the tour")
+        await first.until(lambda: len(first.stores.asks.waiting()) == 2)
+        ids = first.window.pages.open_ids
+    state = WindowStateStore(own_errand.home / "window.json")
+    state.kept.tabs = [*ids, *(f"conv_gone_{number}" for number in range(47))]
+    state.kept.current = ids[0]
+    state.flush()
+    async with open_window(qapp, own_errand.home) as second:
+        await second.until(lambda: second.front.store.is_loaded)
+        assert len(second.window.pages.tabs.keys) == 50
+        assert len(second.window.findChildren(ConversationView)) == 1
+
+
+async def test_210_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) -> None:
+    await person.press("Play the tour")
+    await person.until(lambda: len(person.stores.asks.waiting()) == 2)
+    await person.until(lambda: bool(ended(person)))  # it speaks of what is sought
+    person.window.on_action("new_task")
+    sidebar = person.window.sidebar
+    QTest.keyClicks(sidebar.search, "discount")
+    await person.until(lambda: bool(sidebar.results.lines) and sidebar.results.isVisible())
+    QTest.keyClick(sidebar.search, Qt.Key.Key_Return)
+    await person.until(lambda: person.front.store.title.startswith("The tests in shop/"))
+
+
+async def test_211_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_restart(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = [Reply(text=f"Reply {number}\n\n" + "A paragraph.\n\n" * 12) for number in range(6)]
+    async with ModelServer(replies=replies) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as first:
+            await first.until(lambda: first.stores.session.state == "ready")
+            for number in range(6):
+                first.type(f"unicorn{number}")
+                first.enter()
+                await first.until(lambda: sum(isinstance(row, TaskEndRow) for row in first.rows) == number + 1)  # noqa: B023 -- awaited at once
+            conversation = first.window.pages.front_id
+            first.window.on_action("new_task")
+            QTest.keyClicks(first.window.sidebar.search, "unicorn2")
+            results = first.window.sidebar.results
+            await first.until(lambda: bool(results.lines) and results.isVisible())
+            QTest.keyClick(first.window.sidebar.search, Qt.Key.Key_Return)
+            await first.until(lambda: said_at_top(first) == "unicorn2")
+            transcript = first.front.transcript
+            transcript.scroll_by(20)
+            place = transcript.place
+            first.window.on_action("new_task")
+            first.window.pages.open(conversation)
+            assert (first.front.transcript, transcript.place) == (transcript, place)
+        async with open_window(qapp, own_errand.home) as second:
+            await second.until(lambda: second.front.store.is_loaded)
+            assert second.window.pages.front_id == conversation
+            assert said_at_top(second) == "unicorn2"
+            assert second.front.transcript.place == place
+
+
+async def test_212_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_is(
+    qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = Call("shell", {"command": "touch made"})
+    question = Call("ask_user", {"question": "Which way?", "choices": ["the long one", "the short one"]})
+    first = Reply(text="A paragraph.\n\n" * 60, calls=(call,))
+    async with ModelServer(replies=[first, Reply(calls=(question,)), Reply(text="Done.")]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            person.front.foot.choose(TaskOptions(workspace=str(workspace)))
+            await person.begin("make it")
+            await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
+            person.type("half a thought")
+            person.front.transcript.to_start()
+            person.enter(Qt.KeyboardModifier.ControlModifier)  # out of sight: it is shown first
+            assert len(person.rows) - 1 in person.front.transcript.shown
+            assert focused(person) == "Allow once"
+            person.front.composer.field.setFocus()
+            person.enter(Qt.KeyboardModifier.ControlModifier)
+            await person.until(lambda: [ask.kind for ask in person.stores.asks.waiting()] == ["question"])
+            assert (workspace / "made").exists()
+            await person.until(lambda: person.front.store.waiting != () and isinstance(person.rows[-1], AskRow))
+            person.window.on_action("next_ask")
+            assert focused(person) == "Or answer in your own words"
+            person.window.on_action("new_task")
+            person.window.on_action("next_ask")
+            assert focused(person) == "Or answer in your own words"
+            QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Backtab)
+            assert focused(person) == "the short one"
+            QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Return)
+            await person.until(lambda: bool(ended(person)))
+            assert person.front.composer.text == "half a thought"
+
+
+async def test_213_a_task_that_fails_says_why_once_and_the_inbox_leaves_no_gap(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(replies=[Reply(text="A long answer", stall_after=2), Reply(status=401)]) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await person.until(lambda: person.stores.session.state == "ready")
+            inbox = person.window.sidebar.inbox
+            person.stores.tasks.taskUpdate.connect(lambda: heights.append(inbox.height() - inbox.sizeHint().height()))
+            heights: list[int] = []
+            person.type("wait")
+            person.enter()
+            await person.until(lambda: any(isinstance(row, ReplyRow) for row in person.rows))
+            person.window.on_action("stop")
+            await person.until(lambda: len(ended(person)) == 1)
+            person.window.on_action("new_task")
+            person.type("fail")
+            person.enter()
+            await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
+            assert [type(row) for row in person.rows] == [UserRow, TaskEndRow]
+            assert set(heights) == {0}
+
+
+def focused(person: OpenWindow) -> str:
+    widget = person.window.focusWidget()
+    return widget.accessibleName() or (widget.text() if isinstance(widget, QAbstractButton) else "")
+
+
+def said_at_top(person: OpenWindow) -> str:
+    """What the person said in the row at the top of the transcript in front."""
+    place = person.front.transcript.place
+    row = person.rows[place[0]] if place is not None else None
+    return row.text if isinstance(row, UserRow) else ""

@@ -1,0 +1,48 @@
+"""Behaviour 125: two windows on one engine stay the same, whoever of them acts."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.window.rows.row import AskRow, BranchSwitchRow, ReplyRow, TaskEndRow
+from app.window.stores.task_options import TaskOptions
+from tests.support.command_line import Errand
+from tests.support.model_replies import shell, speak_to
+from tests.support.model_server import ModelServer, Reply
+from tests.support.window import OpenWindow, open_window
+
+
+def words(person: OpenWindow) -> list[str]:
+    return [row.markdown for row in person.rows if isinstance(row, ReplyRow)]
+
+
+async def test_238_what_is_done_in_one_window_is_seen_in_the_other(
+    qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = [shell("touch made"), Reply(text="It is made."), Reply(text="It was made.")]
+    async with ModelServer(replies=replies) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as one, open_window(qapp, own_errand.home) as other:
+            one.front.foot.choose(TaskOptions(workspace=str(workspace)))
+            for person in (one, other):
+                await person.until(lambda person=person: person.stores.session.state == "ready")
+            one.type("make it")
+            one.enter()
+            await other.until(lambda: bool(other.stores.asks.waiting()))
+            other.window.on_action("next_ask")
+            await other.until(lambda: any(isinstance(row, AskRow) for row in other.rows))
+            await other.press("Allow once", other.front)
+            await one.until(lambda: bool(one.rows) and isinstance(one.rows[-1], TaskEndRow))
+            await one.until(lambda: one.rows == other.rows)
+            assert (one.window.pages.tabs.tabText(0), one.front.composer.mode) == ("make it", "send")
+            one.stores.conversations.rename(one.window.pages.front_id, "Made")
+            await other.until(lambda: other.window.pages.tabs.tabText(0) == "Made")
+            await other.press("Have it done again", other.front)
+            await one.until(lambda: words(one)[-1:] == ["It was made."] and isinstance(one.rows[-1], TaskEndRow))
+            await one.until(
+                lambda: one.rows == other.rows and any(isinstance(row, BranchSwitchRow) for row in one.rows)
+            )
+            await one.press("Previous version", one.front)
+            await other.until(lambda: words(other)[-1:] == ["It is made."])
+            await one.until(lambda: one.rows == other.rows)

@@ -1,0 +1,31 @@
+"""Behaviour 71: the window on a real X display, with real keys and clicks."""
+
+import signal
+
+import pytest
+
+from tests.support.command_line import Errand, rest, statuses
+from tests.support.screens import HAS_SCREEN, screen
+
+pytestmark = pytest.mark.skipif(not HAS_SCREEN, reason="Xvfb and xdotool are not installed")
+
+
+async def test_214_the_tour_is_played_and_all_that_waits_is_settled_with_the_keyboard_alone(own_errand: Errand) -> None:
+    async with screen() as shown:
+        process = await own_errand.start("window", variables={"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb"})
+        await shown.window("Errand")
+        await statuses(own_errand, [])
+        await shown.keys("ctrl+k")
+        await shown.type("play the tour")
+        await shown.keys("Return")
+        await statuses(own_errand, ["completed", "waiting_user", "waiting_user"])
+        await shown.keys("ctrl+j")
+        await shown.type("friendly")
+        await shown.keys("Return")
+        await statuses(own_errand, ["completed", "completed", "waiting_user"])
+        await shown.keys("ctrl+j")
+        await shown.keys("ctrl+Return")
+        await statuses(own_errand, ["completed", "completed", "completed"])
+        process.send_signal(signal.SIGTERM)
+        done = await rest(process)
+    assert (done.code, done.err) == (0, "")

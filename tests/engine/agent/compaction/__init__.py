@@ -1,0 +1,1 @@
+"""What a model still reads of a long conversation."""

@@ -1,0 +1,217 @@
+"""A task whose conversation outgrows what its model can read, over a model server with a small window."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from app.protocol.base import JsonObject
+from app.protocol.blocks import NoticeBlock, SummaryBlock
+from app.protocol.conversations import Node
+from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+
+WINDOW = 8_000
+LONG = "The harbour of Kiel was quiet that night. " * 40
+SUMMARY = "## What the person wants\nTo look into the harbour."
+
+
+def is_summary(request: ReceivedRequest) -> bool:
+    return str(request.messages[0]["content"]).startswith("You write the summary")
+
+
+def size(request: ReceivedRequest) -> int:
+    """As a provider would count it: a token for four characters."""
+    return len(str(request.body)) // 4
+
+
+def reader(step: Callable[[int], Reply], summary: Callable[[ReceivedRequest], Reply]) -> ModelServer:
+    """Counts what it is sent; `step` gives the reply of a turn, `summary` that to a request for one."""
+    turns = iter(range(1_000))
+
+    def answer(request: ReceivedRequest) -> Reply:
+        reply = summary(request) if is_summary(request) else step(next(turns))
+        return msgspec.structs.replace(reply, usage=(size(request), 30))
+
+    return ModelServer(answer=answer)
+
+
+def echo(turn: int) -> Reply:
+    return Reply(calls=(Call("shell", {"command": f"echo step {turn}; echo '{LONG}'"}),))
+
+
+def until_done(turns: int) -> Callable[[int], Reply]:
+    return lambda turn: echo(turn) if turn < turns else Reply(text="Done.")
+
+
+def summaries(engine: EngineParts) -> list[Node]:
+    return [node for node in engine.watcher.nodes() if any(isinstance(b, SummaryBlock) for b in node.blocks)]
+
+
+def warnings(engine: EngineParts) -> list[str]:
+    blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
+    return [block.text for block in blocks if isinstance(block, NoticeBlock) and block.kind == "warning"]
+
+
+def narrow(engine: EngineParts, tokens: int = WINDOW) -> None:
+    engine.services.settings.set("context_tokens", tokens)
+
+
+async def test_before_the_window_is_full_it_warns_and_then_the_older_part_is_summarised(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY))) as engine:
+        narrow(engine)
+        started = await engine.start("Look into the harbour")
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, ended.stop_reason) == ("completed", "completed")
+        asked = [request for request in engine.model.requests if is_summary(request)]
+        made = summaries(engine)
+        assert len(made) == len(asked) >= 1
+        assert ended.step_count == len(engine.model.requests)
+        assert max(size(request) for request in engine.model.requests if not is_summary(request)) < WINDOW
+        assert [text for text in warnings(engine) if "summarised" in text] != []
+        block = next(block for block in made[0].blocks if isinstance(block, SummaryBlock))
+        assert (block.text, made[0].usage and made[0].usage.input_tokens) == (SUMMARY, size(asked[0]))
+        assert block.tokens_after < block.tokens_before
+        whole = await branch(engine, started.conversation_id)
+        assert [node.id for node in made] == [node.id for node in whole if node in made]
+        assert sum(node.role == "tool_result" for node in whole) == 12
+
+
+async def test_after_a_summary_the_model_reads_it_and_the_newest_steps_with_calls_and_results_together(
+    tmp_path: Path,
+) -> None:
+    async with engine_parts(tmp_path, reader(until_done(8), lambda _: Reply(text=SUMMARY))) as engine:
+        narrow(engine)
+        await engine.watcher.end((await engine.start("Look into the harbour")).id)
+        after = engine.model.requests[-1].messages
+        assert [message["role"] for message in after[:2]] == ["system", "user"]
+        assert str(after[1]["content"]).endswith(SUMMARY)
+        calls = [call for message in after for call in _calls(message)]
+        answered = [message["tool_call_id"] for message in after if message["role"] == "tool"]
+        assert calls == answered != []
+
+
+def _calls(message: JsonObject) -> list[object]:
+    calls = message.get("tool_calls")
+    return [call["id"] for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+async def test_a_summary_that_fails_is_tried_twice_and_then_the_oldest_are_left_out(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY, finish="length"))) as engine:
+        narrow(engine)
+        started = await engine.start("Look into the harbour")
+        ended = await engine.watcher.end(started.id)
+        assert ended.status == "completed"
+        assert sum(map(is_summary, engine.model.requests)) == 2
+        assert (summaries(engine), await _kinds(engine, started.conversation_id)) == ([], {"tool_result": 12})
+        told = warnings(engine)
+        assert any(
+            text.startswith("The older part could not be summarised: The model did not come to its end.")
+            for text in told
+        )
+        assert any("left out of what the model reads" in text for text in told)
+        assert max(map(size, engine.model.requests)) < WINDOW
+
+
+async def _kinds(engine: EngineParts, conversation_id: str) -> dict[str, int]:
+    nodes = await branch(engine, conversation_id)
+    return {"tool_result": sum(node.role == "tool_result" for node in nodes)}
+
+
+async def test_with_summaries_switched_off_the_oldest_are_left_out(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY))) as engine:
+        narrow(engine)
+        engine.services.settings.set("summarise_at", 0)
+        ended = await engine.watcher.end((await engine.start("Look into the harbour")).id)
+        assert (ended.status, summaries(engine)) == ("completed", [])
+        assert not any(map(is_summary, engine.model.requests))
+        assert max(map(size, engine.model.requests)) < 1.1 * WINDOW
+
+
+async def test_a_request_refused_as_too_long_is_summarised_and_made_once_more(tmp_path: Path) -> None:
+    too_long = Reply(status=400, error="This model's maximum context length is 2000 tokens.")
+
+    def answer(request: ReceivedRequest) -> Reply:
+        if is_summary(request):
+            return Reply(text=SUMMARY)
+        if size(request) > 4_500:
+            return too_long
+        return until_done(6)(request.turn) if "harbour." not in str(request.messages[1]) else Reply(text="Done.")
+
+    async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
+        started = await engine.start("Look into it")
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, len(summaries(engine))) == ("completed", 1)
+        assert not any(node.status == "failed" for node in await branch(engine, started.conversation_id))
+
+
+async def test_what_cannot_be_shortened_fails_in_plain_words_without_a_loop(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, reader(lambda _: Reply(text="Done."), lambda _: Reply(text=SUMMARY))) as engine:
+        narrow(engine)
+        ended = await engine.watcher.end((await engine.start("x" * 60_000)).id)
+        assert ended.status == "error"
+        assert ended.error is not None and "Nothing more can be left out" in ended.error
+        assert engine.model.requests == []
+
+
+async def test_a_stop_while_the_summary_is_made_ends_the_task(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY, gate=gate))) as engine:
+        narrow(engine)
+        started = await engine.start("Look into the harbour")
+        await engine.watcher.task(started.id, lambda task: task.activity.startswith("summarising"))
+        await engine.services.runner.stop(started.id, "the test")
+        ended = await engine.watcher.end(started.id)
+        assert (ended.stop_reason, summaries(engine)) == ("manual_stop", [])
+
+
+async def test_a_summary_that_a_crash_cut_short_is_made_again_and_one_that_is_on_record_is_used(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY, gate=gate))) as engine:
+        narrow(engine)
+        started = await engine.start("Look into the harbour")
+        before = await engine.watcher.task(started.id, lambda task: task.activity.startswith("summarising"))
+        port = crash(engine, tmp_path / "after")
+        await engine.services.runner.stop(started.id, "the test")
+        await engine.watcher.end(started.id)
+    server = ModelServer(answer=lambda r: Reply(text=SUMMARY) if is_summary(r) else Reply(text="Done."), port=port)
+    async with engine_parts(tmp_path / "after", server) as engine:
+        await engine.services.runner.resume(started.id)
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, len(summaries(engine))) == ("completed", 1)
+        assert ended.step_count == before.step_count + 1
+        assert [is_summary(request) for request in engine.model.requests] == [True, False]
+    async with engine_parts(tmp_path / "after", server) as engine:
+        again = await engine.start("And now?", conversation_id=started.conversation_id)
+        await engine.watcher.end(again.id)
+        assert str(engine.model.requests[-1].messages[1]["content"]).endswith(SUMMARY)
+        assert len(summaries(engine)) == 0
+
+
+async def test_a_summary_that_is_on_record_is_used_by_the_task_that_is_resumed(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    def answer(request: ReceivedRequest) -> Reply:
+        if is_summary(request):
+            reply = Reply(text=SUMMARY)
+        elif SUMMARY in str(request.messages[1]["content"]):
+            reply = Reply(text="Done.", gate=gate)
+        else:
+            reply = echo(request.turn)
+        return msgspec.structs.replace(reply, usage=(size(request), 30))
+
+    async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
+        narrow(engine)
+        started = await engine.start("Look into the harbour")
+        await engine.watcher.until(lambda: bool(summaries(engine)))
+        await engine.services.log.flush()
+        port = crash(engine, tmp_path / "after")
+        await engine.services.runner.stop(started.id, "the test")
+        await engine.watcher.end(started.id)
+    gate.set()
+    async with engine_parts(tmp_path / "after", ModelServer(answer=answer, port=port)) as engine:
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        (request,) = engine.model.requests
+        assert str(request.messages[1]["content"]).endswith(SUMMARY)

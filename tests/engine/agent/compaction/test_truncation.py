@@ -1,0 +1,125 @@
+"""What is still sent where a conversation is longer than what its model reads and cannot be summarised."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from app.engine.agent.compaction.truncation import truncate
+from app.engine.agent.history.visible_history import visible_history
+from app.engine.core.messages import AssistantMessage, ToolResultMessage, UserMessage, text_of
+from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
+from tests.engine.agent.compaction.test_context_window import (
+    LONG,
+    SUMMARY,
+    echo,
+    is_summary,
+    narrow,
+    reader,
+    size,
+    until_done,
+    warnings,
+)
+from tests.engine.agent.compaction.test_summaries import answering, contents, summarise, talk
+from tests.engine.agent.compaction.test_summaries import said as said_in
+from tests.engine.agent.compaction.test_visible_history import said, step
+from tests.support.engine_parts import engine_parts
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.store_engine import store_engine
+
+PATH = (said("u1", "one"), *step(1, 100), *step(2, 100), said("u2", "two"), *step(3, 100), *step(4, 100))
+
+
+def test_the_newest_steps_stay_and_always_what_was_kept_what_a_person_said_last_and_the_last_step() -> None:
+    reach = visible_history(PATH)
+    for room, kept, left in (
+        (0, (), ["u2", "a4", "t4"]),
+        (0, ("t1",), ["a1", "t1", "u2", "a4", "t4"]),
+        (230, (), ["u2", "a3", "t3", "a4", "t4"]),
+        (350, (), ["a2", "t2", "u2", "a3", "t3", "a4", "t4"]),
+        (10_000, (), [node.id for node in PATH]),
+    ):
+        found = truncate(reach, kept, room, 10_000)
+        assert [node.id for node in found.reach.rest] == left
+        assert found.left_out == {node.id for node in PATH} - set(left)
+        assert not found.shortens
+
+
+def test_a_result_that_alone_is_too_long_loses_its_middle_and_what_a_person_said_does_not() -> None:
+    path = (said("u1", "u" * 3_000), *step(1, 9_000))
+    found = truncate(visible_history(path), (), 0, 5_000)
+    assert (found.shortens, found.left_out) == (True, frozenset())
+    asked, call, result = found.reach.messages(tuple)
+    assert (
+        isinstance(asked, UserMessage) and isinstance(call, AssistantMessage) and isinstance(result, ToolResultMessage)
+    )
+    assert len(text_of(asked)) == 3_000
+    assert len(text_of(result)) < 2_100 and "characters left out" in text_of(result)
+    assert truncate(visible_history(path[:1]), (), 0, 100).reach.rest == path[:1]
+    assert truncate(visible_history(()), (), 0, 100).reach.rest == ()
+
+
+async def test_where_a_step_is_larger_than_all_that_is_read_the_model_still_knows_what_it_is_to_do(
+    tmp_path: Path,
+) -> None:
+    large = Reply(calls=(Call("shell", {"command": "head -c 60000 /dev/zero | tr '\\0' x"}),))
+    replies = [echo(0), large, echo(2), Reply(text="Done.")]
+    async with engine_parts(tmp_path, reader(lambda turn: replies[turn], lambda _: Reply(text=SUMMARY))) as engine:
+        narrow(engine)
+        engine.services.settings.set("summarise_at", 0)
+        ended = await engine.watcher.end((await engine.start("Look into the harbour")).id)
+        assert ended.status == "completed"
+        assert max(map(size, engine.model.requests)) < 8_000
+        assert all("Look into the harbour" in contents(request) for request in engine.model.requests)
+        after = engine.model.requests[2].messages
+        assert [message["role"] for message in after] == ["system", "user", "user", "assistant", "tool"]
+        assert "characters left out" in str(after[-1]["content"])
+        assert warnings(engine)[0] == (
+            "The oldest 2 entries and the middle of the newest result are left out of what the model reads, "
+            "because it is full."
+        )
+
+
+async def test_a_message_that_is_kept_stays_in_where_the_oldest_are_left_out(tmp_path: Path) -> None:
+    def steps(turn: int) -> Reply:
+        return until_done(13)(turn) if turn else Reply(text="Noted.")
+
+    async with store_engine(tmp_path, reader(steps, lambda _: Reply(text=SUMMARY))) as engine:
+        parts = engine.parts
+        narrow(parts)
+        parts.services.settings.set("summarise_at", 0)
+        first = await parts.start("The password of the lighthouse is Ebb.")
+        await parts.watcher.end(first.id)
+        kept = await said_in(parts, first.conversation_id, "The password of the lighthouse is Ebb.")
+        keep = ConversationChangeParams(conversation_id=first.conversation_id, keep_node_id=kept.id)
+        await engine.stores.session.call(CONVERSATION_CHANGE, keep)
+        ended = await parts.watcher.end((await parts.start("Go on", conversation_id=first.conversation_id)).id)
+        assert ended.status == "completed" and any("left out" in text for text in warnings(parts))
+        assert all(any("is Ebb." in text for text in contents(request)) for request in parts.model.requests)
+
+
+async def test_what_is_kept_while_a_task_works_is_read_from_its_next_turn_on(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    works = iter(range(100))
+
+    def answer(request: ReceivedRequest) -> Reply:
+        if is_summary(request) or "Work" not in contents(request):
+            return answering(request)
+        turn = next(works)
+        return Reply(text="Done.") if turn == 2 else msgspec.structs.replace(echo(turn), gate=gate if turn else None)
+
+    async with store_engine(tmp_path, ModelServer(answer=answer)) as engine:
+        parts = engine.parts
+        talked = await talk(parts, 6)
+        kept = await said_in(parts, talked.conversation_id, "Message 1")
+        await parts.watcher.end((await summarise(engine, talked.conversation_id)).id)
+        before = len(parts.model.requests)
+        task = await parts.start("Work", conversation_id=talked.conversation_id)
+        await parts.model.request(before + 1)
+        keep = ConversationChangeParams(conversation_id=talked.conversation_id, keep_node_id=kept.id)
+        await engine.stores.session.call(CONVERSATION_CHANGE, keep)
+        gate.set()
+        assert (await parts.watcher.end(task.id)).status == "completed"
+        sent = [contents(request) for request in parts.model.requests[before:]]
+        assert ["Message 1" in one for one in sent] == [False, False, True]
+        assert all(one[0].endswith(SUMMARY) and LONG.strip() not in one[1] for one in sent)

@@ -1,0 +1,135 @@
+"""What of a branch a model still reads, and the record of it that a summary is made from."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from app.engine.agent.compaction.summary import record_of, summary_input
+from app.engine.agent.compaction.token_estimate import TokenEstimate
+from app.engine.agent.history.visible_history import (
+    SummaryMessage,
+    recent_path,
+    turn_groups,
+    visible_history,
+    visible_messages,
+)
+from app.engine.core.messages import AssistantMessage, ToolResultMessage, user_text
+from app.engine.storage.database import Database
+from app.engine.storage.records import conversations, nodes
+from app.engine.storage.sqlite.engines import sqlite_url
+from app.protocol.blocks import Block, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node, Role
+from tests.support.records import conversation
+
+
+def a_node(key: str, role: Role, *blocks: Block) -> Node:
+    return Node(
+        id=key,
+        conversation_id="c",
+        parent_id=None,
+        role=role,
+        author="a",
+        blocks=blocks,
+        status="complete",
+        created_at=datetime.now(UTC),
+    )
+
+
+def said(key: str, text: str) -> Node:
+    return a_node(key, "user", TextBlock(text=text))
+
+
+def step(number: int, length: int = 4) -> tuple[Node, Node]:
+    call = ToolCallBlock(call_id=f"call{number}", tool="shell", arguments={})
+    result = ToolResultBlock(call_id=f"call{number}", tool="shell", text="r" * length, is_error=False)
+    return a_node(f"a{number}", "assistant", call), a_node(f"t{number}", "tool_result", result)
+
+
+def summary(key: str, until: str, text: str = "short") -> Node:
+    return a_node(key, "system", SummaryBlock(text=text, until_id=until))
+
+
+def test_the_newest_summary_stands_for_what_is_before_it_and_an_older_one_is_not_read() -> None:
+    path = (said("u1", "one"), *step(1), summary("s1", "t1"), *step(2), summary("s2", "t2", "new"), said("u2", "two"))
+    first, *rest = visible_messages(path, (), tuple)
+    assert isinstance(first, SummaryMessage)
+    assert str(first.content).endswith("new'),)") and rest == [user_text("two")]
+
+
+def test_a_kept_result_stays_with_its_call_and_a_kept_call_with_its_result() -> None:
+    path = (said("u1", "one"), *step(1), *step(2), said("u2", "two"), summary("s", "u2"), said("u3", "three"))
+    for kept in ("t2", "a2"):
+        first, call, result, last = visible_messages(path, (kept,), tuple)
+        assert isinstance(first, SummaryMessage) and first.kept == 2
+        assert isinstance(call, AssistantMessage) and isinstance(result, ToolResultMessage)
+        assert [one.id for one in call.tool_calls] == [result.tool_call_id] == ["call2"]
+        assert last == user_text("three")
+
+
+def test_a_summary_of_what_is_not_on_the_branch_says_nothing() -> None:
+    path = (said("u1", "one"), summary("s", "elsewhere"), said("u2", "two"))
+    assert visible_messages(path, (), tuple) == (user_text("one"), user_text("two"))
+    assert visible_history((), ("nothing",)).messages(tuple) == ()
+
+
+def test_whole_steps_are_older_and_what_was_said_last_never_is() -> None:
+    path = (said("u1", "x" * 100), *step(1), *step(2), said("u2", "y" * 1_000))
+    assert [node.id for node in summary_input(visible_history(path), 10).nodes] == ["u1", "a1", "t1", "a2", "t2"]
+    assert [node.id for node in summary_input(visible_history(path), 1_015).nodes] == ["u1", "a1", "t1"]
+    assert summary_input(visible_history(path), 10_000).nodes == ()
+    assert [len(one) for one in turn_groups(path)] == [1, 2, 2, 1]
+
+
+def test_a_last_step_too_large_to_stay_is_older_too() -> None:
+    path = (said("u1", "one"), *step(1, 50_000))
+    assert [node.id for node in summary_input(visible_history(path), 1_000).nodes] == ["u1", "a1", "t1"]
+
+
+def test_a_record_has_the_room_it_is_given_and_tells_what_it_left_out() -> None:
+    nodes = tuple(node for number in range(200) for node in step(number, 30_000))
+    for room in (2_000_000, 100_000, 5_000):
+        record = record_of("before", nodes, room)
+        assert record.startswith("# Earlier summary\n\nbefore") and len(record) < 1.1 * room
+    assert "entries are left out here" in record
+    assert record.rstrip().endswith("r" * 20)
+
+
+def test_tokens_are_told_by_what_was_counted_within_reason() -> None:
+    assert TokenEstimate().tokens_of(4_000) == 1_000
+    assert TokenEstimate(4_000, 2_000).tokens_of(8_000) == 4_000
+    assert TokenEstimate(4_000, 1).tokens_of(1_600) == 100
+    assert TokenEstimate(10, 100_000).tokens_of(10) == 20
+    assert TokenEstimate(4_000, 2_000).characters_of(1_000) == 2_000
+
+
+async def test_of_a_branch_beyond_all_windows_the_end_is_read_with_what_is_kept_and_summarised(tmp_path: Path) -> None:
+    large = "x" * 1_000_000
+    path = [
+        *(said(f"u{number}", f"{number} {large}") for number in range(4)),
+        a_node("t4", "tool_result", ToolResultBlock(call_id="c", tool="shell", text=large, is_error=False)),
+        *(said(f"u{number}", f"{number} {large}") for number in range(5, 13)),
+        said("u13", "the last"),
+    ]
+    chained = [
+        msgspec.structs.replace(node, parent_id=before.id if before else None)
+        for before, node in zip([None, *path], path, strict=False)
+    ]
+    database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
+    database.journal.put(conversations.save(conversation("c")))
+    for node in chained:
+        database.journal.put(nodes.save(node))
+    mark = msgspec.structs.replace(summary("s", "u3"), parent_id="u13")
+    database.journal.put(nodes.save(mark))
+    await database.journal.flush()
+    ids = [node.id for node in await recent_path(database.nodes, "u13", ("u1",))]
+    assert ids == ["u1", *(f"u{number}" for number in range(5, 14))]
+    told, kept, *_, last = visible_messages(await recent_path(database.nodes, "u13", ("u1",)), ("u1",), tuple)
+    assert "left out" in str(told) and str(kept).startswith("UserMessage(content=(Text(text='1 x")
+    assert last == user_text("the last")
+    whole = await recent_path(database.nodes, "s", ("u1",))
+    assert [node.id for node in whole][:2] == ["u1", "u3"]
+    reach = visible_history(whole, ("u1",))
+    assert reach.summary is not None and [node.id for node in reach.kept] == ["u1"]
+    assert reach.is_cut
+    await database.close()

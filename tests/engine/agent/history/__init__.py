@@ -1,0 +1,1 @@
+"""Branches, participants, attachments, conversion."""

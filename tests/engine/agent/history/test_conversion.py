@@ -1,0 +1,84 @@
+"""The converter between the nodes of the tree and the messages a model reads."""
+
+from datetime import UTC, datetime
+
+from app.engine.agent.history.conversion import UNKNOWN_OUTCOME, blocks_of, messages_of, plan_of
+from app.engine.core.messages import (
+    AssistantMessage,
+    Image,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    user_text,
+)
+from app.protocol.blocks import Block, NoticeBlock, TextBlock, ToolCallBlock
+from app.protocol.conversations import Node, NodeStatus, Role
+
+
+def a_node(role: Role, *blocks: Block, status: NodeStatus = "complete") -> Node:
+    return Node(
+        id="n",
+        conversation_id="c",
+        parent_id=None,
+        role=role,
+        author="a",
+        blocks=blocks,
+        status=status,
+        created_at=datetime.now(UTC),
+    )
+
+
+def test_messages_survive_the_way_into_the_tree_and_back() -> None:
+    call = ToolCall("1", "shell", {"command": "true"})
+    messages = (
+        UserMessage((Text("look"), Image("image/png", "AAAA"))),
+        AssistantMessage((Thinking("hm", "signed"), Text("I look."), call), "tool_use"),
+        ToolResultMessage("1", "shell", (Text("done"),), details={"exit_code": 0}),
+        AssistantMessage((Text("It is fine."),)),
+    )
+    nodes = [
+        a_node("user", *blocks_of(messages[0])),
+        a_node("assistant", *blocks_of(messages[1])),
+        a_node("tool_result", *blocks_of(messages[2], "exec", "exit 0")),
+        a_node("assistant", *blocks_of(messages[3])),
+    ]
+    assert messages_of(nodes) == messages
+
+
+def test_a_call_without_a_result_is_given_one_that_says_so() -> None:
+    calls = (
+        ToolCallBlock(call_id="1", tool="shell", arguments={}),
+        ToolCallBlock(call_id="2", tool="shell", arguments={}),
+    )
+    result = blocks_of(ToolResultMessage("1", "shell", (Text("done"),)))
+    nodes = [
+        a_node("assistant", *calls),
+        a_node("tool_result", *result),
+        a_node("user", TextBlock(text="and now?")),
+    ]
+    assert messages_of(nodes)[1:] == (
+        ToolResultMessage("1", "shell", (Text("done"),)),
+        ToolResultMessage("2", "shell", (Text(UNKNOWN_OUTCOME),), is_error=True),
+        user_text("and now?"),
+    )
+    assert messages_of(nodes[:1])[-1] == ToolResultMessage("2", "shell", (Text(UNKNOWN_OUTCOME),), is_error=True)
+
+
+def test_notices_and_failed_replies_are_not_for_the_model_and_a_cut_one_is() -> None:
+    nodes = [
+        a_node("user", TextBlock(text="hi")),
+        a_node("assistant", TextBlock(text="half"), status="failed"),
+        a_node("assistant", TextBlock(text="cut"), status="cut"),
+        a_node("assistant", status="cut"),
+        a_node("system", NoticeBlock(kind="stopped", text="Stopped by you.")),
+    ]
+    assert messages_of(nodes) == (user_text("hi"), AssistantMessage((Text("cut"),)))
+
+
+def test_a_plan_takes_its_reasoning_from_the_thinking_or_else_from_the_text() -> None:
+    thought = plan_of("t", 1, AssistantMessage((Thinking("because"), Text("so"))))
+    spoken = plan_of("t", 2, AssistantMessage((Text("so"), ToolCall("1", "task_complete", {"summary": "x"}))))
+    assert (thought.reasoning, thought.is_complete) == ("because", False)
+    assert (spoken.reasoning, spoken.is_complete) == ("so", True)

@@ -1,0 +1,114 @@
+"""What one of several agents reads of the others."""
+
+from datetime import UTC, datetime
+
+from app.engine.agent.history.conversion import messages_of
+from app.engine.agent.history.participants import Participants
+from app.engine.core.messages import AssistantMessage, Text, ToolResultMessage, user_text
+from app.engine.storage.records.agents import ASSISTANT
+from app.protocol.agents import Agent
+from app.protocol.blocks import Block, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import FormerAgent, Node, NodeStatus, Role
+
+
+def agent(name: str, beside: str | None = None) -> Agent:
+    return Agent(
+        id=name.lower(),
+        conversation_id="c",
+        personality_id="assistant",
+        name=name,
+        head_id="n",
+        version=1,
+        created_at=datetime.now(UTC),
+        beside=beside,
+    )
+
+
+def node(role: Role, author: str, *blocks: Block, status: NodeStatus = "complete") -> Node:
+    return Node(
+        id="n",
+        conversation_id="c",
+        parent_id=None,
+        role=role,
+        author=author,
+        blocks=blocks,
+        status=status,
+        created_at=datetime.now(UTC),
+    )
+
+
+def call(tool: str, **arguments: str) -> ToolCallBlock:
+    return ToolCallBlock(call_id="1", tool=tool, arguments={**arguments})
+
+
+def result(text: str, summary: str = "") -> Node:
+    return node(
+        "tool_result", "shell", ToolResultBlock(call_id="1", tool="shell", text=text, is_error=False, summary=summary)
+    )
+
+
+ANNA, CODER = agent("Anna"), agent("Coder")
+BRANCH = (
+    node("user", "user", TextBlock(text="build it")),
+    node("assistant", "coder", ThinkingBlock(text="hm"), TextBlock(text="I build."), call("shell", command="make")),
+    node("system", "engine", NoticeBlock(kind="info", text="a remark")),
+    result("ok\n" * 200, "exit 0"),
+    node("assistant", "coder", call("task_complete", summary="Built, @Anna.")),
+    result("", "done"),
+    node("assistant", "anna", TextBlock(text="I look."), call("shell", command="ls")),
+    result("a.out"),
+    node("assistant", "coder", TextBlock(text="half"), status="failed"),
+    node("assistant", "coder", TextBlock(text="cut"), status="cut"),
+)
+
+
+def test_others_speak_under_their_names_and_the_own_replies_stay_as_they_are() -> None:
+    messages = messages_of(Participants(ANNA, (ANNA, CODER), ()).as_messages(BRANCH))
+    assert messages[:3] == (
+        user_text("build it"),
+        user_text('[Coder]: I build.\n(used shell {"command":"make"}: exit 0)'),
+        user_text("[Coder]: Built, @Anna."),
+    )
+    own, given, cut = messages[3:]
+    assert isinstance(own, AssistantMessage) and own.text == "I look."
+    assert given == ToolResultMessage("1", "shell", (Text("a.out"),))
+    assert cut == user_text("[Coder]: cut")
+
+
+def test_each_beginning_of_a_branch_is_read_the_same_when_it_goes_on() -> None:
+    company = Participants(ANNA, (ANNA, CODER), ())
+    whole = messages_of(company.as_messages(BRANCH))
+    for length in (1, 4, 6, 8):
+        part = messages_of(company.as_messages(BRANCH[:length]))
+        assert whole[: len(part)] == part
+
+
+def test_who_answers_beside_an_agent_speaks_as_it_did() -> None:
+    second = agent("Coder 2", beside="coder")
+    third = agent("Coder 3", beside="coder")
+    every = (ANNA, CODER, second, third)
+    by_coder = node("assistant", "coder", TextBlock(text="mine"))
+    by_second = node("assistant", "coder 2", TextBlock(text="mine too"))
+    for one in (CODER, second, third):
+        assert Participants(one, every, ()).as_messages((by_coder, by_second)) == (by_coder, by_second)
+    assert [m.role for m in messages_of(Participants(ANNA, every, ()).as_messages((by_coder, by_second)))] == [
+        "user",
+        "user",
+    ]
+
+
+def test_a_deleted_agent_keeps_its_name_and_an_author_nobody_knows_is_left_alone() -> None:
+    nodes = (node("assistant", "old", TextBlock(text="hi")), node("assistant", "?", TextBlock(text="ho")))
+    heard = Participants(ANNA, (ANNA,), (FormerAgent(id="old", name="Old"),)).as_messages(nodes)
+    assert messages_of(heard) == (user_text("[Old]: hi"), AssistantMessage((Text("ho"),)))
+
+
+def test_only_in_company_an_agent_is_told_who_is_there() -> None:
+    assert Participants(ANNA, (ANNA, agent("Anna 2", beside="anna")), ()).with_introduction(ASSISTANT) == ASSISTANT
+    told = (
+        Participants(ANNA, (ANNA, CODER, agent("Coder 2", beside="coder")), ())
+        .with_introduction(ASSISTANT)
+        .system_prompt
+    )
+    assert "You are Anna." in told and "@Coder." in told and "Coder 2" not in told
+    assert told.startswith("You are Errand")

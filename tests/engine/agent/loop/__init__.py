@@ -1,0 +1,1 @@
+"""The loop without storage: turns, batches, order of events."""

@@ -1,0 +1,200 @@
+"""What comes first where several things happen at once: parallel calls, aborts, updates and queues."""
+
+from tests.support.loop_parts import call, calls, echo, says, story, tool
+
+ABORT: dict[str, object] = {"abort": True}
+WAITS = [{"emit": "on it"}, {"sleep": 5000, "honour_abort": True}, {"return": "never"}]
+
+
+def middle(lines: list[str]) -> list[str]:
+    """What happens between the first reply that calls tools and the end of its turn."""
+    begin = lines.index("assistant tool_use: ") + 1
+    return lines[begin : lines.index("turn_end", begin)]
+
+
+async def test_parallel_calls_hear_of_an_abort_in_the_order_in_which_they_wait() -> None:
+    lines = await story(
+        {
+            "tools": [tool("echo", WAITS)],
+            "replies": [calls("a", "b", "c")],
+            "steps": [
+                {"start_prompt": "go"},
+                {"wait_event": {"event": "tool_execution_update", "nth": 3}},
+                ABORT,
+                {"join": True},
+            ],
+        }
+    )
+
+    assert middle(lines)[6:] == [
+        *(f"fail {name}: aborted by signal" for name in "abc"),
+        *(f"result {name}: aborted by signal" for name in "abc"),
+    ]
+
+
+async def test_a_call_that_aborts_keeps_those_after_it_from_running_and_ends_itself() -> None:
+    lines = await story(
+        {"tools": [echo(a=[ABORT, {"return": "went on"}])], "replies": [calls("a", "b"), says("never")]},
+    )
+
+    assert lines[4:] == [
+        "start a",
+        "start b",
+        "fail b: Operation aborted",
+        "end a: went on",
+        "result a: went on",
+        "result b: Operation aborted",
+        "turn_end",
+        "turn_start",
+        "assistant aborted:  (Request was aborted)",
+        "turn_end",
+        "agent_end 5",
+    ]
+
+
+async def test_an_abort_on_the_first_update_keeps_every_call_after_it_from_running() -> None:
+    lines = await story(
+        {
+            "tools": [tool("echo", [{"emit": "half"}, {"return": "whole"}])],
+            "on_event": [{"event": "tool_execution_update", "nth": 1, "do": [ABORT]}],
+            "replies": [calls("a", "b", "c")],
+        }
+    )
+
+    assert middle(lines)[3:] == [
+        "update a: half",
+        "fail b: Operation aborted",
+        "fail c: Operation aborted",
+        "end a: whole",
+        "result a: whole",
+        "result b: Operation aborted",
+        "result c: Operation aborted",
+    ]
+
+
+async def test_what_a_tool_leaves_running_may_tell_until_the_tool_returns() -> None:
+    left = [{"emit": "at once"}, {"sleep": 10}, {"emit": "in time"}, {"sleep": 40}, {"emit": "too late"}]
+
+    lines = await story(
+        {
+            "tools": [
+                echo(a=[{"detach": left}, {"sleep": 30}, {"return": "done"}], b=[{"sleep": 80}, {"return": "b"}])
+            ],
+            "replies": [calls("a", "b"), says("end")],
+        }
+    )
+
+    assert middle(lines)[2:] == [
+        "update a: at once",
+        "update a: in time",
+        "end a: done",
+        "end b: b",
+        "result a: done",
+        "result b: b",
+    ]
+
+
+async def test_calls_that_cannot_run_end_before_those_beside_them_begin_to_work() -> None:
+    lines = await story(
+        {
+            "tools": [echo()],
+            "options": {"before_tool_call": {"c": {"block": True}}},
+            "replies": [{"blocks": [call("a"), call("b", "unknown"), call("c"), call("d")]}, says("end")],
+        }
+    )
+
+    assert middle(lines)[:8] == [
+        "start a",
+        "start b",
+        "fail b: Tool unknown not found",
+        "start c",
+        "fail c: Tool execution was blocked",
+        "start d",
+        "end a: a",
+        "end d: d",
+    ]
+
+
+async def test_an_aborted_run_still_says_what_steered_it_and_keeps_the_rest_for_later() -> None:
+    lines = await story(
+        {
+            "tools": [
+                echo(a=[{"steer": "first"}, {"steer": "second"}, {"follow_up": "later"}, ABORT, {"return": "a"}])
+            ],
+            "replies": [calls("a"), says("never"), says("end"), says("end")],
+            "steps": [{"prompt": "go"}, {"continue": True}],
+        }
+    )
+
+    assert lines[lines.index("result a: a") + 1 :] == [
+        "turn_end",
+        "turn_start",
+        "user: first",
+        "assistant aborted:  (Request was aborted)",
+        "turn_end",
+        "agent_end 5",
+        "agent_start",
+        "turn_start",
+        "user: second",
+        "assistant stop: end",
+        "turn_end",
+        "turn_start",
+        "user: later",
+        "assistant stop: end",
+        "turn_end",
+        "agent_end 4",
+    ]
+
+
+async def test_a_promised_turn_is_kept_by_what_waits_and_adds_none() -> None:
+    lines = await story(
+        {
+            "options": {"finish_turn": ["continue", "continue"]},
+            "replies": [says("one", {"follow_up": "more"}), says("two"), says("three"), says("never")],
+        }
+    )
+
+    assert [line for line in lines if line.startswith(("user", "assistant", "agent_end"))] == [
+        "user: go",
+        "assistant stop: one",
+        "user: more",
+        "assistant stop: two",
+        "assistant stop: three",
+        "agent_end 5",
+    ]
+
+
+async def test_steering_that_comes_while_the_last_turn_ends_opens_one_more() -> None:
+    lines = await story(
+        {
+            "on_event": [{"event": "turn_end", "nth": 1, "do": [{"steer": "wait"}]}],
+            "replies": [says("done"), says("really done")],
+        }
+    )
+
+    assert lines[3:] == [
+        "assistant stop: done",
+        "turn_end",
+        "turn_start",
+        "user: wait",
+        "assistant stop: really done",
+        "turn_end",
+        "agent_end 4",
+    ]
+
+
+async def test_a_sequential_call_blocked_with_an_abort_answers_the_rest_as_aborted() -> None:
+    lines = await story(
+        {
+            "tools": [echo()],
+            "options": {"before_tool_call": {"b": {"abort": True, "block": True, "reason": "no"}}},
+            "replies": [calls("a", "b", "c"), says("never")],
+        },
+        profile="seed",
+    )
+
+    assert [line for line in middle(lines) if line.startswith("result")] == [
+        "result a: a",
+        "result b: Operation aborted",
+        "result c: Operation aborted",
+    ]

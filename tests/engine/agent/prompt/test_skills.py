@@ -1,0 +1,53 @@
+import pytest
+
+from app.engine.agent.prompt.skills import front_matter
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{name}: &{name} [{','.join(['*' + before] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "description"),
+    [
+        ("description: How to release.", "How to release."),
+        ("description:   How to release.   # not told", "How to release."),
+        ("description: Use it when: a file is a PDF, or C# code", "Use it when: a file is a PDF, or C# code"),
+        ('description: "Use: \\"all\\" of it\\nnow"  # not told', 'Use: "all" of it now'),
+        ("description: 'It''s # told'", "It's # told"),
+        ("description: >-\n  Two\n  lines.\n\n  And more.\nlicense: MIT", "Two lines. And more."),
+        ("description: |\n  Two\n  lines.", "Two lines."),
+        ("description: Two\n  lines.", "Two lines."),
+        ("description:\n  Below.", "Below."),
+        ("metadata:\n  description: inner\ndescription: outer", "outer"),
+        ("description: 日本語", "日本語"),
+        ("description: 42", "42"),
+        ("description: [a, list]", ""),
+        ("description: {a: map}", ""),
+        ("description: &anchor text", ""),
+        ("description: *reference", ""),
+        ("description: !!python/object:os.system text", ""),
+        ('description: "not closed', ""),
+        ("description:", ""),
+        ("# description: a comment", ""),
+        (f"{BOMB}description: *i", ""),
+    ],
+)
+def test_a_description_is_read_in_each_form_that_people_write(said: str, description: str) -> None:
+    fields = front_matter(f"---\r\nname: x\r\n{said}\n---\nThe body.\ndescription: no more\n")
+    assert (fields["name"], fields.get("description", "")) == ("x", description)
+
+
+@pytest.mark.parametrize("text", ["", "name: x", "----\nname: x\n---", "\n---\nname: x\n---", "--- a\nname: x\n---"])
+def test_what_does_not_begin_with_one_has_no_front_matter(text: str) -> None:
+    assert front_matter(text) == {}
+
+
+def test_a_front_matter_that_is_not_closed_is_read_to_its_end() -> None:
+    assert front_matter("---\nname: x\ndescription: y") == {"name": "x", "description": "y"}
+
+
+@pytest.mark.parametrize("unit", ["a: ", '"\\', "' ", "x: >\n ", "\t", "# ", "a: '''", "---", "- "])
+def test_reading_one_takes_a_time_in_proportion_to_its_size(unit: str) -> None:
+    front_matter("---\n" + unit * 100_000)  # hangs for hours where a pattern goes back and forth
+    front_matter("---\nname: " + unit * 100_000)

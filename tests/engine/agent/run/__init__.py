@@ -1,0 +1,1 @@
+"""One task's life on a real engine."""

@@ -1,0 +1,103 @@
+"""What a task asks a person: questions and approvals, answered once."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.errors import InvalidParams
+from app.protocol.asks import AskAnswerParams, GrantedCall
+from tests.support.engine_parts import engine_parts
+from tests.support.model_replies import DONE, results, shell
+from tests.support.model_server import Call, ModelServer, Reply
+
+
+async def test_a_question_waits_for_its_first_answer_and_the_model_reads_it(tmp_path: Path) -> None:
+    ask = Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices": ["red", "blue"]}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
+        started = await engine.start()
+        waiting = await engine.watcher.ask(started.id)
+        assert (waiting.kind, waiting.text, waiting.choices) == ("question", "Which colour?", ("red", "blue"))
+        status = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
+        assert status.ask_id == waiting.id
+        first, second = await asyncio.gather(
+            engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "window"),
+            engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="red"), "phone"),
+        )
+        assert (first.won, second.won) == (True, False)
+        assert second.ask == first.ask and second.ask.answered_by == "window"
+        await engine.watcher.end(started.id)
+        assert engine.model.requests[1].messages[-1]["content"] == "blue"
+
+
+async def test_an_empty_answer_to_a_question_is_refused_and_it_goes_on_waiting(tmp_path: Path) -> None:
+    ask = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
+        started = await engine.start()
+        waiting = await engine.watcher.ask(started.id)
+        with pytest.raises(InvalidParams):
+            await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text=" "), "me")
+        won = await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="this"), "me")
+        assert won.won
+        await engine.watcher.end(started.id)
+
+
+async def test_an_approval_shows_the_exact_command_and_a_denial_reaches_the_model(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made.txt"), DONE])) as engine:
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        assert ask.approval is not None
+        assert (ask.kind, ask.approval.command) == ("approval", "touch made.txt")
+        answer = AskAnswerParams(ask_id=ask.id, allow=False, text="not here")
+        await engine.services.runner.answer(answer, "me")
+        await engine.watcher.end(started.id)
+        (denied, _) = results(engine.watcher.nodes())
+        assert denied.is_error and "not here" in denied.text
+        assert not (engine.workspace / "made.txt").exists()
+        assert await engine.services.database.executions.of_task(started.id) == ()
+
+
+async def test_an_allowed_command_is_asked_again_unless_it_is_remembered(tmp_path: Path) -> None:
+    turns = [shell("touch made.txt"), shell("touch made.txt"), shell("touch made.txt"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        started = await engine.start(approve="ask")
+        first = await engine.watcher.ask(started.id)
+        await engine.services.runner.answer(AskAnswerParams(ask_id=first.id, allow=True), "me")
+        await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
+        second = await engine.watcher.ask(started.id)
+        remember = AskAnswerParams(ask_id=second.id, allow=True, remember="conversation")
+        await engine.services.runner.answer(remember, "me")
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        (grant,) = await engine.services.database.grants.valid()
+        folder = str(engine.workspace)
+        assert grant.call == GrantedCall(operation="run", command="touch made.txt", working_dir=folder)
+        told = (f"in {folder}: touch made.txt", "conversation", second.id)
+        assert (grant.exact, grant.scope, grant.ask_id) == told
+
+
+async def test_a_grant_for_the_workspace_settles_what_waits_there_for_the_same_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    replies = [shell("touch made.txt"), shell("touch made.txt"), shell("touch other.txt"), DONE, DONE]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        tasks = [await engine.start(approve="ask")]
+        asks = [await engine.watcher.ask(tasks[0].id)]
+        for _ in range(2):  # one after the other, for the model answers in this order
+            tasks.append(await engine.start(approve="ask"))
+            asks.append(await engine.watcher.ask(tasks[-1].id))
+        remember = AskAnswerParams(ask_id=asks[0].id, allow=True, remember="workspace")
+        await engine.services.runner.answer(remember, "me")
+        for task in tasks[:2]:
+            assert (await engine.watcher.end(task.id)).status == "completed"
+        second = await engine.services.database.asks.get(asks[1].id)
+        assert second is not None
+        assert (second.status, second.allowed, second.remember, second.answered_by) == ("answered", True, "once", "me")
+        third = await engine.services.database.asks.get(asks[2].id)
+        assert third is not None and third.status == "waiting"
+
+
+async def test_with_nobody_to_ask_a_command_is_denied(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made.txt"), DONE])) as engine:
+        await engine.watcher.end((await engine.start(approve="never")).id)
+        assert results(engine.watcher.nodes())[0].is_error
+        assert not (engine.workspace / "made.txt").exists()

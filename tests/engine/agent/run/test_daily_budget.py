@@ -1,0 +1,98 @@
+"""Limits of a day: of all tasks together, from the first call of each."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from app.engine.storage.records import turns
+from app.protocol.asks import AskAnswerParams
+from app.protocol.blocks import NoticeBlock
+from app.protocol.usage import Usage
+from tests.support.engine_parts import crash, engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import Call, ModelServer, Reply
+
+_HI = Reply(calls=(Call("send_update", {"message": "hi"}),))
+_TEXT = "All tasks together have used the 100 tokens of today."
+
+
+async def test_a_task_that_begins_after_the_day_is_used_up_asks_before_its_first_call(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE, DONE])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        engine.services.settings.set("day_max_tokens", 100)
+        second = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(second.id)
+        assert (ask.text, len(engine.model.requests)) == (f"{_TEXT} Go on?", 1)
+        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=1000), "me")
+        assert (await engine.watcher.end(second.id)).status == "completed"
+
+
+async def test_one_answer_raises_the_limit_of_the_day_for_all_tasks(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_HI, DONE])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        engine.services.settings.set("day_max_tokens", 100)
+        started = [await engine.start(approve="ask") for _ in range(3)]
+        asks = [await engine.watcher.ask(task.id) for task in started]
+        await engine.services.runner.answer(AskAnswerParams(ask_id=asks[0].id, allow=True, amount=10_000), "me")
+        assert {(await engine.watcher.end(task.id)).status for task in started} == {"completed"}
+        assert await engine.services.database.asks.waiting() == ()
+
+
+async def test_a_no_stops_its_own_task_alone(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[DONE])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        engine.services.settings.set("day_max_tokens", 100)
+        first, second = [await engine.start(approve="ask") for _ in range(2)]
+        ask, other = [await engine.watcher.ask(task.id) for task in (first, second)]
+        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=False), "me")
+        ended = await engine.watcher.end(first.id)
+        assert (ended.status, ended.stop_reason) == ("cancelled", "day_limit")
+        assert await engine.services.database.asks.waiting() == (other,)
+        await engine.services.runner.stop(second.id, "me")
+        assert (await engine.watcher.end(second.id)).stop_reason == "manual_stop"
+
+
+async def test_where_nobody_can_be_asked_the_day_ends_a_task_and_says_so_also_after_a_restart(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_HI, DONE])) as engine:
+        engine.services.settings.set("day_max_tokens", 100)
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "day_limit", 1)
+        assert engine.watcher.nodes()[-1].blocks == (NoticeBlock(kind="limit", text=_TEXT),)
+        port = crash(engine, tmp_path / "after")
+    async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
+        engine.services.settings.set("day_max_tokens", 100)
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.stop_reason, task.step_count, engine.model.requests) == ("day_limit", 0, [])
+
+
+async def test_what_was_used_the_day_before_does_not_count(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[DONE])) as engine:
+        old = await engine.watcher.end((await engine.start()).id)
+        before = datetime.now(UTC) - timedelta(days=1)
+        engine.services.database.journal.put(
+            turns.started(old.conversation_id, old.id, 1, old.model, before),
+            turns.finished(old.id, 1, "complete", Usage(input_tokens=5000), before),
+        )
+        engine.services.settings.set("day_max_tokens", 4000)
+        assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
+
+
+async def test_what_was_used_while_the_clock_was_ahead_counts_on_the_day_that_it_showed(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[DONE])) as engine:
+        old = await engine.watcher.end((await engine.start()).id)
+        ahead = datetime.now(UTC) + timedelta(days=300)
+        engine.services.database.journal.put(
+            turns.started(old.conversation_id, old.id, 1, old.model, ahead),
+            turns.finished(old.id, 1, "complete", Usage(input_tokens=5000), ahead),
+        )
+        engine.services.settings.set("day_max_tokens", 4000)
+        assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
+
+
+async def test_a_day_that_is_nearly_used_up_is_told(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_HI, DONE])) as engine:
+        engine.services.settings.set("day_max_tokens", 140)
+        task = await engine.watcher.end((await engine.start()).id)
+        blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
+        text = "Used: 120 of the 140 tokens of today; at the limit it will stop."
+        assert NoticeBlock(kind="warning", text=text) in blocks
+        assert task.near == ("day_tokens",)

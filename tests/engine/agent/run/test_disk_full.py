@@ -1,0 +1,111 @@
+"""A database that cannot be written: tasks wait and go on by themselves, the engine goes on, and nothing is lost."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.resources import Health
+from app.protocol.blocks import TextBlock
+from tests.support.disks import full_disk
+from tests.support.engine_parts import engine_parts
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.processes import until
+
+UPDATE = Reply(text="Half way.", calls=(Call("send_update", {"message": "hi"}),))
+
+
+async def held(health: Health) -> None:
+    await until(lambda: health.holding is not None)
+
+
+async def test_a_full_disk_makes_tasks_wait_without_a_further_step_and_they_go_on_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    gate = asyncio.Event()
+
+    def answer(request: ReceivedRequest) -> Reply:
+        if "Half way" in str(request.messages):
+            return Reply(text="Done.")
+        return Reply(text="Half way.", calls=(Call("shell", {"command": "echo once >> made.txt"}),), gate=gate)
+
+    async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
+        started = await asyncio.gather(engine.start(), engine.start())
+        await engine.model.request(1)
+        with full_disk(engine.services.paths.database):
+            gate.set()
+            for request in engine.model.requests:
+                await asyncio.wait_for(request.served.wait(), 5)
+            await held(engine.services.database.health)
+            shown = engine.services.runner.running()
+            assert [task.status for task in shown] == ["paused"] * 2
+            assert all("disk is full" in task.activity and "Make at least 100 MB" in task.activity for task in shown)
+            assert not (engine.workspace / "made.txt").exists()
+            assert len(engine.model.requests) == 2
+        ended = [await engine.watcher.end(task.id) for task in started]
+        assert [(task.status, task.summary) for task in ended] == [("completed", "Done.")] * 2
+        assert (engine.workspace / "made.txt").read_text() == "once\n" * 2
+        assert engine.services.database.health.conditions == ()
+
+
+async def test_no_model_is_asked_before_it_is_on_record_that_it_will_be(tmp_path: Path) -> None:
+    wait = Call("shell", {"command": "touch begun; until [ -e go ]; do sleep 0.01; done"})
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(calls=(wait,)), Reply(text="Done.")])) as engine:
+        task = await engine.start()
+        await until((engine.workspace / "begun").exists)
+        with full_disk(engine.services.paths.database):
+            (engine.workspace / "go").touch()
+            await held(engine.services.database.health)
+            with pytest.raises(TimeoutError):
+                await engine.model.request(1, 0.3)
+        await engine.model.request(1)
+        assert (await engine.watcher.end(task.id)).status == "completed"
+
+
+async def test_what_was_said_while_the_disk_was_full_is_saved_later_as_one_branch(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    replies = [Reply(text="Half way.", calls=UPDATE.calls, gate=gate), Reply(text="There."), Reply(text="I remember.")]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        started = await engine.start("Remember seven.")
+        await engine.model.request(0)
+        with full_disk(engine.services.paths.database):
+            gate.set()
+            await held(engine.services.database.health)
+        await engine.watcher.end(started.id)
+        (agent,) = await engine.services.database.agents.list(started.conversation_id)
+        assert agent.head_id is not None
+        path = await engine.services.database.nodes.path(agent.head_id)
+        assert path[0].blocks == (TextBlock(text="Remember seven."),)
+        assert TextBlock(text="Half way.") in path[1].blocks
+        assert path[-1].blocks == (TextBlock(text="There."),)
+        second = await engine.start("What was it?", conversation_id=started.conversation_id)
+        assert (await engine.watcher.end(second.id)).summary == "I remember."
+        assert "Remember seven." in str(engine.model.requests[2].messages)
+
+
+async def test_a_task_is_stopped_also_while_nothing_can_be_saved(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.", gate=gate)])) as engine:
+        started = await engine.start()
+        await engine.model.request(0)
+        with full_disk(engine.services.paths.database):
+            stopped = await engine.services.runner.stop(started.id, "the test")
+            assert stopped.stopping
+            await held(engine.services.database.health)
+        assert (await engine.watcher.end(started.id)).status == "cancelled"
+
+
+async def test_an_engine_ends_also_while_the_end_of_a_task_cannot_be_saved(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.", gate=gate)])) as engine:
+        started = await engine.start()
+        await engine.model.request(0)
+        blocked = full_disk(engine.services.paths.database)
+        blocked.__enter__()
+        gate.set()
+        await asyncio.wait_for(engine.model.requests[0].served.wait(), 5)
+        await held(engine.services.database.health)
+    blocked.__exit__(None, None, None)
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        task = await engine.services.database.tasks.get(started.id)
+        assert task is not None and task.status == "interrupted"

@@ -1,0 +1,59 @@
+"""What is on the disk before something happens that cannot be taken back, and what may follow a moment later."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from app.engine.storage.sqlite import engines
+from app.engine.storage.sqlite.statements import Write
+from app.engine.storage.sqlite.writer import SqliteWriter
+from tests.support.engine_parts import engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import Call, ModelServer, Reply
+
+Intent = tuple[str, bool]
+
+
+async def intents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> list[Intent]:
+    """The intents of a task that makes one call, in their order, and whether each was on the disk first."""
+    found: list[Intent] = []
+
+    class Listening(SqliteWriter):
+        async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
+            await super().write(batch, durable=durable)
+            for write in batch:
+                table = str(write.statement.table)
+                if table == "turns" and write.parameters.get("status") == "started":
+                    found.append(("model", durable))
+                elif table == "tool_executions" and write.parameters.get("phase") == "started":
+                    found.append(("tool", durable))
+
+    monkeypatch.setattr(engines, "SqliteWriter", Listening)
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(calls=(call,)), DONE])) as engine:
+        (engine.workspace / "there.txt").write_text("words\n")
+        task = await engine.start()
+        assert (await engine.watcher.end(task.id)).status == "completed"
+    return found
+
+
+async def test_the_intent_of_a_command_is_on_the_disk_before_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = await intents(tmp_path, monkeypatch, Call("shell", {"command": "touch made"}))
+    assert found == [("model", False), ("tool", True), ("model", False)]
+
+
+async def test_the_intent_of_a_write_is_on_the_disk_before_it_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Call("code", {"action": "write", "path": "made.txt", "content": "x"})
+    found = await intents(tmp_path, monkeypatch, write)
+    assert found == [("model", False), ("tool", True), ("model", False)]
+
+
+async def test_the_intent_of_a_call_that_only_reads_may_reach_the_disk_a_moment_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = await intents(tmp_path, monkeypatch, Call("code", {"action": "read", "path": "there.txt"}))
+    assert found == [("model", False), ("tool", False), ("model", False)]

@@ -1,0 +1,101 @@
+"""Limits of a task: what is near, what is reached, and what people are told and asked."""
+
+from pathlib import Path
+
+import pytest
+
+from app.engine.agent.run.limits import TaskLimits, limit_uses, near
+from app.engine.core.errors import InvalidParams
+from app.protocol.asks import AskAnswerParams, ReachedLimit
+from app.protocol.blocks import NoticeBlock
+from app.protocol.conversations import Node
+from app.protocol.tasks import Allowance, ApproveMode
+from app.protocol.usage import Usage
+from tests.support.engine_parts import engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import Call, ModelServer, Reply
+
+_LIMITS = TaskLimits(10, 30.0, 2.0, 1000)
+
+
+def _updates(count: int) -> list[Reply]:
+    return [Reply(calls=(Call("send_update", {"message": str(number)}),)) for number in range(count)]
+
+
+def _warnings(nodes: list[Node]) -> list[str]:
+    blocks = [block for node in nodes for block in node.blocks]
+    return [block.text for block in blocks if isinstance(block, NoticeBlock) and block.kind == "warning"]
+
+
+def test_a_limit_is_near_from_four_fifths_on() -> None:
+    assert near(limit_uses(_LIMITS, 7, 23 * 60.0, Usage(cost_usd=1.59, input_tokens=799))) == ()
+    found = near(limit_uses(_LIMITS, 8, 24 * 60.0, Usage(cost_usd=1.6, input_tokens=700, output_tokens=100)))
+    shares = ["8 of 10 turns", "24 of 30 minutes", "$1.60 of $2.00", "800 of 1,000 tokens"]
+    assert [used.share for used in found] == shares
+
+
+def test_what_has_no_limit_is_never_near() -> None:
+    assert near(limit_uses(TaskLimits(10), 1, 1e9, Usage(cost_usd=1e9, input_tokens=10**9))) == ()
+
+
+@pytest.mark.parametrize(
+    ("approve", "attended", "end"),
+    [("ask", True, "it will ask you"), ("all", True, "it will ask you"), ("all", False, "it will stop")],
+)
+async def test_a_limit_that_is_near_is_told_once(
+    tmp_path: Path, approve: ApproveMode, attended: bool, end: str
+) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[*_updates(9), DONE])) as engine:
+        task = await engine.watcher.end((await engine.start(max_turns=10, approve=approve, attended=attended)).id)
+        assert (task.status, task.near) == ("completed", ("turns",))
+        assert _warnings(engine.watcher.nodes()) == [f"Used: 8 of 10 turns; at the limit {end}."]
+
+
+async def test_a_limit_that_was_raised_is_no_longer_near_and_told_of_when_it_is_again(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[*_updates(9), DONE])) as engine:
+        started = await engine.start(max_turns=5, approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        await engine.watcher.end(started.id)
+        near_at = [task.near for task in engine.watcher.tasks(started.id) if task.step_count == 6]
+        assert near_at[-1] == ()
+        told = [text.partition(";")[0] for text in _warnings(engine.watcher.nodes())]
+        assert told == ["Used: 4 of 5 turns", "Used: 8 of 10 turns"]
+
+
+async def test_the_tokens_of_a_task_are_a_limit_that_a_person_can_raise_to_a_number(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[*_updates(4), DONE])) as engine:
+        engine.services.settings.set("max_tokens", 200)
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        assert (ask.text, ask.limit) == (
+            "It has used its 200 tokens. Go on?",
+            ReachedLimit(kind="tokens", used=240, limit=200, adds=200),
+        )
+        runner = engine.services.runner
+        for amount in (240, -1, 300.5, float("inf"), float("nan")):
+            with pytest.raises(InvalidParams):
+                await runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=amount), "me")
+        answer = await runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=100_000), "me")
+        assert (answer.won, answer.ask.amount) == (True, 100_000)
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, ended.allowance) == ("completed", Allowance(turns=50, minutes=30, tokens=100_000))
+
+
+async def test_where_nobody_can_be_asked_the_tokens_end_a_task(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[*_updates(4), DONE])) as engine:
+        engine.services.settings.set("max_tokens", 300)
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "token_limit", 3)
+        assert engine.watcher.nodes()[-1].blocks == (NoticeBlock(kind="limit", text="It has used its 300 tokens."),)
+
+
+async def test_an_amount_is_refused_where_no_limit_can_be_raised(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[question, DONE])) as engine:
+        started = await engine.start()
+        ask = await engine.watcher.ask(started.id)
+        with pytest.raises(InvalidParams):
+            await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, text="Blue", amount=7), "me")
+        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, text="Blue"), "me")
+        await engine.watcher.end(started.id)

@@ -1,0 +1,60 @@
+"""A task whose model's provider fails, and that another model goes on with."""
+
+from pathlib import Path
+
+import pytest
+
+from app.engine.models.recovery.retry import RetryPolicy
+from app.protocol.blocks import NoticeBlock
+from app.protocol.tasks import TaskStartParams
+from app.protocol.usage import UsageReportParams
+from tests.support.engine_parts import engine_parts
+from tests.support.model_server import Call, ModelServer, Reply
+
+DOWN = Reply(status=503, error="we are down")
+
+
+async def test_a_budget_that_another_model_does_not_keep_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = [Reply(calls=(Call("shell", {"command": "echo hi"}),)), Reply(text="It said hi.")]
+    async with ModelServer(replies) as other:
+        monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "key-of-the-test-0123")
+        async with engine_parts(tmp_path, ModelServer([DOWN, DOWN]), RetryPolicy(attempts=1)) as engine:
+            engine.services.settings.set("own_models", "openai_compatible/test-model - 1 1")
+            engine.services.settings.set("default_api_base", other.url)
+            engine.services.settings.set("fallback_models", "openai_compatible/free")
+            params = TaskStartParams(
+                prompt="go",
+                model="openai_compatible/test-model",
+                api_base=engine.model.url,
+                workspace=str(engine.workspace),
+                approve="all",
+                budget_usd=1.0,
+            )
+            task = await engine.watcher.end((await engine.services.runner.start(params)).id)
+            nodes = engine.watcher.nodes()
+    told = [block.text for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+    assert task.status == "completed"
+    assert [text for text in told if "price" in text] == [
+        "The price of openai_compatible/free is not known, so the budget cannot be kept: "
+        "only turns and minutes limit this task."
+    ]
+
+
+async def test_the_reply_stands_under_the_model_that_gave_it_and_a_notice_says_why(tmp_path: Path) -> None:
+    replies = [Reply(calls=(Call("shell", {"command": "echo hi"}),)), Reply(text="It said hi.")]
+    async with ModelServer(replies) as other:
+        first = ModelServer([DOWN, DOWN])
+        async with engine_parts(tmp_path, first, RetryPolicy(attempts=1)) as engine:
+            engine.services.keys.offer({"OLLAMA_HOST": other.url.removesuffix("/v1")})
+            engine.services.settings.set("fallback_models", "ollama/second")
+            task = await engine.watcher.end((await engine.start()).id)
+            nodes = engine.watcher.nodes()
+            report = await engine.services.database.usage.report(UsageReportParams())
+    assert (task.status, task.summary, task.model) == ("completed", "It said hi.", "openai_compatible/test-model")
+    assert [node.model for node in nodes if node.role == "assistant"] == ["ollama/second", "ollama/second"]
+    notices = [block for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+    assert [notice.kind for notice in notices] == ["model"]
+    assert "so ollama/second was asked. OpenAI-compatible server had an error of its own (503)" in notices[0].text
+    assert [(row.key, row.turns) for row in report.models] == [("ollama/second", 2)]

@@ -1,0 +1,154 @@
+"""What a task is taken for: by its first reply, by a person while it runs, and by a person after it."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.engine.agent.run.stop_policy import detect_mode
+from app.engine.core.errors import IllegalMove, NotFound
+from app.engine.core.messages import AssistantMessage, Text, ToolCall
+from app.protocol.tasks import DecidedMode, Task, TaskSetModeParams
+from tests.support.engine_parts import EngineParts, crash, engine_parts
+from tests.support.model_replies import DONE, shell
+from tests.support.model_server import Call, ModelServer, Reply
+
+
+async def take_for(engine: EngineParts, task_id: str, mode: DecidedMode, new: str | None = None) -> Task:
+    params = TaskSetModeParams(task_id=task_id, mode=mode, new_task_id=new)
+    return await engine.services.runner.set_mode(params)
+
+
+@pytest.mark.parametrize(
+    ("reply", "decided"),
+    [
+        (AssistantMessage((Text("It is 4."),)), "chat"),
+        (AssistantMessage((Text("I'll look."), ToolCall("1", "shell", {}))), "task"),
+        (AssistantMessage((ToolCall("1", "send_update", {}),)), "task"),
+        (AssistantMessage((Text("4."), ToolCall("1", "task_complete", {}))), "chat"),
+        (AssistantMessage((ToolCall("1", "task_complete", {}),)), "task"),
+        (AssistantMessage((ToolCall("1", "task_complete", {}), ToolCall("2", "shell", {}))), "task"),
+        (AssistantMessage((ToolCall("1", "ask_user", {}), ToolCall("2", "shell", {}))), "task"),
+        (AssistantMessage((ToolCall("1", "ask_user", {}),)), None),
+        (AssistantMessage((Text("It i"),), "aborted"), None),
+        (AssistantMessage((), "error", "no such key"), None),
+    ],
+)
+def test_a_reply_that_begins_work_makes_a_task_and_a_plain_one_a_chat(
+    reply: AssistantMessage, decided: DecidedMode | None
+) -> None:
+    assert detect_mode(reply) == decided
+
+
+async def test_the_first_reply_decides_and_the_later_ones_do_not(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="It is 4."), shell("echo 4"), Reply(text="It is 4.")])
+    async with engine_parts(tmp_path, server) as engine:
+        answered = await engine.watcher.end((await engine.start("2+2?")).id)
+        worked = await engine.watcher.end((await engine.start("count")).id)
+        assert [(task.mode, task.decided, task.step_count) for task in (answered, worked)] == [
+            ("auto", "chat", 1),
+            ("auto", "task", 2),
+        ]
+        shown_at_work = [task.decided for task in engine.watcher.tasks(worked.id) if task.status == "tool_executing"]
+        assert shown_at_work == ["task"]
+
+
+async def test_a_mode_that_was_chosen_is_left_alone(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="Hello."), Reply(text="Thinking."), DONE])
+    async with engine_parts(tmp_path, server) as engine:
+        chat = await engine.watcher.end((await engine.start(mode="chat")).id)
+        task = await engine.watcher.end((await engine.start(mode="task")).id)
+        assert (chat.decided, task.decided) == (None, None)
+
+
+async def test_a_task_made_a_chat_is_told_after_its_turn_and_ends_with_its_answer(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    begun = Reply(calls=(Call("send_update", {"message": "looking"}),), gate=gate)
+    server = ModelServer(replies=[shell("true"), begun, Reply(text="Then: 4.")])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(1)
+        taken = await take_for(engine, started.id, "chat")
+        assert (taken.mode, taken.decided) == ("chat", "chat")
+        gate.set()
+        ended = await engine.watcher.end(started.id)
+        assert (ended.summary, ended.stop_reason, ended.mode) == ("Then: 4.", "completed", "chat")
+        assert "begin no further work" in str(server.requests[2].messages[-1]["content"])
+
+
+async def test_a_task_that_a_person_wants_done_goes_on_until_it_says_so(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    server = ModelServer(replies=[shell("true"), Reply(text="I could go on.", gate=gate), DONE])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(1)
+        await take_for(engine, started.id, "task")
+        gate.set()
+        ended = await engine.watcher.end(started.id)
+        assert (ended.summary, ended.step_count) == ("all done", 3)
+
+
+async def test_a_chat_at_work_has_nothing_to_complete_it_with_and_says_what_to_do(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.", gate=gate)])) as engine:
+        started = await engine.start(mode="chat")
+        with pytest.raises(IllegalMove, match="When it has answered"):
+            await take_for(engine, started.id, "task")
+        gate.set()
+        assert (await engine.watcher.end(started.id)).mode == "chat"
+
+
+async def test_a_chat_at_its_end_goes_on_as_a_task_once(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="You could run it."), shell("true"), DONE])
+    async with engine_parts(tmp_path, server) as engine:
+        chat = await engine.watcher.end((await engine.start("does it run?")).id)
+        first = await take_for(engine, chat.id, "task", "task_next")
+        again = await take_for(engine, chat.id, "task", "task_next")
+        assert (first.id, again.id, first.mode) == ("task_next", "task_next", "task")
+        ended = await engine.watcher.end(first.id)
+        assert (ended.summary, ended.conversation_id, ended.agent_id) == (
+            "all done",
+            chat.conversation_id,
+            chat.agent_id,
+        )
+        said = [str(message["content"]) for message in server.requests[1].messages[1:]]
+        assert said[:2] == ["does it run?", "You could run it."]
+        assert said[2].startswith("Do this as a task")
+        words = [(node.author, node.task_id) for node in engine.watcher.nodes() if node.role == "user"]
+        assert words == [("user", chat.id), ("engine", "task_next")]
+        outline = await engine.services.database.trees.outline(chat.conversation_id)
+        assert [node.text for node in outline.nodes if node.role == "user"] == ["does it run?"]
+
+
+async def test_other_ends_do_not_go_on_and_neither_does_a_chat_that_was_left_behind(tmp_path: Path) -> None:
+    server = ModelServer(replies=[DONE, Reply(text="One."), Reply(text="Two.")])
+    async with engine_parts(tmp_path, server) as engine:
+        done = await engine.watcher.end((await engine.start()).id)
+        with pytest.raises(IllegalMove, match="Only a chat at its end"):
+            await take_for(engine, done.id, "task")
+        first = await engine.watcher.end((await engine.start()).id)
+        await engine.watcher.end((await engine.start(conversation_id=first.conversation_id)).id)
+        with pytest.raises(IllegalMove, match="gone on since"):
+            await take_for(engine, first.id, "task")
+        with pytest.raises(IllegalMove, match="Only a chat at its end"):
+            await take_for(engine, first.id, "chat")
+        with pytest.raises(NotFound):
+            await take_for(engine, "task_none", "task")
+
+
+async def test_what_it_is_taken_for_outlasts_a_restart_and_can_be_changed_meanwhile(tmp_path: Path) -> None:
+    gate, after = asyncio.Event(), tmp_path / "after"
+    server = ModelServer(replies=[shell("true"), Reply(text="never sent", gate=gate)])
+    async with engine_parts(tmp_path / "before", server) as engine:
+        started = await engine.start()
+        await server.request(1)
+        crash(engine, after)
+        gate.set()
+        await engine.watcher.end(started.id)
+    shutil.copytree(tmp_path / "before" / "workspace", after / "workspace", dirs_exist_ok=True)
+    async with engine_parts(after, ModelServer(replies=[Reply(text="Not yet."), DONE])) as engine:
+        found = await engine.services.database.tasks.get(started.id)
+        assert found is not None and (found.status, found.decided) == ("interrupted", "task")
+        taken = await take_for(engine, started.id, "task")
+        assert (taken.status, taken.mode) == ("interrupted", "task")

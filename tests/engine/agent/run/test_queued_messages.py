@@ -1,0 +1,262 @@
+"""What people say to a task under way: on record until it is read, and theirs to change as long."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.agent.history.attachments import Attachments
+from app.engine.agent.loop.agent import Agent, AgentOptions
+from app.engine.agent.loop.events import AgentEvent, MessageStart
+from app.engine.agent.run.queued_messages import QueuedMessages, without_entry
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.errors import Busy, Conflict, IllegalMove, InvalidParams
+from app.engine.core.messages import text_of
+from app.engine.event_log import Frame
+from app.protocol.blocks import TextBlock
+from app.protocol.conversations import Node
+from app.protocol.events import AgentUpdate, ConversationUpdate, Delta, EventRecord
+from app.protocol.tasks import Queued, Task, TaskMessageParams, TaskQueueChangeParams, TaskQueueRemoveParams
+from tests.support import records
+from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
+from tests.support.loop_parts import WrittenStream, reply
+from tests.support.model_replies import DONE
+from tests.support.model_server import Call, ModelServer, Reply
+
+UPDATE = Call("send_update", {"message": "hi"})
+
+
+def texts(task: Task) -> list[tuple[str, str]]:
+    return [(entry.kind, entry.text) for entry in task.queue]
+
+
+def said(nodes: Sequence[Node]) -> list[str]:
+    """What stands in the tree as said by a person, in its order."""
+    blocks = [block for node in nodes if node.role == "user" for block in node.blocks]
+    return [block.text for block in blocks if isinstance(block, TextBlock)]
+
+
+async def change(engine: EngineParts, entry: Queued, task_id: str, **changes: str | int) -> Task:
+    params = {"taskId": task_id, "queuedId": entry.id, **changes}
+    return await engine.services.runner.change_queued(msgspec.convert(params, TaskQueueChangeParams))
+
+
+async def test_what_waits_is_on_record_and_shown_until_it_is_read(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate), Reply(text="Steered."), Reply(text="Followed.")])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "and then this", "follow_up")
+        task = await engine.say(started.id, "rather that")
+        assert texts(task) == [("follow_up", "and then this"), ("steer", "rather that")]
+        assert await engine.services.database.tasks.get(started.id) == task
+        gate.set()
+        ended = await engine.watcher.end(started.id)
+        assert (ended.summary, ended.queue) == ("Followed.", ())
+        assert said(engine.watcher.nodes()) == ["go", "rather that", "and then this"]
+
+
+async def test_words_said_again_under_their_id_are_not_said_twice(tmp_path: Path) -> None:
+    """A client whose answer was lost with an engine sends them again, to an engine where the task is interrupted."""
+    gate = asyncio.Event()
+    server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate)])
+    words = {"text": "rather that", "queuedId": "queued_1"}
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        params = msgspec.convert({"taskId": started.id, **words}, TaskMessageParams)
+        once = await engine.services.runner.say(params, "steer")
+        again = await engine.services.runner.say(params, "steer")
+        assert texts(once) == texts(again) == [("steer", "rather that")]
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        later = await engine.services.runner.say(params, "steer")
+        assert (later.status, texts(later)) == ("interrupted", [("steer", "rather that")])
+
+
+async def test_it_can_be_changed_moved_sent_now_and_taken_back(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    replies = [Reply(calls=(UPDATE,), gate=gate), *(Reply(text=f"{number}.") for number in range(3))]
+    server = ModelServer(replies=replies)
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        for text in ("one", "two", "three", "four"):
+            task = await engine.say(started.id, text, "follow_up")
+        one, two, three, four = task.queue
+        await change(engine, one, started.id, text="first")
+        assert [text for _, text in texts(await change(engine, three, started.id, place=0))] == [
+            "three",
+            "first",
+            "two",
+            "four",
+        ]
+        await engine.services.runner.remove_queued(TaskQueueRemoveParams(task_id=started.id, queued_id=four.id))
+        task = await change(engine, two, started.id, kind="steer")
+        assert texts(task) == [("follow_up", "three"), ("follow_up", "first"), ("steer", "two")]
+        with pytest.raises(Conflict):
+            await change(engine, four, started.id, text="again")
+        with pytest.raises(InvalidParams):
+            await change(engine, one, started.id, text="  ")
+        with pytest.raises(InvalidParams):
+            await change(engine, one, started.id, place=-1)
+        gate.set()
+        await engine.watcher.end(started.id)
+        assert said(engine.watcher.nodes()) == ["go", "two", "three", "first"]
+        with pytest.raises(IllegalMove, match="completed"):
+            await change(engine, one, started.id, text="too late")
+
+
+async def test_what_the_agent_has_in_hand_can_not_be_changed_any_more(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        log = engine.services.log
+        log.publish(ConversationUpdate(conversation=records.conversation()))
+        log.publish(AgentUpdate(agent=records.agent()))
+        live = TaskState(records.task(), log)
+        queue = QueuedMessages(live, Attachments(tmp_path))
+        agent = Agent(AgentOptions(stream=WrittenStream(reply("ok"), reply("ok")), model="test/model"))
+        queue.follow(agent)
+        in_hand: list[Queued] = []
+
+        async def listen(event: AgentEvent) -> None:
+            if isinstance(event, MessageStart) and text_of(event.message) == "rather that":
+                in_hand.append(live.task.queue[0])
+                queue.edit(lambda queue: without_entry(queue, "later"))
+                with pytest.raises(Conflict, match="has read it"):
+                    queue.edit(lambda queue: without_entry(queue, "now"))
+
+        agent.subscribe(listen)
+        now = Queued(id="now", kind="steer", text="rather that", queued_at=records.NOW)
+        queue.add(now)
+        queue.add(Queued(id="later", kind="follow_up", text="and this", queued_at=records.NOW))
+        await agent.prompt("go")
+        assert in_hand == [now]
+        assert live.task.queue == (now,)
+
+
+async def test_a_stopped_task_keeps_what_it_did_not_read_for_people_to_see(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "rather that")
+        await engine.services.runner.stop(started.id, "me")
+        assert texts(await engine.watcher.end(started.id)) == [("steer", "rather that")]
+
+
+async def test_a_queue_has_an_end(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await asyncio.gather(*(engine.say(started.id, f"{number}") for number in range(100)))
+        with pytest.raises(Busy, match="100 texts wait"):
+            await engine.say(started.id, "one more")
+
+
+async def test_long_texts_fill_a_queue_sooner(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "x" * 900_000)
+        with pytest.raises(Busy, match="Too much text waits"):
+            await engine.say(started.id, "y" * 900_000)
+        await engine.say(started.id, "short")
+
+
+async def test_a_crash_loses_nothing_that_waits_and_the_resumed_task_reads_it_once(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=5)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "and then this", "follow_up")
+        waiting = (await engine.say(started.id, "rather that")).queue
+        port = crash(engine, after)
+    replies = [Reply(text="Steered."), Reply(text="Followed.")]
+    async with engine_parts(after, ModelServer(replies=replies, port=port)) as engine:
+        task = await engine.services.database.tasks.get(started.id)
+        assert task is not None and (task.status, task.queue) == ("interrupted", waiting)
+        task = await change(engine, waiting[0], started.id, text="and after that")
+        assert await engine.services.database.tasks.get(started.id) == task
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).queue == ()
+        assert said(engine.watcher.nodes()) == ["rather that", "and after that"]
+
+
+@dataclass(slots=True)
+class Commits:
+    """At each commit that clients hear of: what a killed engine would find of the texts given, tree and queue."""
+
+    database: Path
+    texts: tuple[str, ...]
+    found: list[list[str]] = field(default_factory=list[list[str]])
+
+    def on_event(self, record: EventRecord, frame: Frame) -> None:
+        with closing(sqlite3.connect(f"{self.database.as_uri()}?mode=ro", uri=True)) as connection:
+            nodes = connection.execute("SELECT body FROM nodes WHERE role = 'user' ORDER BY number").fetchall()
+            tasks = connection.execute("SELECT body FROM tasks").fetchall()
+        here = said([msgspec.json.decode(body, type=Node) for (body,) in nodes])
+        waiting = [entry.text for (body,) in tasks for entry in msgspec.json.decode(body, type=Task).queue]
+        self.found.append([text for text in (*here, *waiting) if text in self.texts])
+
+    def on_delta(self, delta: Delta, frame: Frame) -> None:
+        """Not stored."""
+
+
+async def test_at_every_commit_each_text_stands_in_the_queue_or_in_the_tree_and_never_in_both(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate), *(Reply(text=f"{n}.") for n in range(6))])
+    words = tuple(f"text {number}" for number in range(6))
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        for number, text in enumerate(words):
+            await engine.say(started.id, text, "steer" if number % 2 else "follow_up")
+        commits = Commits(engine.services.paths.database, words)
+        detach = engine.services.log.attach(commits)
+        gate.set()
+        assert (await engine.watcher.end(started.id)).queue == ()
+        detach()
+        assert len(commits.found) > len(words)
+        assert all(sorted(found) == sorted(words) for found in commits.found)
+
+
+async def test_an_engine_that_ends_in_order_keeps_the_queue_and_does_not_call_it_unread(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "rather that")
+        await engine.services.runner.close()
+        task = engine.watcher.tasks(started.id)[-1]
+        assert (task.status, texts(task)) == ("interrupted", [("steer", "rather that")])
+        assert "Not read" not in str(engine.watcher.nodes()[-1].blocks)
+
+
+async def test_a_word_that_was_read_before_the_engine_died_is_not_said_again(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    gate = asyncio.Event()
+    update = Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate)
+    async with engine_parts(tmp_path, ModelServer(replies=[update, Reply(text="Slow", stall_after=0)])) as engine:
+        started = await engine.start()
+        word = TaskMessageParams(task_id=started.id, text="be quick", queued_id="word_1")
+        await engine.services.runner.say(word, "steer")
+        gate.set()
+        await engine.watcher.until(lambda: "be quick" in said(engine.watcher.nodes()))
+        await engine.services.log.flush()
+        port = crash(engine, after)
+    async with engine_parts(after, ModelServer(replies=[DONE], port=port)) as engine:
+        runner = engine.services.runner
+        assert (await runner.say(word, "steer")).queue == ()
+        await runner.resume(started.id)
+        assert (await runner.say(word, "steer")).queue == ()
+        await engine.watcher.end(started.id)
+        nodes = await branch(engine, started.conversation_id)
+        assert said(nodes) == ["go", "be quick"]

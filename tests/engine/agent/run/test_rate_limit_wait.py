@@ -1,0 +1,306 @@
+"""A limit of the provider is waited for as a state of the task: it shows when it ends, and outlasts the engine."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.agent.run.rate_limit_wait import RateLimitPolicy, RateLimitWait
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import IllegalMove
+from app.engine.core.messages import AssistantMessage
+from app.engine.models.base import ReplyEnd, Retry, RetryLater
+from app.engine.models.recovery.retry import RetryPolicy
+from app.protocol.agents import AgentSetHeadParams
+from app.protocol.blocks import TextBlock
+from app.protocol.events import AgentUpdate, ConversationUpdate
+from app.protocol.tasks import Task
+from tests.support import records
+from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import Call, ModelServer, Reply
+
+# A wait that the provider asks for is the task's, however short it is.
+AT_ONCE = RetryPolicy(attempts=1, longest_asked_s=0.1)
+SECOND = Reply(status=429, error="slow down", headers={"Retry-After": "1"})
+HOUR = Reply(status=429, error="slow down", headers={"Retry-After": "3600"})
+UPDATE = Reply(calls=(Call("send_update", {"message": "hi"}),))
+
+OFTEN = RateLimitPolicy(look_again_s=0.02)
+LATE = AssistantMessage(stop_reason="error", error="Too much.")
+
+
+def waits(task: Task) -> bool:
+    return task.retry_at is not None and task.status == "paused"
+
+
+async def waiting(engine: EngineParts, api_key: str | None = "sk-for-this-run-only") -> Task:
+    started = await engine.start(api_key=api_key)
+    return await engine.watcher.task(started.id, waits)
+
+
+async def test_a_task_waits_for_a_limit_and_goes_on_by_itself(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[UPDATE, SECOND, SECOND, DONE]), AT_ONCE) as engine:
+        begun = datetime.now(UTC)
+        started = await engine.start()
+        held = await engine.watcher.task(started.id, waits)
+        assert held.retry_at is not None
+        assert timedelta(seconds=0.5) < held.retry_at - begun < timedelta(seconds=5)
+        assert held.activity.startswith("rate limit until ")
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, ended.step_count, ended.retry_at, ended.limited_at) == ("completed", 2, None, None)
+        assert ended.worked_s < 1.5, "the waits are not its own time"
+        nodes = await branch(engine, started.conversation_id)
+        assert [node.status for node in nodes if node.role == "assistant"] == ["complete", "complete"]
+
+
+async def test_trying_now_ends_the_wait(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[HOUR, DONE])) as engine:
+        held = await waiting(engine)
+        assert held.activity.startswith("usage limit until ")
+        await engine.services.runner.try_now(held.id)
+        assert (await engine.watcher.end(held.id)).status == "completed"
+        with pytest.raises(IllegalMove, match="does not wait for a limit"):
+            await engine.services.runner.try_now(held.id)
+
+
+async def test_a_stop_ends_a_waiting_task_at_once(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[HOUR])) as engine:
+        held = await waiting(engine)
+        await engine.services.runner.stop(held.id, "me")
+        ended = await engine.watcher.end(held.id)
+        assert (ended.status, ended.stop_reason, ended.retry_at) == ("cancelled", "manual_stop", None)
+        assert len(engine.model.requests) == 1
+
+
+async def test_a_waiting_task_can_be_paused_and_hears_what_is_said(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[HOUR, UPDATE, DONE])) as engine:
+        held = await waiting(engine)
+        runner = engine.services.runner
+        assert len((await engine.say(held.id, "And be quick")).queue) == 1
+        await runner.pause(held.id)
+        paused = await engine.watcher.task(held.id, lambda task: task.activity == "paused")
+        assert paused.retry_at == held.retry_at
+        await runner.try_now(held.id)
+        await engine.watcher.task(held.id, lambda task: task.status == "paused" and task.retry_at is None)
+        assert len(engine.model.requests) == 1
+        await runner.resume(held.id)
+        assert (await engine.watcher.end(held.id)).status == "completed"
+        said = [message["content"] for message in engine.model.requests[-1].messages if message["role"] == "user"]
+        assert "And be quick" in said
+
+
+async def test_resuming_a_waiting_task_after_a_pause_goes_on_waiting_and_once_more_tries_now(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[HOUR, DONE])) as engine:
+        held = await waiting(engine)
+        runner = engine.services.runner
+        await runner.pause(held.id)
+        await runner.resume(held.id)
+        again = await engine.watcher.task(held.id, lambda task: task.activity == held.activity)
+        assert again.retry_at == held.retry_at
+        await runner.resume(held.id)
+        assert (await engine.watcher.end(held.id)).status == "completed"
+
+
+@pytest.mark.parametrize("refusals", [[UPDATE, SECOND], [SECOND]])
+async def test_a_killed_engine_leaves_the_wait_and_the_next_one_goes_on_by_itself(
+    tmp_path: Path, refusals: list[Reply]
+) -> None:
+    after = tmp_path / "after"
+    async with engine_parts(tmp_path, ModelServer(replies=refusals), AT_ONCE) as engine:
+        held = await waiting(engine, api_key=None)
+        await engine.services.log.flush()
+        port = crash(engine, after)
+        await engine.services.runner.stop(held.id, "the test")
+    async with engine_parts(after, ModelServer(replies=[DONE], port=port), AT_ONCE) as engine:
+        task = await engine.services.database.tasks.get(held.id)
+        assert task is not None
+        assert (task.status, task.retry_at) == ("interrupted", held.retry_at)
+        engine.services.runner.take_over()
+        ended = await engine.watcher.end(held.id)
+        assert (ended.status, ended.step_count) == ("completed", len(refusals))
+        assert datetime.now(UTC) >= (held.retry_at or datetime.max.replace(tzinfo=UTC))
+        assert len(engine.model.requests) == 1
+
+
+async def test_an_engine_that_ends_in_order_leaves_the_wait_too(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[HOUR])) as engine:
+        held = await waiting(engine, api_key=None)
+        port = int(engine.model.url.split(":")[2].split("/")[0])
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
+        engine.services.runner.take_over()
+        again = await engine.watcher.task(held.id, waits)
+        assert again.retry_at == held.retry_at
+        assert not engine.model.requests
+        await engine.services.runner.try_now(held.id)
+        assert (await engine.watcher.end(held.id)).status == "completed"
+
+
+async def test_a_task_with_a_key_of_its_own_says_that_it_cannot_go_on_by_itself(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[SECOND]), AT_ONCE) as engine:
+        held = await waiting(engine)
+        port = int(engine.model.url.split(":")[2].split("/")[0])
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
+        engine.services.runner.take_over()
+        left = await engine.watcher.task(held.id, lambda task: "key" in task.activity)
+        assert (left.status, left.retry_at) == ("interrupted", None)
+        await engine.services.runner.resume(held.id)
+        assert (await engine.watcher.end(held.id)).status == "completed"
+
+
+async def test_a_task_that_cannot_go_on_by_itself_says_why_and_waits_no_more(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE, HOUR])) as engine:
+        first = await engine.watcher.end((await engine.start(api_key=None)).id)
+        (*_, before) = await branch(engine, first.conversation_id)
+        second = await engine.start(conversation_id=first.conversation_id, api_key=None)
+        await engine.watcher.task(second.id, waits)
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        (agent,) = await engine.services.database.agents.list(first.conversation_id)
+        move = AgentSetHeadParams(agent_id=agent.id, node_id=before.id, version=agent.version)
+        await engine.services.roster.set_head(move)
+        engine.services.runner.take_over()
+        left = await engine.watcher.task(second.id, lambda task: task.retry_at is None)
+        assert left.status == "interrupted"
+        assert "on another branch" in left.activity
+
+
+async def test_an_interrupted_task_that_waits_can_be_tried_now_or_stopped(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[HOUR, HOUR])) as engine:
+        first, second = await waiting(engine), await waiting(engine)
+        port = int(engine.model.url.split(":")[2].split("/")[0])
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
+        runner = engine.services.runner
+        await runner.try_now(first.id)
+        assert (await engine.watcher.end(first.id)).status == "completed"
+        stopped = await runner.stop(second.id, "me")
+        assert (stopped.status, stopped.retry_at) == ("cancelled", None)
+
+
+async def test_a_limit_that_holds_for_longer_than_a_day_ends_the_task_and_says_until_when(tmp_path: Path) -> None:
+    days = Reply(status=429, error="used up", headers={"Retry-After": str(3 * 86_400)})
+    async with engine_parts(tmp_path, ModelServer(replies=[days])) as engine:
+        ended = await engine.watcher.end((await engine.start()).id)
+        assert (ended.status, ended.retry_at) == ("error", None)
+        assert "longer than a task waits: start it again then" in (ended.error or "")
+
+
+async def test_what_was_streamed_before_a_limit_is_void(tmp_path: Path) -> None:
+    broken = Reply(text="Half of an ans", piece_length=4, piece_delay_s=0.02, cut_after=3)
+    policy = RetryPolicy(attempts=2, first_delay_s=0.01, longest_asked_s=0.1)
+    async with engine_parts(tmp_path, ModelServer(replies=[broken, SECOND, Reply(text="Whole.")]), policy) as engine:
+        started = await engine.start(mode="chat")
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        (reply,) = [node for node in await branch(engine, started.conversation_id) if node.role == "assistant"]
+        assert (reply.status, reply.blocks) == ("complete", (TextBlock(text="Whole."),))
+
+
+async def test_a_stop_in_a_wait_after_half_a_reply_leaves_no_node_that_streams(tmp_path: Path) -> None:
+    broken = Reply(text="Half of an ans", piece_length=4, piece_delay_s=0.02, cut_after=3)
+    policy = RetryPolicy(attempts=2, first_delay_s=0.01)
+    async with engine_parts(tmp_path, ModelServer(replies=[broken, HOUR]), policy) as engine:
+        held = await waiting(engine)
+        await engine.services.runner.stop(held.id, "me")
+        await engine.watcher.end(held.id)
+        nodes = await branch(engine, held.conversation_id)
+        assert all(node.status != "streaming" for node in nodes)
+
+
+class Clock:
+    """The real one, set forward or back."""
+
+    off = timedelta()
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) + self.off
+
+
+def refused(at: datetime | None) -> ReplyEnd:
+    return ReplyEnd(LATE, RetryLater("rate limit", at))
+
+
+@asynccontextmanager
+async def a_task(tmp_path: Path) -> AsyncGenerator[tuple[EngineParts, TaskState]]:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        log = engine.services.log
+        log.publish(ConversationUpdate(conversation=records.conversation()))
+        log.publish(AgentUpdate(agent=records.agent()))
+        yield engine, TaskState(msgspec.structs.replace(records.task(step_count=3), status="thinking"), log)
+
+
+async def ends(wait: RateLimitWait) -> None:
+    async with asyncio.timeout(2):
+        await wait.wait(CancelSignal())
+
+
+async def shows(engine: EngineParts, condition: Callable[[datetime], bool]) -> None:
+    await engine.watcher.task("t1", lambda task: task.retry_at is not None and condition(task.retry_at))
+
+
+async def test_a_clock_that_is_put_back_does_not_make_a_wait_longer(tmp_path: Path) -> None:
+    async with a_task(tmp_path) as (_, live):
+        clock = Clock()
+        wait = RateLimitWait(live, OFTEN, clock)
+        assert isinstance(wait.settle(refused(clock() + timedelta(seconds=0.3))), Retry)
+        waiting = asyncio.create_task(ends(wait))
+        await asyncio.sleep(0)
+        clock.off = timedelta(hours=-5)
+        await waiting
+        assert (live.task.retry_at, live.task.status, live.task.step_count) == (None, "thinking", 2)
+
+
+async def test_a_clock_that_is_put_back_moves_the_end_that_is_shown(tmp_path: Path) -> None:
+    async with a_task(tmp_path) as (engine, live):
+        clock = Clock()
+        wait = RateLimitWait(live, OFTEN, clock)
+        wait.settle(refused(clock() + timedelta(hours=1)))
+        waiting = asyncio.create_task(ends(wait))
+        await shows(engine, lambda at: at > datetime.now(UTC))
+        clock.off = timedelta(hours=-5)
+        await shows(engine, lambda at: at < datetime.now(UTC) - timedelta(hours=3))
+        wait.end()
+        await waiting
+
+
+async def test_a_clock_that_is_put_forward_ends_a_wait(tmp_path: Path) -> None:
+    async with a_task(tmp_path) as (engine, live):
+        clock = Clock()
+        wait = RateLimitWait(live, OFTEN, clock)
+        wait.settle(refused(clock() + timedelta(hours=1)))
+        waiting = asyncio.create_task(ends(wait))
+        await shows(engine, lambda at: True)
+        clock.off = timedelta(hours=5)
+        await waiting
+
+
+async def test_a_wait_of_a_time_that_is_still_to_come_is_tried_at_once(tmp_path: Path) -> None:
+    async with a_task(tmp_path) as (_, live):
+        later = datetime.now(UTC) + timedelta(days=300)
+        live.set(msgspec.structs.replace(live.task, retry_at=later + timedelta(hours=1), limited_at=later))
+        await ends(RateLimitWait(live))
+
+
+async def test_guessed_waits_double_and_are_counted(tmp_path: Path) -> None:
+    async with a_task(tmp_path) as (_, live):
+        wait = RateLimitWait(live, RateLimitPolicy(most=6))
+        told = [wait.settle(refused(None)) for _ in range(7)]
+        waits = [round(retry.delay_s) for retry in told if isinstance(retry, Retry)]
+        assert waits == [60, 120, 240, 480, 900, 900]
+        last = told[-1]
+        assert isinstance(last, ReplyEnd)
+        assert last.message.error == "Too much. It has waited 6 times for this limit to pass."
+
+
+async def test_waits_in_a_row_last_a_day_at_most_and_a_reply_begins_a_new_day(tmp_path: Path) -> None:
+    async with a_task(tmp_path) as (_, live):
+        clock = Clock()
+        wait = RateLimitWait(live, now=clock)
+        assert isinstance(wait.settle(refused(clock() + timedelta(hours=20))), Retry)
+        clock.off = timedelta(hours=20)
+        assert isinstance(wait.settle(refused(clock() + timedelta(hours=20))), ReplyEnd)
+        wait.settle(ReplyEnd(AssistantMessage()))
+        assert isinstance(wait.settle(refused(clock() + timedelta(hours=20))), Retry)

@@ -1,0 +1,97 @@
+"""A change that the database refuses for what it is ends the task that it is of, in words, and no other."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from app.protocol.blocks import NoticeBlock
+from app.protocol.conversations import Node
+from app.protocol.events import AgentUpdate
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+
+_STEPS = 6
+_POISON = "a word that the database does not take"
+
+
+def refuse(home: Path, where: str) -> None:
+    """Have the database refuse what cannot be foreseen: `where` names the table and the condition."""
+    with closing(sqlite3.connect(home / "data" / "errand.db")) as connection:
+        for verb in ("INSERT", "UPDATE"):
+            connection.execute(
+                f"CREATE TRIGGER refuse_{verb} BEFORE {verb} ON {where} BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+        connection.commit()
+
+
+def innocent(request: ReceivedRequest) -> Reply:
+    if request.turn == _STEPS:
+        return DONE
+    return Reply(calls=(Call("shell", {"command": f"echo {request.turn}"}),), piece_delay_s=0.001)
+
+
+def notices(engine: EngineParts, task_id: str) -> list[str]:
+    nodes = [node for node in engine.watcher.nodes() if node.task_id == task_id]
+    return [block.text for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+
+
+async def stored(engine: EngineParts, task_id: str, agent_id: str) -> tuple[Node, ...]:
+    """The branch that the agent stands on, as it is stored."""
+    agent = await engine.services.database.agents.get(agent_id)
+    assert agent is not None and agent.head_id is not None
+    return await engine.services.database.nodes.path(agent.head_id)
+
+
+async def test_a_turn_that_cannot_be_stored_ends_its_own_task_and_leaves_those_beside_it_alone(tmp_path: Path) -> None:
+    def answer(request: ReceivedRequest) -> Reply:
+        if "guilty" in str(request.messages):
+            return Reply(calls=(Call("shell", {"command": "echo no"}),), usage=(666, 666))
+        return innocent(request)
+
+    async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
+        refuse(tmp_path, "turns WHEN new.output_tokens = 666")
+        bystanders = [await engine.start(f"bystander {number}") for number in range(2)]
+        guilty = [await engine.start("guilty") for _ in range(2)]
+        for task in guilty:
+            ended = await engine.watcher.end(task.id)
+            assert (ended.status, ended.error) == ("error", "Not saved: refused. Everything saved before is kept.")
+            assert notices(engine, task.id) == ["Not saved: refused. Everything saved before is kept."]
+        for task in bystanders:
+            assert (await engine.watcher.end(task.id)).status == "completed"
+
+
+async def test_a_reply_that_cannot_be_stored_is_given_up_and_the_agent_stays_at_what_is(tmp_path: Path) -> None:
+    replies = [Reply(text=_POISON), Reply(text="This one is fine.")]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        refuse(tmp_path, f"nodes WHEN new.body LIKE '%{_POISON}%'")
+        task = await engine.start("say something")
+        ended = await asyncio.wait_for(engine.watcher.end(task.id), 10)
+        assert ended.status == "error"
+        assert ended.error == "Not saved: refused. Everything saved before is kept."
+        said = "The end of the task could not be saved. Not saved: refused. Everything saved before is kept."
+        assert notices(engine, task.id) == [said]
+        path = await stored(engine, task.id, task.agent_id)
+        assert [node.role for node in path] == ["user", "system"]
+        known = [node.id for node in engine.watcher.nodes()]
+        assert known == [node.id for node in path]
+        heads = {event.agent.head_id for event in engine.watcher.events if isinstance(event, AgentUpdate)}
+        assert heads <= {None, *known}, "clients were told of a head that is not there"
+
+        again = await engine.start("once more", conversation_id=task.conversation_id)
+        assert (await engine.watcher.end(again.id)).status == "completed"
+        path = await stored(engine, again.id, again.agent_id)
+        assert [node.role for node in path] == ["user", "system", "user", "assistant"]
+
+
+async def test_a_result_that_cannot_be_stored_ends_the_task_with_all_that_was_before_it(tmp_path: Path) -> None:
+    replies = [Reply(text="I look.", calls=(Call("shell", {"command": f"echo {_POISON}"}),)), DONE]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        refuse(tmp_path, "nodes WHEN new.role = 'tool_result'")
+        task = await engine.start("look")
+        ended = await asyncio.wait_for(engine.watcher.end(task.id), 10)
+        assert ended.status == "error"
+        path = await stored(engine, task.id, task.agent_id)
+        assert [node.role for node in path] == ["user", "assistant", "system"]
+        assert len(engine.model.requests) == 1

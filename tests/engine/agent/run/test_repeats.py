@@ -1,0 +1,149 @@
+"""The same call made again and again: told, then asked about."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.protocol.asks import Ask, AskAnswerParams
+from app.protocol.blocks import NoticeBlock
+from app.protocol.conversations import Node
+from tests.support.engine_parts import EngineParts, crash, engine_parts
+from tests.support.model_replies import DONE, results, shell
+from tests.support.model_server import Call, ModelServer, Reply
+
+_TOLD = "three times in a row"
+_SAME = Reply(calls=(Call("send_update", {"message": "still waiting"}),))
+_OTHER = Reply(calls=(Call("send_update", {"message": "something else"}),))
+
+
+def _warnings(nodes: list[Node]) -> list[str]:
+    blocks = [block for node in nodes for block in node.blocks]
+    return [block.text for block in blocks if isinstance(block, NoticeBlock) and block.kind == "warning"]
+
+
+def _told(nodes: list[Node]) -> list[bool]:
+    return [_TOLD in result.text for result in results(nodes)]
+
+
+async def _answer(engine: EngineParts, ask: Ask, *, allow: bool) -> None:
+    await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=allow), "me")
+
+
+async def test_the_third_same_call_is_told_to_the_person_and_with_its_result_to_the_model(tmp_path: Path) -> None:
+    server = ModelServer(turns=[*[shell("echo same")] * 3, DONE])
+    async with engine_parts(tmp_path, server) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        nodes = engine.watcher.nodes()
+        assert _told(nodes) == [False, False, True, False]
+        assert _warnings(nodes) == ['The same call was made three times in a row: shell {"command":"echo same"}']
+        roles = [node.role for node in nodes[-4:]]
+        assert roles == ["tool_result", "system", "assistant", "tool_result"]
+        assert _TOLD in str(server.requests[3].messages[-1]["content"])
+
+
+async def test_the_order_of_arguments_makes_no_other_call(tmp_path: Path) -> None:
+    def ask(*names: str) -> Reply:
+        return Reply(calls=(Call("shell", {name: {"command": "true", "timeout": 9}[name] for name in names}),))
+
+    turns = [ask("command", "timeout"), ask("timeout", "command"), ask("command", "timeout"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        assert len(_warnings(engine.watcher.nodes())) == 1
+
+
+async def test_another_call_begins_the_count_anew(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_SAME, _SAME, _OTHER, _SAME, _SAME, DONE])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        assert _warnings(engine.watcher.nodes()) == []
+
+
+async def test_a_word_of_a_person_begins_the_count_anew(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    held = Reply(calls=_SAME.calls, gate=gate)
+    server = ModelServer(replies=[_SAME, held, _SAME, _SAME, DONE])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(1)
+        await engine.say(started.id, "keep waiting")
+        gate.set()
+        await engine.watcher.end(started.id)
+        assert _warnings(engine.watcher.nodes()) == []
+
+
+async def test_a_question_that_is_answered_each_time_is_no_repetition(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "And now?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[question, question, question, DONE])) as engine:
+        started = await engine.start()
+        for answer in ("one", "two", "three"):
+            ask = await engine.watcher.ask(started.id)
+            await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, text=answer), "me")
+        await engine.watcher.end(started.id)
+        assert _warnings(engine.watcher.nodes()) == []
+
+
+@pytest.mark.parametrize(("allow", "status"), [(True, "completed"), (False, "cancelled")])
+async def test_before_the_fifth_same_call_the_person_is_asked(tmp_path: Path, allow: bool, status: str) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[*[_SAME] * 5, DONE])) as engine:
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        assert (ask.kind, ask.choices) == ("limit", ("Go on", "Stop here"))
+        assert ask.text.startswith("It is about to make the same call for the 5th time in a row: send_update")
+        assert engine.watcher.tasks(started.id)[-1].step_count == 5
+        await _answer(engine, ask, allow=allow)
+        assert (await engine.watcher.end(started.id)).status == status
+
+
+@pytest.mark.parametrize("call", [Call("no_such_tool", {"a": 1}), Call("shell", {"commando": "ls"})])
+async def test_after_the_fifth_same_call_that_cannot_be_made_the_person_is_asked(tmp_path: Path, call: Call) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=(call,))] * 8)) as engine:
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        assert ask.text.startswith("It has tried to make the same call, which cannot be made, for the 5th time")
+        assert len(_warnings(engine.watcher.nodes())) == 1
+        await _answer(engine, ask, allow=False)
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, ended.step_count) == ("cancelled", 5)
+
+
+async def test_where_all_is_allowed_a_person_who_is_there_is_asked_all_the_same(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 12)) as engine:
+        started = await engine.start(approve="all", attended=True)
+        await _answer(engine, await engine.watcher.ask(started.id), allow=False)
+        task = await engine.watcher.end(started.id)
+        assert (task.stop_reason, task.step_count) == ("manual_stop", 5)
+
+
+async def test_where_nobody_can_be_asked_the_limits_of_the_task_end_it(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 14)) as engine:
+        task = await engine.watcher.end((await engine.start(max_turns=12)).id)
+        assert (task.stop_reason, task.step_count) == ("iteration_limit", 12)
+
+
+async def test_calls_that_are_cut_are_the_same_whatever_is_left_of_them(tmp_path: Path) -> None:
+    cut = [
+        Reply(calls=(Call("code", {"operation": "write", "path": "a", "content": "x" * size}),), finish="length")
+        for size in range(12)
+    ]
+    async with engine_parts(tmp_path, ModelServer(turns=cut)) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 10)
+        (end,) = engine.watcher.nodes()[-1].blocks
+        assert isinstance(end, NoticeBlock)
+        assert end.text.startswith("It tried 10 times in a row to make a call that cannot be made: code (cut")
+        assert _warnings(engine.watcher.nodes()) == [
+            "The same call was made three times in a row: code (cut at the limit of the reply)"
+        ]
+
+
+async def test_the_count_and_what_was_asked_hold_over_a_restart(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 5)) as engine:
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        port = crash(engine, tmp_path / "after")
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        await engine.services.runner.resume(started.id)
+        await engine.watcher.task(started.id, lambda task: task.ask_id == ask.id)
+        await _answer(engine, ask, allow=True)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert await engine.services.database.asks.waiting() == ()

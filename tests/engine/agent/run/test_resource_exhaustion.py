@@ -1,0 +1,72 @@
+"""Memory and descriptors run out in a tool: it ends, the agent is told how, and its task goes on."""
+
+import resource
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.protocol.asks import AskAnswerParams
+from tests.support.engine_parts import engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import little_memory
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits are those of Linux")
+GREEDY = f"{sys.executable} -c 'x = b\"x\" * 400_000_000; print(len(x))'"
+
+
+async def told_after(tmp_path: Path, command: str) -> str:
+    """What the model reads of a command; its task has gone on to its end."""
+    replies = [Reply(calls=(Call("shell", {"command": command}),)), DONE]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        ended = await engine.watcher.end((await engine.start()).id)
+        assert ended.status == "completed"
+        return str(engine.model.requests[1].messages[-1]["content"])
+
+
+async def test_a_command_that_the_kernel_kills_for_its_memory_is_told_as_that(tmp_path: Path) -> None:
+    with little_memory(60) as members:
+        told = await told_after(tmp_path, f"echo $$ > {members} && exec {GREEDY}")
+    assert "400000000" not in told
+    assert (
+        "[exit code -9: killed from outside; that is also how the system ends a command when memory runs out]" in told
+    )
+
+
+async def test_a_command_whose_child_is_killed_is_told_as_that_too(tmp_path: Path) -> None:
+    told = await told_after(tmp_path, "bash -c 'kill -9 $$'; exit $?")
+    assert "[exit code 137: killed from outside" in told
+
+
+async def test_a_command_that_gets_no_more_memory_ends_with_its_own_words(tmp_path: Path) -> None:
+    told = await told_after(tmp_path, f"ulimit -v 200000; {GREEDY}")
+    assert "MemoryError" in told
+    assert "[exit code 1]" in told
+
+
+async def test_without_descriptors_a_command_is_an_error_and_the_task_goes_on(tmp_path: Path) -> None:
+    replies = [Reply(calls=(Call("shell", {"command": "echo hi"}),)), DONE]
+
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        with no_descriptors():
+            await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+            await engine.watcher.until(lambda: any(node.role == "tool_result" for node in engine.watcher.nodes()))
+        ended = await engine.watcher.end(started.id)
+    assert ended.status == "completed"
+    assert "could not be started" in str(engine.model.requests[1].messages[-1]["content"])
+
+
+@contextmanager
+def no_descriptors() -> Generator[None]:
+    """This process may open not one more file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

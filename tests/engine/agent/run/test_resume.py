@@ -1,0 +1,271 @@
+"""A task that is resumed after a crash: what is on record is not done again, what is not known is asked."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.engine.agent.history.conversion import UNKNOWN_OUTCOME
+from app.engine.core.errors import InvalidParams, NotFound
+from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskAnswerResult
+from app.protocol.blocks import ToolResultBlock
+from app.protocol.tasks import Task
+from tests.engine.data.test_removal import archived, remover
+from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import until
+
+
+def shell(*commands: str) -> Reply:
+    return Reply(calls=tuple(Call("shell", {"command": command}) for command in commands))
+
+
+async def only_ask(engine: EngineParts) -> Ask:
+    (ask,) = await engine.services.database.asks.waiting()
+    return ask
+
+
+async def answer(
+    engine: EngineParts, ask: Ask, text: str = "", allow: bool | None = None, by: str = "the test"
+) -> AskAnswerResult:
+    params = AskAnswerParams(ask_id=ask.id, text=text, allow=allow)
+    return await engine.services.runner.answer(params, by)
+
+
+async def crash_in_command(home: Path, after: Path, reply: Reply, is_reached: Path) -> tuple[Task, int]:
+    """A task whose engine is gone while one of its commands runs: once `is_reached` is there."""
+    async with engine_parts(home, ModelServer(replies=[reply])) as engine:
+        started = await engine.start()
+        await until(is_reached.exists)
+        port = crash(engine, after)
+        await engine.services.runner.stop(started.id, "the test")
+        await engine.watcher.end(started.id)
+    return started, port
+
+
+def results(engine: EngineParts) -> list[str]:
+    """Summaries of the results that came in this engine."""
+    blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
+    return [block.summary.split(",")[0] for block in blocks if isinstance(block, ToolResultBlock)]
+
+
+@pytest.mark.parametrize(
+    ("choice", "lines", "told"),
+    [(RUN_AGAIN, 2, ["exit 0", "task complete"]), (SKIP, 1, ["skipped", "task complete"])],
+)
+async def test_a_command_of_unknown_outcome_is_run_again_or_skipped_as_the_person_says(
+    tmp_path: Path, choice: str, lines: int, told: list[str]
+) -> None:
+    ran = tmp_path / "ran"
+    command = f"echo x >> {ran}; test $(wc -l < {ran}) = 2 || sleep 60"
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(command), ran)
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        ask = await only_ask(engine)
+        assert (ask.kind, ask.choices, ask.task_id) == ("unknown", (RUN_AGAIN, SKIP, STOP), started.id)
+        assert ask.unknown is not None and ask.unknown.command == command
+        await engine.services.runner.resume(started.id)
+        waiting = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
+        assert waiting.ask_id == ask.id
+        await answer(engine, ask, choice)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (len(ran.read_text().splitlines()), results(engine)) == (lines, told)
+        (request,) = engine.model.requests
+        assert (request.messages[-1]["content"] == UNKNOWN_OUTCOME) == (choice == SKIP)
+        assert await engine.services.database.asks.waiting() == ()
+
+
+async def test_once_it_is_resumed_nobody_finds_it_interrupted(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"touch {ran}; sleep 60"), ran)
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        await engine.services.runner.resume(started.id)
+        found = await engine.services.database.tasks.get(started.id)
+        assert found is not None and found.status != "interrupted"
+        await engine.services.runner.stop(started.id, "the test")
+        await engine.watcher.end(started.id)
+
+
+async def test_at_a_call_of_unknown_outcome_the_task_can_be_stopped(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[], port=port)) as engine:
+        await answer(engine, await only_ask(engine), STOP)
+        await engine.services.runner.resume(started.id)
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, ended.stop_reason) == ("cancelled", "manual_stop")
+        assert (ran.read_text(), engine.model.requests) == ("x\n", [])
+
+
+async def test_what_was_finished_is_not_run_again_and_what_was_not_begun_runs(tmp_path: Path) -> None:
+    ran, reached = tmp_path / "ran", tmp_path / "reached"
+    reply = shell(f"echo one >> {ran}", f"touch {reached}; sleep 60", f"echo three >> {ran}")
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", reply, reached)
+    ran.write_text("one\n")
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        await answer(engine, await only_ask(engine), SKIP)
+        await engine.services.runner.resume(started.id)
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, ended.step_count, ended.usage.input_tokens) == ("completed", 2, 200)
+        assert ran.read_text() == "one\nthree\n"
+        roles = [node.role for node in await branch(engine, started.conversation_id)]
+        assert roles == ["user", "assistant", *["tool_result"] * 3, "assistant", "tool_result"]
+
+
+async def test_a_question_that_waited_is_answered_before_the_task_is_resumed_and_the_first_answer_wins(
+    tmp_path: Path,
+) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
+        started = await engine.start()
+        ask = await engine.watcher.ask(started.id)
+        port = crash(engine, tmp_path / "after")
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        assert await only_ask(engine) == ask
+        first, second = await asyncio.gather(
+            answer(engine, ask, "Blue", by="Anna"), answer(engine, ask, "Red", by="Ben")
+        )
+        assert (first.won, second.won, second.ask.answer) == (True, False, "Blue")
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert engine.model.requests[0].messages[-1]["content"] == "Blue"
+
+
+async def test_an_approval_that_waited_is_taken_up_by_the_resumed_task(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    async with engine_parts(tmp_path, ModelServer(replies=[shell(f"echo x >> {ran}")])) as engine:
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        port = crash(engine, tmp_path / "after")
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        await engine.services.runner.resume(started.id)
+        waiting = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
+        assert (waiting.ask_id, await only_ask(engine)) == (ask.id, ask)
+        await answer(engine, ask, allow=True)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert ran.read_text() == "x\n"
+
+
+async def test_an_engine_that_ends_in_order_leaves_its_asks_to_the_next_one(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
+        started = await engine.start()
+        ask = await engine.watcher.ask(started.id)
+        port = int(engine.model.url.split(":")[2].split("/")[0])
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
+        assert await only_ask(engine) == ask
+        await answer(engine, ask, "Blue")
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert engine.model.requests[0].messages[-1]["content"] == "Blue"
+
+
+async def test_an_interrupted_task_that_is_stopped_asks_nothing_any_more(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
+        started = await engine.start()
+        ask = await engine.watcher.ask(started.id)
+        port = crash(engine, tmp_path / "after")
+    async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
+        await engine.services.runner.stop(started.id, "the test")
+        assert await engine.services.database.asks.waiting() == ()
+        assert not (await answer(engine, ask, "Blue")).won
+
+
+async def test_what_is_no_choice_settles_no_unknown_outcome(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    _, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
+    async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
+        ask = await only_ask(engine)
+        with pytest.raises(InvalidParams, match="Run it again, Skip it"):
+            await answer(engine, ask, "perhaps")
+        assert await only_ask(engine) == ask
+
+
+async def test_a_second_crash_asks_nothing_twice(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
+    async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
+        ask = await only_ask(engine)
+        await engine.services.runner.resume(started.id)
+        await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
+        crash(engine, tmp_path / "again")
+    async with engine_parts(tmp_path / "again", ModelServer(replies=[DONE], port=port)) as engine:
+        assert await only_ask(engine) == ask
+        await answer(engine, ask, SKIP)
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert ran.read_text() == "x\n"
+
+
+async def test_a_model_call_that_was_under_way_is_made_again_as_the_same_turn(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with engine_parts(tmp_path, ModelServer(replies=[shell("true"), Reply(text="End.", gate=gate)])) as engine:
+        started = await engine.start()
+        await engine.model.request(1)
+        port = crash(engine, tmp_path / "after")
+        gate.set()
+        await engine.watcher.end(started.id)
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        await engine.services.runner.resume(started.id)
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, ended.step_count, ended.usage.input_tokens) == ("completed", 2, 200)
+        roles = [node.role for node in await branch(engine, started.conversation_id)]
+        assert roles == ["user", "assistant", "tool_result", "assistant", "tool_result"]
+
+
+async def test_a_limit_that_waited_is_taken_up_and_what_was_allowed_holds_over_a_restart(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[shell("true")])) as engine:
+        started = await engine.start(approve="ask", max_turns=1)
+        await answer(engine, await engine.watcher.ask(started.id), allow=True)
+        await engine.watcher.task(started.id, lambda task: task.step_count == 1 and task.status == "waiting_user")
+        ask = await engine.watcher.ask(started.id)
+        port = crash(engine, tmp_path / "after")
+    again = ModelServer(replies=[shell("true"), DONE], port=port)
+    async with engine_parts(tmp_path / "after", again) as engine:
+        assert await only_ask(engine) == ask
+        await answer(engine, ask, allow=True)
+        task = await engine.services.runner.resume(started.id)
+        assert task.step_count == 1
+        await engine.watcher.task(started.id, lambda task: task.step_count == 2)
+        allowed = await engine.services.database.tasks.get(started.id)
+        assert allowed is not None and allowed.allowance is not None and allowed.allowance.turns == 2
+
+
+async def test_the_time_a_task_worked_is_counted_on(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[shell("true"), Reply(stall_after=0)])) as engine:
+        started = await engine.start()
+        await engine.model.request(1)
+        before = engine.watcher.tasks(started.id)[-1].worked_s
+        port = crash(engine, tmp_path / "after")
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).worked_s > before > 0
+
+
+async def test_what_a_deleted_conversation_asked_can_not_be_answered(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
+        started = await engine.start()
+        ask = await engine.watcher.ask(started.id)
+        port = crash(engine, tmp_path / "after")
+    async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
+        await archived(engine, started)
+        await remover(engine).delete(started.conversation_id)
+        with pytest.raises(NotFound):
+            await answer(engine, ask, "Blue")
+
+
+async def test_a_task_that_was_being_stopped_is_stopped_after_the_restart_and_asks_nothing(tmp_path: Path) -> None:
+    stubborn = shell(f"trap '' TERM; touch {tmp_path}/ran; while true; do sleep 0.01; done")
+    async with engine_parts(tmp_path, ModelServer(replies=[stubborn])) as engine:
+        started = await engine.start()
+        await until((tmp_path / "ran").exists)
+        await engine.services.runner.stop(started.id, "the test")
+        await engine.services.log.flush()
+        port = crash(engine, tmp_path / "after")
+        await engine.watcher.end(started.id)
+    async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
+        task = await engine.services.database.tasks.get(started.id)
+        assert task is not None and (task.status, task.stop_reason) == ("cancelled", "manual_stop")
+        assert await engine.services.database.asks.waiting() == ()

@@ -1,0 +1,75 @@
+"""The status table of a task: every pair of statuses, allowed or refused."""
+
+from datetime import UTC, datetime
+from itertools import product
+from typing import get_args
+
+import msgspec
+import pytest
+
+from app.engine.agent.run.task_state import END_STATUSES, TRANSITIONS, ended_task, is_working, with_status
+from app.engine.core.errors import IllegalMove
+from app.protocol.tasks import Task, TaskStatus
+
+STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
+
+# From the design's section 4 and seed 002's diagram, written out once more by hand.
+ALLOWED = {
+    "running": "thinking waiting_user paused completed cancelled error interrupted",
+    "thinking": "running tool_executing waiting_user paused completed cancelled error interrupted",
+    "tool_executing": "running thinking waiting_user paused completed cancelled error interrupted",
+    "waiting_user": "running thinking tool_executing completed cancelled error interrupted",
+    "paused": "running thinking tool_executing cancelled error interrupted",
+    "interrupted": "running cancelled error",
+    "completed": "",
+    "cancelled": "",
+    "error": "",
+}
+
+
+def a_task(status: TaskStatus) -> Task:
+    return Task(
+        id="t",
+        conversation_id="c",
+        agent_id="a",
+        prompt="go",
+        status=status,
+        model="m",
+        workspace="/",
+        started_at=datetime.now(UTC),
+    )
+
+
+@pytest.mark.parametrize(("before", "after"), [pair for pair in product(STATUSES, STATUSES) if pair[0] != pair[1]])
+def test_a_move_is_made_or_refused_as_the_table_says(before: TaskStatus, after: TaskStatus) -> None:
+    if after in ALLOWED[before].split():
+        assert with_status(a_task(before), after).status == after
+    else:
+        with pytest.raises(IllegalMove):
+            with_status(a_task(before), after)
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_working_task_may_stay_and_an_ended_one_may_not_end_again(status: TaskStatus) -> None:
+    if status in END_STATUSES:
+        with pytest.raises(IllegalMove):
+            with_status(a_task(status), status)
+    else:
+        assert with_status(a_task(status), status).status == status
+
+
+def test_every_status_is_working_or_ended_or_interrupted() -> None:
+    assert set(TRANSITIONS) == set(STATUSES)
+    for status in STATUSES:
+        task = a_task(status)
+        assert [is_working(task), status in END_STATUSES, status == "interrupted"].count(True) == 1
+
+
+def test_the_end_clears_what_only_a_working_task_has() -> None:
+    working = msgspec.structs.replace(
+        a_task("tool_executing"), stopping=True, current_tool="shell", ask_id="x", activity="stopping"
+    )
+    task = ended_task(working, "cancelled", "manual_stop")
+    assert (task.stopping, task.current_tool, task.ask_id, task.activity) == (False, None, None, "")
+    assert (task.status, task.stop_reason) == ("cancelled", "manual_stop")
+    assert task.ended_at is not None

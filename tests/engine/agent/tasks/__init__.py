@@ -1,0 +1,1 @@
+"""The runner: starts, rounds, comparisons, races."""

@@ -1,0 +1,140 @@
+"""The same asked of several models at once, and the branches that come of it compared."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.engine.agent.tasks.comparison import compare_branches
+from app.engine.core.errors import ConfigurationError, InvalidParams, NotFound
+from app.protocol.conversations import ConversationCompareParams, TaskCompareModelsParams, TaskCompareModelsResult
+from app.protocol.tasks import TaskStartParams
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_server import ModelServer, ReceivedRequest, Reply
+
+MODELS = ("openai_compatible/one", "openai_compatible/two", "openai_compatible/three")
+
+
+def by_name(gate: asyncio.Event | None = None) -> ModelServer:
+    """Each model answers with its own name; all of them wait for the gate."""
+
+    def answer(request: ReceivedRequest) -> Reply:
+        return Reply(text=f"I am {request.body['model']}.", gate=gate)
+
+    return ModelServer(answer=answer)
+
+
+async def ask(
+    engine: EngineParts, models: tuple[str, ...] = MODELS, task_id: str = "task_ask", conversation_id: str | None = None
+) -> TaskCompareModelsResult:
+    start = TaskStartParams(
+        prompt="Who are you?",
+        task_id=task_id,
+        conversation_id=conversation_id,
+        api_base=engine.model.url,
+        workspace=None if conversation_id else str(engine.workspace),
+    )
+    params = TaskCompareModelsParams(models=models, start=start)
+    return await engine.services.comparison.ask(params)
+
+
+async def test_all_are_asked_at_once_and_answer_one_message_on_branches_of_their_own(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with engine_parts(tmp_path, by_name(gate)) as engine:
+        asked = await ask(engine)
+        await engine.model.request(2)
+        assert [task.id for task in engine.services.runner.running()] == ["task_ask", "task_ask_2", "task_ask_3"]
+        gate.set()
+        ended = [await engine.watcher.end(task.id) for task in asked.tasks]
+        assert [(task.model, task.summary) for task in ended] == [
+            (model, f"I am {model.partition('/')[2]}.") for model in MODELS
+        ]
+        (message, *replies) = engine.watcher.nodes()
+        assert message.id == asked.node_id
+        assert {reply.parent_id for reply in replies} == {message.id} and len(replies) == 3
+        first, *others = await engine.services.database.agents.list(asked.tasks[0].conversation_id)
+        assert [agent.beside for agent in others] == [first.id, first.id]
+        assert [agent.model for agent in others] == list(MODELS[1:])
+        sent = [[said["content"] for said in request.messages[1:]] for request in engine.model.requests]
+        assert sent == [["Who are you?"]] * 3
+
+
+async def test_asked_twice_under_one_id_they_are_asked_once(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, by_name()) as engine:
+        both = await asyncio.gather(ask(engine), ask(engine))
+        assert [task.id for task in both[0].tasks] == [task.id for task in both[1].tasks]
+        for task in both[0].tasks:
+            await engine.watcher.end(task.id)
+        assert len(engine.model.requests) == 3
+        assert len(await engine.services.database.agents.list(both[0].tasks[0].conversation_id)) == 3
+
+
+async def test_a_stop_of_one_leaves_the_others_at_work(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with engine_parts(tmp_path, by_name(gate)) as engine:
+        asked = await ask(engine)
+        await engine.model.request(2)
+        await engine.services.runner.stop("task_ask_2", "the test")
+        assert (await engine.watcher.end("task_ask_2")).stop_reason == "manual_stop"
+        assert {task.id for task in engine.services.runner.running()} >= {"task_ask", "task_ask_3"}
+        gate.set()
+        for task in asked.tasks:
+            await engine.watcher.end(task.id)
+
+
+async def test_they_go_on_in_a_conversation_that_is_there_and_read_what_was_said(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, by_name()) as engine:
+        before = await engine.watcher.end((await engine.start("Hello.")).id)
+        asked = await ask(engine, MODELS[:2], conversation_id=before.conversation_id)
+        for task in asked.tasks:
+            await engine.watcher.end(task.id)
+        for request in engine.model.requests[1:]:
+            assert [said["content"] for said in request.messages[1:]] == ["Hello.", "I am test-model.", "Who are you?"]
+
+
+@pytest.mark.parametrize("models", [MODELS[:1], MODELS * 3])
+async def test_too_few_and_too_many_are_refused(tmp_path: Path, models: tuple[str, ...]) -> None:
+    async with engine_parts(tmp_path, by_name()) as engine:
+        with pytest.raises(InvalidParams, match="models: 2 to 8"):
+            await ask(engine, models)
+
+
+async def test_nothing_begins_where_one_of_them_cannot_be(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, by_name()) as engine:
+        with pytest.raises(ConfigurationError):
+            await ask(engine, (MODELS[0], "nobody/knows"))
+        assert engine.services.runner.running() == () and engine.watcher.events == []
+
+
+async def test_two_branches_are_told_from_where_they_part(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, by_name()) as engine:
+        asked = await ask(engine, MODELS[:2])
+        for task in asked.tasks:
+            await engine.watcher.end(task.id)
+        _, one, two = engine.watcher.nodes()
+        told = await compare_branches(
+            ConversationCompareParams(a_node_id=one.id, b_node_id=two.id, limit=1), engine.services.database
+        )
+        assert told.ancestor_id == asked.node_id
+        assert ([node.id for node in told.a.nodes], [node.id for node in told.b.nodes]) == ([one.id], [two.id])
+        assert [task.id for task in told.b.tasks] == [two.task_id]
+        assert (told.a.count, told.a.usage) == (1, one.usage)
+        above = await compare_branches(
+            ConversationCompareParams(a_node_id=asked.node_id, b_node_id=two.id), engine.services.database
+        )
+        assert (above.ancestor_id, above.a.count, above.b.count) == (asked.node_id, 0, 1)
+
+
+async def test_nodes_of_different_conversations_and_none_are_refused(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, by_name()) as engine:
+        for _ in range(2):
+            await engine.watcher.end((await engine.start("Hello.")).id)
+        one, _, other, _ = engine.watcher.nodes()
+        with pytest.raises(InvalidParams, match="different conversations"):
+            await compare_branches(
+                ConversationCompareParams(a_node_id=one.id, b_node_id=other.id), engine.services.database
+            )
+        with pytest.raises(NotFound):
+            await compare_branches(
+                ConversationCompareParams(a_node_id=one.id, b_node_id="none"), engine.services.database
+            )

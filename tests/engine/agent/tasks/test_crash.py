@@ -1,0 +1,45 @@
+"""An engine that is gone at once, and what the next one makes of it. Its files are copied as a crash leaves them."""
+
+import asyncio
+from pathlib import Path
+
+from app.engine.agent.history.conversion import NOT_RUN
+from app.protocol.blocks import TextBlock
+from app.protocol.events import TaskMessage, TextDelta
+from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import Call, ModelServer, Reply
+
+
+def _kinds(engine: EngineParts) -> set[str]:
+    return {delta.kind for delta in engine.watcher.deltas if isinstance(delta, TextDelta)}
+
+
+async def test_a_reply_under_way_is_kept_as_cut_on_its_branch(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    reply = Reply(text="A long story", calls=(Call("shell", {"command": "true"}),), stall_after=5)
+    async with engine_parts(tmp_path, ModelServer(replies=[reply])) as engine:
+        started = await engine.start()
+        await engine.watcher.until(lambda: "toolCall" in _kinds(engine))
+        await engine.services.log.flush()
+        port = crash(engine, after)
+    async with engine_parts(after, ModelServer(replies=[DONE], port=port)) as engine:
+        _, cut = await branch(engine, started.conversation_id)
+        assert (cut.status, cut.blocks[0]) == ("cut", TextBlock(text="A long story"))
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert engine.model.requests[0].messages[-1]["content"] == NOT_RUN
+
+
+async def test_the_stored_head_is_always_the_newest_node(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    slow = Reply(text="A story that takes a while.", piece_delay_s=0.02, calls=(Call("send_update", {"message": "x"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[slow, Reply(text="End.", gate=gate)])) as engine:
+        started = await engine.start()
+        for count in (2, 3):
+            await engine.watcher.until(lambda count=count: len(engine.watcher.nodes()) == count)
+            newest = [event.node for event in engine.watcher.events if isinstance(event, TaskMessage)][-1]
+            (agent,) = await engine.services.database.agents.list(started.conversation_id)
+            assert agent.head_id == newest.id
+        gate.set()
+        await engine.watcher.end(started.id)

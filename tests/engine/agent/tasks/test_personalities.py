@@ -1,0 +1,104 @@
+"""The personality of an agent: chosen with a task, kept for the next ones, and what its tasks are like."""
+
+from pathlib import Path
+
+import pytest
+
+from app.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
+from app.engine.core.errors import NotFound
+from app.protocol.agents import Personality
+from app.protocol.blocks import NoticeBlock
+from app.protocol.events import AgentUpdate, PersonalityDeleted, PersonalityUpdate
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_server import ModelServer, Reply
+
+PIRATE = Personality(
+    id="pirate", name="Pirate", system_prompt="Talk like a pirate.", tools=("code",), thinking_level="low", color="red"
+)
+
+
+def hello() -> ModelServer:
+    return ModelServer(answer=lambda request: Reply(text="Ahoy."))
+
+
+async def prompt_and_tools(engine: EngineParts) -> tuple[str, set[str]]:
+    """What the model was sent last."""
+    body = engine.model.requests[-1].body
+    tools = body["tools"]
+    assert isinstance(tools, list)
+    return str(engine.model.requests[-1].messages[0]["content"]), {str(tool) for tool in tools}
+
+
+async def test_the_shipped_ones_are_there_after_every_opening_and_a_changed_one_stays_changed(tmp_path: Path) -> None:
+    changed = Personality(id="coder", name="Coder", system_prompt="Mine.")
+    async with engine_parts(tmp_path, hello()) as engine:
+        assert await engine.services.database.personalities.all() == BUILTIN_PERSONALITIES
+        engine.services.log.publish(PersonalityUpdate(personality=changed))
+        await engine.services.log.flush()
+    async with engine_parts(tmp_path, hello()) as engine:
+        assert await engine.services.database.personalities.get("coder") == changed
+        assert len(await engine.services.database.personalities.all()) == len(BUILTIN_PERSONALITIES)
+
+
+async def test_a_task_sets_the_personality_of_its_agent_from_then_on(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, hello()) as engine:
+        engine.services.log.publish(PersonalityUpdate(personality=PIRATE))
+        await engine.services.log.flush()
+        first = await engine.watcher.end((await engine.start("hello")).id)
+        (began,) = await engine.services.database.agents.list(first.conversation_id)
+        assert began.color == "blue"
+        second = await engine.start("ahoy", conversation_id=first.conversation_id, personality_id="pirate")
+        await engine.watcher.end(second.id)
+        prompt, tools = await prompt_and_tools(engine)
+        assert prompt.startswith("Talk like a pirate.")
+        assert "code" in str(tools) and "'shell'" not in str(tools)
+        assert second.thinking_level == "low"
+        (agent,) = await engine.services.database.agents.list(first.conversation_id)
+        told = [event.agent for event in engine.watcher.events if isinstance(event, AgentUpdate)]
+        assert (agent.personality_id, agent.name, agent.color) == ("pirate", "Pirate", PIRATE.color)
+        assert told[-1] == agent
+        third = await engine.start("and again", conversation_id=first.conversation_id)
+        await engine.watcher.end(third.id)
+        assert (await prompt_and_tools(engine))[0].startswith("Talk like a pirate.")
+
+
+async def test_an_agent_whose_personality_was_deleted_is_the_assistant_from_its_next_task_on(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, hello()) as engine:
+        engine.services.log.publish(PersonalityUpdate(personality=PIRATE))
+        await engine.services.log.flush()
+        first = await engine.watcher.end((await engine.start("hello", personality_id="pirate")).id)
+        engine.services.log.publish(PersonalityDeleted(personality_id="pirate"))
+        await engine.services.log.flush()
+        second = await engine.start("hello?", conversation_id=first.conversation_id)
+        await engine.watcher.end(second.id)
+        (agent,) = await engine.services.database.agents.list(first.conversation_id)
+        assert agent.personality_id == "assistant"
+        with pytest.raises(NotFound, match="no personality 'pirate'"):
+            await engine.start("again", personality_id="pirate")
+
+
+async def test_its_temperature_goes_to_the_model(tmp_path: Path) -> None:
+    cool = Personality(id="cool", name="Cool", system_prompt="", temperature=0.2)
+    async with engine_parts(tmp_path, hello()) as engine:
+        engine.services.log.publish(PersonalityUpdate(personality=cool))
+        await engine.services.log.flush()
+        for personality_id in (None, "cool"):
+            await engine.watcher.end((await engine.start("hello", personality_id=personality_id)).id)
+        assert [request.body.get("temperature") for request in engine.model.requests] == [None, 0.2]
+
+
+async def test_a_temperature_that_the_model_refuses_is_left_out_and_the_conversation_is_told(tmp_path: Path) -> None:
+    cool = Personality(id="cool", name="Cool", system_prompt="", temperature=0.2)
+    refused = Reply(status=400, error="Unsupported value: 'temperature' does not support 0.2 with this model.")
+    async with engine_parts(tmp_path, ModelServer(replies=[refused, Reply(text="Hello.")])) as engine:
+        engine.services.log.publish(PersonalityUpdate(personality=cool))
+        await engine.services.log.flush()
+        ended = await engine.watcher.end((await engine.start("hello", personality_id="cool")).id)
+        assert (ended.status, ended.summary, ended.step_count) == ("completed", "Hello.", 1)
+        assert [request.body.get("temperature") for request in engine.model.requests] == [0.2, None]
+        notices = [block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, NoticeBlock)]
+        assert [(notice.kind, "temperature 0.2 is left out" in notice.text) for notice in notices] == [("model", True)]
+
+
+def test_the_shipped_ones_differ_in_colour() -> None:
+    assert len({personality.color for personality in BUILTIN_PERSONALITIES} - {""}) == len(BUILTIN_PERSONALITIES)

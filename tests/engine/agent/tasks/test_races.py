@@ -1,0 +1,146 @@
+"""Things that happen at once: two clients with one task, words and stops that come at the very end."""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.errors import IllegalMove
+from app.protocol.asks import AskAnswerParams
+from app.protocol.blocks import NoticeBlock
+from app.protocol.events import TaskUpdate
+from tests.support.disks import slow_disk
+from tests.support.engine_parts import engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import Call, ModelServer, Reply
+
+UPDATE = Call("send_update", {"message": "hi"})
+
+
+async def test_two_clients_that_start_one_task_id_at_once_get_one_task(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Once."))) as engine:
+        first, second = await asyncio.gather(engine.start(task_id="mine"), engine.start(task_id="mine"))
+        assert (first.id, first.conversation_id) == (second.id, second.conversation_id)
+        await engine.watcher.end("mine")
+        assert len((await engine.services.database.conversations.page()).conversations) == 1
+        assert len(engine.model.requests) == 1
+
+
+async def test_two_clients_that_resume_one_task_at_once_continue_it_once(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="A long story", stall_after=2)])) as engine:
+        started = await engine.start()
+        await engine.model.request(0)
+        port = int(engine.model.url.split(":")[2].split("/")[0])
+    server = ModelServer(answer=lambda request: Reply(text="Once."), port=port)
+    async with engine_parts(tmp_path, server) as engine:
+        runner = engine.services.runner
+        outcomes = await asyncio.gather(runner.resume(started.id), runner.resume(started.id), return_exceptions=True)
+        assert sum(isinstance(outcome, IllegalMove) for outcome in outcomes) == 1
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert len(server.requests) == 1
+
+
+async def test_a_stop_and_a_resume_of_an_interrupted_task_leave_it_stopped(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="A long story", stall_after=2)])) as engine:
+        started = await engine.start()
+        await engine.model.request(0)
+        port = int(engine.model.url.split(":")[2].split("/")[0])
+    server = ModelServer(answer=lambda request: Reply(text="A long story", stall_after=2), port=port)
+    async with engine_parts(tmp_path, server) as engine:
+        runner = engine.services.runner
+        await asyncio.gather(runner.resume(started.id), runner.stop(started.id, "me"))
+        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        after_end = engine.watcher.tasks(started.id)[-1]
+        await engine.services.log.flush()
+        assert engine.watcher.tasks(started.id)[-1] == after_end
+
+
+async def test_a_task_takes_words_and_a_pause_from_the_moment_it_is_started(tmp_path: Path) -> None:
+    server = ModelServer(answer=lambda request: Reply(text="Read."))
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await engine.say(started.id, "rather that")
+        await engine.watcher.end(started.id)
+        assert "rather that" in str(server.requests[-1].messages)
+
+
+async def test_what_comes_while_the_end_is_being_saved_is_refused_and_the_end_stays(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
+        runner = engine.services.runner
+        started = await engine.start()
+        refused: list[str] = []
+        while not refused:
+            try:
+                task = await engine.say(started.id, "more")
+            except IllegalMove:
+                refused.append("steer")
+            else:
+                await asyncio.sleep(0)
+        for move in (runner.pause, runner.resume):
+            with pytest.raises(IllegalMove):
+                await move(started.id)
+        with suppress(IllegalMove):  # the end is on its way
+            await runner.stop(started.id, "me")
+        task = await engine.watcher.end(started.id)
+        await engine.services.log.flush()
+        assert (task.stopping, task.activity) == (False, "")
+        assert await engine.services.database.tasks.get(started.id) == task
+        last = [event.task for event in engine.watcher.events if isinstance(event, TaskUpdate)][-1]
+        assert last == task
+
+
+async def test_a_message_that_steers_while_the_task_says_it_is_complete_is_still_read(tmp_path: Path) -> None:
+    command = Call("shell", {"command": "touch begun; until [ -e go ]; do sleep 0.01; done"})
+    complete = Call("task_complete", {"summary": "all done"})
+    replies = [Reply(calls=(complete, command, UPDATE)), Reply(text="Read it.")]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        started = await engine.start()
+        await engine.watcher.task(started.id, lambda task: task.current_tool == "shell")
+        await engine.say(started.id, "one more thing")
+        (engine.workspace / "go").touch()
+        assert (await engine.watcher.end(started.id)).summary == "Read it."
+        assert "one more thing" in str(engine.model.requests[1].messages)
+
+
+async def test_words_that_no_turn_read_are_in_the_notice_of_the_end(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "rather that")
+        await engine.say(started.id, "and this", "follow_up")
+        await engine.services.runner.stop(started.id, "me")
+        await engine.watcher.end(started.id)
+        (notice,) = engine.watcher.nodes()[-1].blocks
+        assert isinstance(notice, NoticeBlock)
+        assert notice.text == "Stopped by me. Not read any more: “rather that”, “and this”."
+
+
+async def test_an_answer_that_comes_before_the_first_one_is_saved_learns_who_won(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[question, DONE])) as engine:
+        started = await engine.start()
+        ask = await engine.watcher.ask(started.id)
+        runner = engine.services.runner
+        with slow_disk(engine.services.paths.database):
+            first = asyncio.create_task(runner.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "window"))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            late = asyncio.create_task(runner.answer(AskAnswerParams(ask_id=ask.id, text="red"), "phone"))
+            await asyncio.wait([late], timeout=0.1)
+        assert (await first).won
+        result = await late
+        assert (result.won, result.ask.answered_by) == (False, "window")
+        await engine.watcher.end(started.id)
+
+
+async def test_a_stop_before_the_first_word_leaves_no_model_call_open(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Late.", gate=gate)])) as engine:
+        started = await engine.start()
+        await engine.model.request(0)
+        await engine.services.runner.stop(started.id, "me")
+        await engine.watcher.end(started.id)
+        assert await engine.services.database.turns.started(started.id) == ()
+        assert [node.role for node in engine.watcher.nodes()] == ["user", "system"]

@@ -1,0 +1,319 @@
+"""Several agents in turn, on a real engine: who speaks, who follows, and what ends a round."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.agent.tasks.rounds import Rounds, next_reply
+from app.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams
+from app.protocol.blocks import NoticeBlock
+from app.protocol.conversations import Conversation, TurnTaking
+from app.protocol.events import ConversationUpdate
+from app.protocol.tasks import Allowance
+from app.protocol.usage import Usage
+from tests.support.engine_parts import EngineParts, crash, engine_parts
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+
+Speech = Callable[[str, ReceivedRequest], Reply]
+
+
+def speaking(speech: Speech, port: int = 0) -> ModelServer:
+    """Who is asked is read from the system's prompt."""
+    return ModelServer(answer=lambda request: speech(_name(request), request), port=port)
+
+
+def _name(request: ReceivedRequest) -> str:
+    told = str(request.messages[0]["content"]).partition("## Who else is here")[2]
+    return told.partition("You are ")[2].partition(".")[0]
+
+
+async def company(engine: EngineParts, rule: TurnTaking) -> tuple[Agent, Agent, Agent]:
+    """Anna, Coder and Writer, who stand together in a new conversation."""
+    roster = engine.services.roster
+    anna = await roster.create(AgentCreateParams(name="Anna"))
+    place = AgentCreateParams(conversation_id=anna.conversation_id)
+    coder = await roster.create(msgspec.structs.replace(place, personality_id="coder"))
+    writer = await roster.create(msgspec.structs.replace(place, personality_id="writer"))
+    conversation = await engine.services.database.conversations.get(anna.conversation_id)
+    assert isinstance(conversation, Conversation)
+    moderator = {"Anna": anna.id, "Coder": coder.id}.get(rule.moderator_id or "")
+    rule = msgspec.structs.replace(rule, moderator_id=moderator)
+    engine.services.log.publish(
+        ConversationUpdate(conversation=msgspec.structs.replace(conversation, turn_taking=rule))
+    )
+    await engine.services.log.flush()
+    return anna, coder, writer
+
+
+async def spoken(engine: EngineParts, prompt: str, conversation_id: str) -> list[str]:
+    """Who replied to a message, in turn, once it is quiet."""
+    before = len(engine.watcher.events)
+    started = await engine.start(prompt, conversation_id=conversation_id, mode="chat")
+    await engine.watcher.end(started.id)
+    await quiet(engine)
+    names = {one.id: one.name for one in await engine.services.database.agents.list(conversation_id)}
+    assert len(engine.watcher.events) > before
+    tasks = await engine.services.database.tasks.of_conversation(conversation_id)
+    return [names[task.agent_id] for task in reversed(tasks) if task.started_at >= started.started_at]
+
+
+async def quiet(engine: EngineParts) -> None:
+    """Until no task is at work and none is about to begin."""
+    while at_work := [one for one in asyncio.all_tasks() if one.get_name().startswith("task task_")]:
+        await asyncio.wait(at_work)
+    assert engine.services.runner.running() == ()
+
+
+def notices(engine: EngineParts) -> list[str]:
+    return [b.text for node in engine.watcher.nodes() for b in node.blocks if isinstance(b, NoticeBlock)]
+
+
+def said(request: ReceivedRequest) -> list[tuple[str, str]]:
+    return [(str(one["role"]), str(one["content"])) for one in request.messages if one["role"] != "system"]
+
+
+async def test_a_message_goes_to_whom_it_names_and_all_who_stand_together_follow(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=f"{name} here"))) as engine:
+        anna, coder, writer = await company(engine, TurnTaking())
+        place = anna.conversation_id
+        assert await spoken(engine, "hello", place) == ["Anna"]
+        assert await spoken(engine, "@Coder and you?", place) == ["Coder"]
+        assert await spoken(engine, "still there?", place) == ["Coder"]
+        heads = {one.head_id for one in await engine.services.database.agents.list(place)}
+        assert heads == {engine.watcher.nodes()[-1].id}
+        assert said(engine.model.requests[-1]) == [
+            ("user", "hello"),
+            ("user", "[Anna]: Anna here"),
+            ("user", "@Coder and you?"),
+            ("assistant", "Coder here"),
+            ("user", "still there?"),
+        ]
+        assert {coder.head_id, writer.head_id} == {None}
+
+
+async def test_an_agent_that_names_another_hands_over_until_the_limit(tmp_path: Path) -> None:
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        return Reply(text="@Coder, your turn" if name == "Anna" else "back to @Anna")
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking(limit=3))
+        assert await spoken(engine, "talk", anna.conversation_id) == ["Anna", "Coder", "Anna"]
+        (limit,) = notices(engine)
+        assert limit.startswith("The limit of 3 replies in a row is reached.")
+        heads = {one.head_id for one in await engine.services.database.agents.list(anna.conversation_id)}
+        assert heads == {engine.watcher.nodes()[-1].id}
+        assert await spoken(engine, "@Writer you", anna.conversation_id) == ["Writer", "Anna", "Coder"]
+
+
+async def test_round_robin_hears_each_once(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name.upper()))) as engine:
+        anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
+        assert await spoken(engine, "what do you think?", anna.conversation_id) == ["Anna", "Coder", "Writer"]
+        assert said(engine.model.requests[-1])[1:] == [("user", "[Anna]: ANNA"), ("user", "[Coder]: CODER")]
+        assert await spoken(engine, "@Writer, @Anna?", anna.conversation_id) == ["Writer", "Anna"]
+        assert notices(engine) == []
+
+
+async def test_a_moderator_speaks_between_the_others(tmp_path: Path) -> None:
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        if name != "Coder":
+            return Reply(text=f"{name} says so")
+        heard = str(said(request))
+        return Reply(
+            text="@Anna?" if "Anna says" not in heard else "@Writer?" if "Writer says" not in heard else "End."
+        )
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking(rule="moderator", moderator_id="Coder"))
+        expected = ["Coder", "Anna", "Coder", "Writer", "Coder"]
+        assert await spoken(engine, "discuss", anna.conversation_id) == expected
+
+
+async def test_a_stop_and_a_failure_end_a_round(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        if "fail" in str(said(request)[-1]):
+            return Reply(status=401, error="no")
+        return Reply(text="slow", gate=gate)
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
+        started = await engine.start("go", conversation_id=anna.conversation_id, mode="chat")
+        await engine.model.request(0)
+        await engine.services.runner.stop(started.id, "the test")
+        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        await quiet(engine)
+        assert len(await engine.services.database.tasks.of_conversation(anna.conversation_id)) == 1
+        assert await spoken(engine, "fail", anna.conversation_id) == ["Anna"]
+        assert notices(engine)[-1].startswith("The round ends here: Anna failed, and Coder has not spoken.")
+
+
+async def test_who_was_moved_elsewhere_takes_no_turn(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name))) as engine:
+        anna, coder, _ = await company(engine, TurnTaking(rule="round_robin"))
+        assert await spoken(engine, "one", anna.conversation_id) == ["Anna", "Coder", "Writer"]
+        now, message = await engine.services.roster.get(coder.id), engine.watcher.nodes()[0]
+        moved = await engine.services.roster.set_head(
+            AgentSetHeadParams(agent_id=coder.id, node_id=message.id, version=now.version)
+        )
+        assert await spoken(engine, "two", anna.conversation_id) == ["Anna", "Writer"]
+        assert await engine.services.roster.get(coder.id) == moved
+
+
+async def test_a_person_who_speaks_to_another_ends_the_round(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        return Reply(text=name, gate=gate if name == "Anna" else None)
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking())
+        first = await engine.start("@Anna @Coder go", conversation_id=anna.conversation_id, mode="chat")
+        await engine.model.request(0)
+        second = await engine.start("@Writer quick", conversation_id=anna.conversation_id, mode="chat")
+        assert (await engine.watcher.end(second.id)).status == "completed"
+        gate.set()
+        await engine.watcher.end(first.id)
+        await quiet(engine)
+        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        assert {task.id for task in tasks} == {first.id, second.id}
+        heads = {one.name: one.head_id for one in await engine.services.database.agents.list(anna.conversation_id)}
+        assert heads["Anna"] != heads["Writer"]
+
+
+async def test_an_engine_that_ends_does_not_begin_the_next_turn(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    place = ""
+
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        return Reply(text=name, gate=gate)
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
+        place = anna.conversation_id
+        await engine.start("go", conversation_id=place, mode="chat")
+        await engine.model.request(0)
+        engine.services.claims.close()
+        gate.set()
+        await quiet(engine)
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        (task,) = await engine.services.database.tasks.of_conversation(place)
+        assert task.status == "completed"
+        (agent,) = [one for one in await engine.services.database.agents.list(place) if one.id == task.agent_id]
+        nodes = await engine.services.database.nodes.path(agent.head_id or "")
+        (notice,) = nodes[-1].blocks
+        assert isinstance(notice, NoticeBlock)
+        assert notice.text.startswith("The round ends here: Coder could not begin. The engine is ending.")
+
+
+async def test_a_round_whose_engine_was_killed_goes_on_with_the_task_that_is_resumed(tmp_path: Path) -> None:
+    gate, after = asyncio.Event(), tmp_path / "after"
+
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        return Reply(text=name, gate=None if name == "Anna" else gate)
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
+        await engine.start("go", conversation_id=anna.conversation_id, mode="chat")
+        await engine.model.request(1)
+        port = crash(engine, after)
+        gate.set()
+        await quiet(engine)
+    async with engine_parts(after, speaking(speech, port)) as engine:
+        (cut,) = await engine.services.database.tasks.active()
+        await engine.services.runner.resume(cut.id)
+        await engine.watcher.end(cut.id)
+        await quiet(engine)
+        agents = await engine.services.database.agents.list(anna.conversation_id)
+        (head,) = {agent.head_id for agent in agents}
+        path = await engine.services.database.nodes.path(head or "")
+        names = {agent.id: agent.name for agent in agents}
+        assert [names[node.author] for node in path if node.role == "assistant"] == ["Anna", "Coder", "Writer"]
+        assert [_name(request) for request in engine.model.requests] == ["Coder", "Writer"]
+
+
+async def test_what_the_engine_says_within_a_task_begins_no_new_round(tmp_path: Path) -> None:
+    """In the mode `task` a reply that completes nothing is followed by a word of the engine."""
+    done = Reply(calls=(Call("task_complete", {"summary": "done"}),))
+
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        return done if "task_complete" in str(request.messages[-1]["content"]) else Reply(text=f"{name} thinks.")
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
+        started = await engine.start("go", conversation_id=anna.conversation_id, mode="task")
+        await engine.watcher.end(started.id)
+        await quiet(engine)
+        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        assert [task.status for task in tasks] == ["completed"] * 3
+        assert len([node for node in engine.watcher.nodes() if node.role == "user"]) == 4
+
+
+async def test_a_long_task_is_followed_to_its_end(tmp_path: Path) -> None:
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        calls = (Call("send_update", {"message": f"{request.turn}"}),)
+        return Reply(text=f"{name} at last.") if request.turn >= 120 or name != "Anna" else Reply(calls=calls)
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, *_ = await company(engine, TurnTaking())
+        await engine.services.roster.delete(anna.id)
+        bert = await engine.services.roster.create(AgentCreateParams(conversation_id=anna.conversation_id, name="Anna"))
+        started = await engine.start("@Anna, then @Coder", conversation_id=anna.conversation_id, max_turns=200)
+        assert started.agent_id == bert.id
+        await engine.watcher.end(started.id)
+        await quiet(engine)
+        tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
+        names = {one.id: one.name for one in await engine.services.database.agents.list(anna.conversation_id)}
+        assert [names[task.agent_id] for task in reversed(tasks)] == ["Anna", "Coder"]
+        heads = {one.head_id for one in await engine.services.database.agents.list(anna.conversation_id)}
+        assert heads == {engine.watcher.nodes()[-1].id}
+
+
+async def test_a_round_that_the_limit_cut_goes_on_behind_who_spoke_last(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name))) as engine:
+        anna, *_ = await company(engine, TurnTaking(rule="round_robin", limit=2))
+        assert await spoken(engine, "all of you", anna.conversation_id) == ["Anna", "Coder"]
+        assert await spoken(engine, "go on", anna.conversation_id) == ["Writer", "Anna"]
+
+
+async def test_a_budget_is_that_of_the_whole_round(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name))) as engine:
+        anna, coder, _ = await company(engine, TurnTaking(rule="round_robin", limit=1))
+        services = engine.services
+        ended = await engine.watcher.end((await engine.start("go", conversation_id=anna.conversation_id)).id)
+        await quiet(engine)
+        spent = msgspec.structs.replace(ended, budget_usd=0.5, usage=Usage(cost_usd=0.2))
+        _, params = await next_reply(spent, coder, services.database)
+        assert params.budget_usd == pytest.approx(0.3)
+        raised = msgspec.structs.replace(spent, allowance=Allowance(turns=50, budget_usd=0.7))
+        _, params = await next_reply(raised, coder, services.database)
+        assert params.budget_usd == pytest.approx(0.5)
+        everything = msgspec.structs.replace(spent, usage=Usage(cost_usd=0.6))
+        assert await Rounds(services.log, services.database, services.claims).after(everything) is None
+        assert notices(engine)[-1].startswith("The round ends here: its budget is used up, and Coder has not spoken.")
+
+
+async def test_who_is_removed_while_a_round_waits_is_left_out_and_without_its_moderator_it_goes_by_address(
+    tmp_path: Path,
+) -> None:
+    gate = asyncio.Event()
+
+    def speech(name: str, request: ReceivedRequest) -> Reply:
+        return Reply(text="@Anna?" if name == "Coder" else name, gate=gate if name == "Anna" else None)
+
+    async with engine_parts(tmp_path, speaking(speech)) as engine:
+        anna, coder, _ = await company(engine, TurnTaking(rule="moderator", moderator_id="Coder", limit=4))
+        started = await engine.start("go", conversation_id=anna.conversation_id, mode="chat")
+        await engine.model.request(1)
+        await engine.services.roster.delete(coder.id)
+        gate.set()
+        await engine.watcher.end(started.id)
+        await quiet(engine)
+        conversation = await engine.services.database.conversations.get(anna.conversation_id)
+        assert conversation is not None and conversation.turn_taking == TurnTaking(limit=4)
+        assert [one.name for one in conversation.former] == ["Coder"]
+        assert await spoken(engine, "@Coder? @Writer?", anna.conversation_id) == ["Writer"]

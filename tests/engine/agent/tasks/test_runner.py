@@ -1,0 +1,262 @@
+"""Tasks through the runner: real storage, real tools, a model over real HTTP."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.core.errors import AgentBusy, ConfigurationError, IllegalMove, InvalidParams, NotFound
+from app.protocol.asks import AskAnswerParams
+from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock
+from app.protocol.events import TaskUpdate, TextDelta
+from app.protocol.tasks import AgentPlan, PlannedCall, TaskRetryParams, TaskStartParams
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_replies import DONE, shell
+from tests.support.model_server import Call, ModelServer, Reply
+
+
+async def test_a_task_runs_tools_and_ends_with_its_summary(tmp_path: Path) -> None:
+    async with engine_parts(
+        tmp_path, ModelServer(turns=[shell("echo hello > made.txt; cat made.txt"), DONE])
+    ) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.status, task.stop_reason, task.summary) == ("completed", "completed", "all done")
+        assert (task.step_count, task.usage.input_tokens, task.usage.output_tokens) == (2, 200, 40)
+        assert (engine.workspace / "made.txt").read_text() == "hello\n"
+        nodes = engine.watcher.nodes()
+        assert [node.role for node in nodes] == ["user", "assistant", "tool_result", "assistant", "tool_result"]
+        assert [node.parent_id for node in nodes] == [None, *(node.id for node in nodes[:-1])]
+
+
+async def test_a_task_that_ends_well_logs_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_what_was_sent_as_events_is_what_is_stored(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        database = engine.services.database
+        assert await database.tasks.get(task.id) == task
+        (agent,) = await database.agents.list(task.conversation_id)
+        assert agent.head_id is not None
+        assert list(await database.nodes.path(agent.head_id)) == engine.watcher.nodes()
+        (execution,) = await database.executions.of_task(task.id)
+        assert execution.started.tool == "shell"
+        assert execution.finished is not None and not execution.finished.is_error
+        assert await database.turns.started(task.id) == ()
+
+
+async def test_each_turn_leaves_a_plan(tmp_path: Path) -> None:
+    ask = Reply(thinking="I do not know the colour.", calls=(Call("ask_user", {"question": "Which colour?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
+        started = await engine.start()
+        waiting = await engine.watcher.ask(started.id)
+        await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "me")
+        await engine.watcher.end(started.id)
+        assert await engine.services.database.turns.plans(started.id) == (
+            AgentPlan(
+                task_id=started.id,
+                turn=1,
+                reasoning="I do not know the colour.",
+                tool_calls=(PlannedCall(tool_name="ask_user", parameters={"question": "Which colour?"}),),
+                question="Which colour?",
+                is_complete=False,
+            ),
+            AgentPlan(
+                task_id=started.id,
+                turn=2,
+                reasoning="",
+                tool_calls=(PlannedCall(tool_name="task_complete", parameters={"summary": "all done"}),),
+                question=None,
+                is_complete=True,
+            ),
+        )
+
+
+async def test_steering_opens_the_next_turn_and_a_follow_up_comes_after_the_work(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    update = Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate)
+    server = ModelServer(replies=[update, Reply(text="Steered."), Reply(text="Followed.")])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(0)
+        await engine.say(started.id, "and then this", "follow_up")
+        await engine.say(started.id, "rather that")
+        gate.set()
+        assert (await engine.watcher.end(started.id)).summary == "Followed."
+        said = [node.blocks for node in engine.watcher.nodes() if node.role == "user"]
+        assert said == [(TextBlock(text=text),) for text in ("go", "rather that", "and then this")]
+        with pytest.raises(IllegalMove):
+            await engine.say(started.id, "too late")
+
+
+async def test_the_turn_limit_ends_a_task_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), shell("true"), DONE])) as engine:
+        task = await engine.watcher.end((await engine.start(max_turns=2)).id)
+        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 2)
+
+
+async def test_the_turn_limit_asks_and_a_yes_gives_as_much_again(tmp_path: Path) -> None:
+    update = Reply(calls=(Call("send_update", {"message": "hi"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[update, update, DONE])) as engine:
+        started = await engine.start(approve="ask", max_turns=2)
+        ask = await engine.watcher.ask(started.id)
+        assert ask.kind == "limit"
+        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        assert (await engine.watcher.end(started.id)).status == "completed"
+
+
+async def test_a_text_reply_ends_a_task_of_mode_auto_and_is_its_summary(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="It is 4.")])) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.status, task.summary) == ("completed", "It is 4.")
+
+
+async def test_a_task_of_mode_task_is_nudged_until_it_says_that_it_is_complete(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Thinking."), DONE])) as engine:
+        task = await engine.watcher.end((await engine.start(mode="task")).id)
+        assert (task.status, task.summary, task.step_count) == ("completed", "all done", 2)
+        said = [(node.author, node.is_from_person) for node in engine.watcher.nodes() if node.role == "user"]
+        assert said == [("user", True), ("engine", False)]
+
+
+async def test_another_try_after_a_nudge_has_the_words_of_the_person_as_its_prompt(tmp_path: Path) -> None:
+    turns = [Reply(text="Thinking."), DONE, DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        await engine.watcher.end((await engine.start("mow the lawn", mode="task")).id)
+        reply = [node for node in engine.watcher.nodes() if node.role == "assistant"][-1]
+        again = await engine.services.runner.retry(TaskRetryParams(node_id=reply.id))
+        assert again.prompt == "mow the lawn"
+        await engine.watcher.end(again.id)
+
+
+async def test_chat_is_done_at_each_reply_and_has_tools_but_nothing_to_complete(tmp_path: Path) -> None:
+    server = ModelServer(turns=[shell("echo 4"), Reply(text="It is 4.")])
+    async with engine_parts(tmp_path, server) as engine:
+        task = await engine.watcher.end((await engine.start(mode="chat")).id)
+        assert (task.stop_reason, task.step_count, task.summary) == ("completed", 2, "It is 4.")
+        (first, _) = server.requests
+        tools = str(first.body["tools"])
+        assert "'shell'" in tools and "'ask_user'" in tools
+        assert "task_complete" not in tools and "send_update" not in tools
+        assert "You talk with a person" in str(first.messages[0]["content"])
+
+
+async def test_a_model_that_refuses_ends_the_task_with_its_error_and_keeps_the_message(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(status=401, error="no such key")])) as engine:
+        task = await engine.watcher.end((await engine.start("hello")).id)
+        assert (task.status, task.stop_reason) == ("error", "error")
+        assert task.error is not None and "key" in task.error
+        assert engine.watcher.nodes()[0].blocks == (TextBlock(text="hello"),)
+        assert engine.watcher.nodes()[1].status == "failed"
+
+
+async def test_a_second_task_of_the_conversation_reads_the_first(tmp_path: Path) -> None:
+    async with engine_parts(
+        tmp_path, ModelServer(replies=[Reply(text="Noted."), Reply(text="You said seven.")])
+    ) as engine:
+        first = await engine.watcher.end((await engine.start("Remember seven.")).id)
+        second = await engine.start("What did I say?", conversation_id=first.conversation_id)
+        await engine.watcher.end(second.id)
+        said = [message["content"] for message in engine.model.requests[1].messages if message["role"] != "system"]
+        assert said == ["Remember seven.", "Noted.", "What did I say?"]
+
+
+async def test_an_agent_runs_one_task_at_a_time(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
+        started = await engine.start()
+        with pytest.raises(AgentBusy):
+            await engine.start(conversation_id=started.conversation_id)
+        await engine.services.runner.stop(started.id, "me")
+        await engine.watcher.end(started.id)
+
+
+async def test_starting_the_same_id_again_gives_the_task_that_is_there(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Once.")])) as engine:
+        started = await engine.start(task_id="mine")
+        ended = await engine.watcher.end(started.id)
+        assert await engine.start(task_id="mine") == ended
+        assert len(engine.model.requests) == 1
+
+
+async def test_bad_input_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        runner, workspace = engine.services.runner, str(engine.workspace)
+        with pytest.raises(InvalidParams):
+            await runner.start(TaskStartParams(prompt="  ", workspace=workspace))
+        with pytest.raises(InvalidParams):
+            await runner.start(TaskStartParams(prompt="go", workspace=workspace + "/none"))
+        with pytest.raises(InvalidParams):
+            await runner.start(TaskStartParams(prompt="go", workspace=workspace, max_turns=0))
+        with pytest.raises(NotFound):
+            await runner.start(TaskStartParams(prompt="go", conversation_id="none"))
+        with pytest.raises(ConfigurationError):
+            await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="nowhere/x"))
+        assert (await engine.services.database.tasks.page()).tasks == ()
+        assert (await engine.services.database.conversations.page()).conversations == ()
+
+
+async def test_a_slow_reply_streams_and_its_pieces_fit_together(tmp_path: Path) -> None:
+    text = "A story that takes its time to be told, piece by piece."
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text=text, piece_delay_s=0.02)])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        reply = engine.watcher.nodes()[-1]
+        pieces = [delta for delta in engine.watcher.deltas if isinstance(delta, TextDelta)]
+        assert pieces and {piece.node_id for piece in pieces} == {reply.id}
+        assert all(text[piece.offset :].startswith(piece.text) for piece in pieces)
+        assert reply.blocks == (TextBlock(text=text),)
+
+
+async def test_fifty_tasks_work_at_once(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("echo $RANDOM > /dev/null"), DONE])) as engine:
+        started = await asyncio.gather(*(engine.start() for _ in range(50)))
+        ended = [await engine.watcher.end(task.id) for task in started]
+        assert {task.status for task in ended} == {"completed"}
+
+
+async def test_an_engine_that_ends_interrupts_its_tasks_and_the_next_one_resumes_them(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
+        started = await engine.start()
+        await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
+    async with engine_parts(tmp_path, ModelServer(turns=[DONE, DONE])) as engine:
+        await _point_to(engine, started.id)
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).summary == "all done"
+        assert [node.role for node in engine.watcher.nodes()] == ["assistant", "tool_result"]
+
+
+async def test_a_task_interrupted_in_the_middle_of_a_reply_is_told_to_go_on(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="A long story", stall_after=2)])) as engine:
+        started = await engine.start()
+        await engine.watcher.until(lambda: any(node.status == "streaming" for node in engine.watcher.nodes()))
+    async with engine_parts(tmp_path, ModelServer(turns=[DONE, DONE])) as engine:
+        await _point_to(engine, started.id)
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).summary == "all done"
+        assert [node.role for node in engine.watcher.nodes()] == ["user", "assistant", "tool_result"]
+
+
+async def _point_to(engine: EngineParts, task_id: str) -> None:
+    """Tell the interrupted task where the model server is now: each one of a test has a port of its own."""
+    stored = await engine.services.database.tasks.get(task_id)
+    assert stored is not None
+    engine.services.keys.choose("openai_compatible", engine.model.url)
+    engine.services.log.publish(TaskUpdate(task=msgspec.structs.replace(stored, api_base=engine.model.url)))
+    await engine.services.log.flush()
+
+
+async def test_only_tool_calls_that_were_asked_for_are_in_the_reply(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        calls = [block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, ToolCallBlock)]
+        assert [call.tool for call in calls] == ["shell", "task_complete"]
+
+
+async def test_a_task_that_ended_at_a_limit_says_which(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
+        await engine.watcher.end((await engine.start(max_turns=1)).id)
+        assert engine.watcher.nodes()[-1].blocks == (NoticeBlock(kind="limit", text="It has used its one turn."),)

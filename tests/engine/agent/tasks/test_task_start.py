@@ -1,0 +1,107 @@
+"""What is checked and told when a task is opened."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.core.errors import ConfigurationError, InvalidParams
+from app.protocol.blocks import NoticeBlock
+from app.protocol.tasks import TaskStartParams
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_server import Call, ModelServer, Reply
+
+
+def params(engine: EngineParts, **changes: str | float) -> TaskStartParams:
+    given = TaskStartParams(
+        prompt="go", model="openai_compatible/test-model", api_base=engine.model.url, workspace=str(engine.workspace)
+    )
+    return msgspec.structs.replace(given, **changes)
+
+
+async def test_a_task_in_a_workspace_that_is_gone_is_refused_in_words(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
+        first = await engine.watcher.end((await engine.start()).id)
+        shutil.rmtree(engine.workspace)
+        with pytest.raises(InvalidParams, match="workspace of this conversation is gone"):
+            await engine.start(conversation_id=first.conversation_id)
+
+
+async def test_a_workspace_that_goes_while_the_task_works_is_told_to_the_model(tmp_path: Path) -> None:
+    command = Reply(calls=(Call("shell", {"command": "rm -r $PWD"}), Call("shell", {"command": "true"})))
+    async with engine_parts(tmp_path, ModelServer(replies=[command, Reply(text="It is gone.")])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        assert "is gone" in str(engine.model.requests[1].messages[-1]["content"])
+
+
+async def test_a_password_in_the_api_base_is_refused_before_it_is_stored(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        with pytest.raises(InvalidParams, match="password"):
+            await engine.services.runner.start(params(engine, api_base="http://me:secret@localhost:1/v1"))
+        with pytest.raises(InvalidParams, match="not a web address"):
+            await engine.services.runner.start(params(engine, api_base="http://[::1"))
+        assert (await engine.services.database.tasks.page()).tasks == ()
+
+
+async def test_an_agent_without_its_conversation_is_refused(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        with pytest.raises(InvalidParams, match="conversationId"):
+            await engine.services.runner.start(params(engine, agent_id="agent_1"))
+
+
+async def test_a_budget_for_a_model_without_a_price_is_said_not_to_hold(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
+        started = await engine.services.runner.start(params(engine, budget_usd=1.0))
+        await engine.watcher.end(started.id)
+        assert [node.role for node in engine.watcher.nodes()] == ["user", "system", "assistant"]
+        (notice,) = engine.watcher.nodes()[1].blocks
+        assert isinstance(notice, NoticeBlock) and "budget cannot be kept" in notice.text
+
+
+async def test_a_task_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        with pytest.raises(ConfigurationError):
+            await engine.services.runner.start(TaskStartParams(prompt="go", model="nowhere/x"))
+        assert list(engine.services.paths.workspaces.glob("*")) == []
+
+
+@pytest.mark.parametrize("task_id", ["", "../other", "a b", "a\0", "x" * 101])
+async def test_a_task_id_that_is_no_name_is_refused(tmp_path: Path, task_id: str) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        with pytest.raises(InvalidParams, match="taskId"):
+            await engine.start(task_id=task_id)
+
+
+async def test_the_default_address_is_for_models_of_no_known_provider_only(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Hi."), Reply(text="Hi.")])) as engine:
+        engine.services.settings.set("default_api_base", engine.model.url)
+        workspace, runner = str(engine.workspace), engine.services.runner
+        own = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="openai_compatible/x"))
+        known = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="scripted/note"))
+        assert (own.api_base, known.api_base) == (engine.model.url, None)
+        await runner.stop(known.id, "me")
+        for task in (own, known):
+            await engine.watcher.end(task.id)
+
+
+async def test_the_thinking_level_of_the_settings_holds_where_nothing_else_is_said(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Hi.")])) as engine:
+        engine.services.settings.set("thinking_level", "high")
+        assert (await engine.watcher.end((await engine.start()).id)).thinking_level == "high"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"max_turns": 0}, "maxTurns must be from 1 to 1,000,000"),
+        ({"max_turns": 2**63}, "maxTurns must be from 1 to 1,000,000"),
+        ({"budget_usd": -1.0}, "budgetUsd must be more than 0"),
+        ({"budget_usd": 1e300}, "budgetUsd must be more than 0"),
+        ({"budget_usd": float("nan")}, "budgetUsd must be more than 0"),
+    ],
+)
+async def test_limits_that_limit_nothing_are_refused(tmp_path: Path, changes: dict[str, float], says: str) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        with pytest.raises(InvalidParams, match=says):
+            await engine.services.runner.start(params(engine, **changes))

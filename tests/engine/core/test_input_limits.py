@@ -1,0 +1,42 @@
+"""Numbers from outside: what can be true stays, all else becomes nothing or the most there can be."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.engine.core.input_limits import MOST_TOKENS, dollars, past_moment, price, token_count, window_size
+from app.protocol.base import JsonValue
+
+
+@pytest.mark.parametrize(
+    ("given", "counted"),
+    [
+        (12, 12),
+        (12.0, 12),
+        (2**63, MOST_TOKENS),
+        (1e300, MOST_TOKENS),
+        (-1, 0),
+        (True, 0),
+        ("12", 0),
+        (None, 0),
+        ([], 0),
+        (float("nan"), 0),
+        (float("inf"), 0),
+        (float("-inf"), 0),
+    ],
+)
+def test_tokens_are_counted_where_they_can_be(given: JsonValue, counted: int) -> None:
+    assert token_count(given) == counted
+    assert window_size(given) == (counted or None)
+
+
+def test_money_is_finite_and_never_negative() -> None:
+    assert [dollars(value) for value in (0.5, -1, float("nan"), float("inf"), 1e300)] == [0.5, 0, 0, 0, 1_000_000]
+    assert [price(value) for value in (0, 2.5, -1, True)] == [0, 2.5, None, None]
+
+
+def test_what_was_made_in_the_future_was_made_now() -> None:
+    now = datetime.now(UTC)
+    assert past_moment(datetime(9999, 1, 1, tzinfo=UTC)) - now < timedelta(minutes=1)
+    assert past_moment(datetime(1, 1, 1)) == datetime(1970, 1, 1, tzinfo=UTC)  # noqa: DTZ001 - as files have it
+    assert past_moment(now) == now

@@ -1,0 +1,187 @@
+"""Conversations of other programs: what is taken of each format, in which shape, and what is counted as left."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from app.engine.data.importers.registry import FORMATS, format_of
+from app.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.data import DataImportResult, LeftOut
+from tests.engine.data.test_round_trip import Home, home
+
+FILES = Path(__file__).parent / "files"
+CHATGPT = """
+user: How many red pixels are there?
+  assistant gpt-5: (Counting One pixel, and it is red.)
+    assistant gpt-5: python{input: print(1)}
+      tool_result: python=1
+        assistant gpt-5: There is **one**.
+  assistant gpt-4o: None that I can see.
+"""
+CLAUDE = """
+user: When is high tide?, harbour.txt: ```` Harbour A ````
+  assistant: (I have to look.), I look it up., web_search{query: tide}
+    tool_result: web_search=Tides https://tides.test 11:40
+      assistant: At 11:40.
+        user: Thank you
+  assistant: At noon.
+"""
+CODEX = """
+user: List the files, [image]
+  assistant gpt-5-codex: (**Looking**), shell{command: ['ls']}, apply_patch{input: *** Begin Patch}
+    tool_result: shell=a.txt
+      tool_result: apply_patch!=refused
+        assistant gpt-5-codex: One file: `a.txt`.
+"""
+CLAUDE_CODE = """
+user: Fix the build
+  assistant claude-opus-5: (Let me see.), I look at both., Read{file_path: a.py}, Bash{command: make}
+    tool_result: Read=print(1)
+      tool_result: Bash!=error 1[image]
+        assistant claude-opus-5: It is mended.
+        user: Try the other way, [image]
+          assistant claude-opus-5: As you wish.
+"""
+OPENCODE = """
+user: Add a page, [image]
+  assistant claude-opus-5: (Hm.), write{filePath: p.html}, bash{command: x}
+    tool_result: write=Wrote it
+      tool_result: bash!=not found
+        assistant claude-opus-5: Done.
+"""
+GOOSE = """
+user: What is the weather?, [image]
+  assistant: (Ask the tool.), I look., weather__get{place: here}
+    tool_result: weather__get=Rain
+      assistant: It rains.
+"""
+PI = """
+user: Count the lines, [image]
+  assistant claude-sonnet-5: (wc), bash{command: wc -l a}
+    tool_result: bash=7 a
+      assistant claude-sonnet-5: Seven.
+user: Count the words instead
+  assistant claude-sonnet-5: Forty.
+    user: ``` $ ls a ```
+"""
+PI_1 = "\n".join(PI.splitlines()[:5]) + "\n"
+Case: TypeAlias = tuple[str, str, str, str, dict[str, int | None]]
+CASES: tuple[Case, ...] = (
+    ("chatgpt.json", "ChatGPT", "Red pixels", CHATGPT, {"voice messages": 1, "pictures": 1, "empty conversations": 1}),
+    ("claude.json", "Claude", "Tide tables", CLAUDE, {"attached files": 1, "messages that cannot be read": 1}),
+    ("codex.jsonl", "Codex", "List the files", CODEX, {"encrypted thoughts": 1, "instructions to the model": 2}),
+    ("codex_1.jsonl", "Codex", "Say hi", "\nuser: Say hi\n  assistant: (Greet), Hi.\n", {"encrypted thoughts": None}),
+    ("claude_code.jsonl", "Claude Code", "The build", CLAUDE_CODE, {"messages of sub-agents": 1}),
+    ("opencode.json", "OpenCode", "Add a page", OPENCODE, {"texts that OpenCode added": 1, "attached files": 1}),
+    ("goose.json", "goose", "Weather", GOOSE, {"contents of the kind “hologram”": 1}),
+    ("goose.jsonl", "goose", "Weather", GOOSE, {"contents of the kind “hologram”": 1}),
+    ("pi.jsonl", "pi", "Counting", PI, {"summaries for the model": 1, "messages of the kind “custom”": 1}),
+    ("pi_1.jsonl", "pi", "Count the lines", PI_1, {}),
+)
+
+
+async def taken(one: Home, path: Path) -> tuple[DataImportResult, list[tuple[str, str]]]:
+    """The result, and title and outline of each conversation."""
+    done = await one.take(path)
+    found = (await one.database.conversations.page()).conversations
+    shown = [(each.title, outline(await every_node(one, each.id))) for each in found]
+    return done, shown
+
+
+async def every_node(one: Home, conversation_id: str) -> tuple[Node, ...]:
+    links = await one.database.nodes.links(conversation_id)
+    return await one.database.nodes.several([node_id for node_id, _ in links])
+
+
+def outline(nodes: Sequence[Node], parent_id: str | None = None, depth: int = 0) -> str:
+    lines = [] if depth else ["\n"]
+    for node in nodes:
+        if node.parent_id == parent_id:
+            model = f" {node.model}" if node.model else ""
+            lines.append(f"{'  ' * depth}{node.role}{model}: {', '.join(map(shown, node.blocks))}\n")
+            lines.append(outline(nodes, node.id, depth + 1))
+    return "".join(lines)
+
+
+def shown(block: Block) -> str:
+    match block:
+        case TextBlock(text=text):
+            return " ".join(text.split())
+        case ThinkingBlock(text=text):
+            return f"({' '.join(text.split())})"
+        case ToolCallBlock(tool=tool, arguments=arguments):
+            return f"{tool}{{{', '.join(f'{name}: {value}' for name, value in arguments.items())}}}"
+        case ToolResultBlock(tool=tool, text=text, is_error=is_error, images=images):
+            return f"{tool}{'!' if is_error else ''}={' '.join(text.split())}{'[image]' * len(images)}"
+        case ImageBlock() | FileBlock():
+            return f"[{type(block).__struct_config__.tag}]"
+        case _:
+            raise AssertionError(block)
+
+
+@pytest.mark.parametrize(("name", "program", "title", "expected", "left"), CASES)
+async def test_the_tree_of_a_file_comes_in_whole(
+    tmp_path: Path, name: str, program: str, title: str, expected: str, left: dict[str, int | None]
+) -> None:
+    async with home(tmp_path / "home") as one:
+        done, found = await taken(one, FILES / name)
+        assert done.source == program
+        assert dict(found)[title] == expected
+        counted = {one.kind: one.count for one in done.left}
+        assert {kind: counted.get(kind) for kind in left} == left
+        again = await one.take(FILES / name)
+        assert (again.conversations, again.present) == (0, done.conversations)
+
+
+async def test_a_conversation_can_be_gone_on_with(tmp_path: Path) -> None:
+    async with home(tmp_path / "home") as one:
+        await one.take(FILES / "chatgpt.json")
+        pixels = next(c for c in (await one.database.conversations.page()).conversations if c.title == "Red pixels")
+        (agent,) = await one.database.agents.list(pixels.id)
+        branch = await one.database.nodes.path(agent.head_id or "")
+        assert outline(branch[-1:], branch[-1].parent_id) == "\nassistant gpt-5: There is **one**.\n"
+        assert (agent.name, pixels.workspace) == ("ChatGPT", str(one.paths.workspaces / pixels.id))
+        assert [folder.name for folder in one.paths.workspaces.iterdir() if folder.name == pixels.id]
+        assert (branch[0].created_at.timestamp(), pixels.updated_at.timestamp()) == (1767225600.5, 1767225700.0)
+        assert [hit.node_id for hit in await one.database.search.find("print(1)")] == [branch[2].id]
+
+
+async def test_what_is_counted_is_what_came_in(tmp_path: Path) -> None:
+    async with home(tmp_path / "home") as one:
+        done = await one.take(FILES / "claude_code.jsonl")
+        assert done == DataImportResult(
+            source="Claude Code",
+            conversations=1,
+            nodes=7,
+            present=0,
+            calls=2,
+            pictures=2,
+            left=(LeftOut(kind="messages of sub-agents", count=1),),
+        )
+        assert len(list(one.paths.attachments.glob("*/*.png"))) == 1
+
+
+async def test_a_folder_of_sessions_is_taken_whole(tmp_path: Path) -> None:
+    async with home(tmp_path / "home") as one:
+        folder = tmp_path / "all" / "inside"
+        folder.mkdir(parents=True)
+        for name, *_ in CASES:
+            (folder / name).write_bytes((FILES / name).read_bytes())
+        (folder / "settings.json").write_text("{}")
+        (folder / "half.jsonl").write_bytes(b'{"errand_export":1,"exported_at":"2026-01-01T00:00:00Z"}\n{"type":')
+        done = await one.take(folder.parent)
+        assert done.conversations == 11
+        left = {one.kind: one.count for one in done.left}
+        assert (left["other files"], left["files that cannot be read to their end"]) == (1, 1)
+
+
+def test_no_file_is_taken_for_that_of_another_program() -> None:
+    for name, program, *_ in CASES:
+        head = (FILES / name).read_bytes()
+        fitting = [one.program for one in FORMATS if one.begins == head[:1] and all(s.search(head) for s in one.signs)]
+        found = format_of(head)
+        assert found is not None and found.program == program, (name, fitting)
+    assert format_of(b"") is None and format_of(b"[1, 2]") is None and format_of(b'{"a": 1}\n') is None

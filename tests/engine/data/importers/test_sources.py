@@ -1,0 +1,164 @@
+"""Files of other programs that are large, broken, packed or hostile."""
+
+import base64
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.core.errors import InvalidParams
+from app.engine.data.importers.import_context import ImportContext
+from app.engine.data.importers.json_documents import documents
+from app.engine.data.importers.registry import FORMATS
+from app.protocol.blocks import ImageBlock
+from tests.engine.data.importers.test_formats import CASES, FILES, every_node
+from tests.engine.data.test_round_trip import PICTURE, home
+
+
+def packed(path: Path, **files: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+async def test_a_zip_is_read_with_the_pictures_that_came_along(tmp_path: Path) -> None:
+    chats = (FILES / "chatgpt.json").read_bytes()
+    names = {"chats/conversations.json": chats, "file-Picture1-red.png": PICTURE, "user.json": b"{}", "chat.html": b""}
+    path = packed(tmp_path / "export.zip", **names)
+    async with home(tmp_path / "home") as one:
+        done = await one.take(path)
+        assert (done.source, done.conversations, done.pictures) == ("ChatGPT", 2, 1)
+        assert {one.kind: one.count for one in done.left}["other files"] == 3
+        (pixels,) = [c for c in (await one.database.conversations.page()).conversations if c.title == "Red pixels"]
+        (asked, *_) = await every_node(one, pixels.id)
+        assert isinstance(asked.blocks[0], ImageBlock)
+        assert [file.read_bytes() for file in one.paths.attachments.glob("*/*")] == [PICTURE]
+        assert str(one.paths.attachments) in asked.blocks[0].path
+        assert [file.name for file in one.paths.home.iterdir() if file.is_file() and "errand.db" not in file.name] == []
+
+
+async def test_zips_that_are_empty_locked_or_no_zips_are_refused_with_a_reason(tmp_path: Path) -> None:
+    broken = packed(tmp_path / "broken.zip", **{"conversations.json": (FILES / "claude.json").read_bytes()})
+    data = bytearray(broken.read_bytes())
+    data[60:90] = bytes(30)
+    broken.write_bytes(data)
+    async with home(tmp_path / "home") as one:
+        with pytest.raises(InvalidParams, match="neither is any file in the zip"):
+            await one.take(packed(tmp_path / "none.zip", **{"a.txt": b"x", "../../b.json": b"{}"}))
+        with pytest.raises(InvalidParams, match="cannot be unpacked"):
+            await one.take(broken)
+        assert not (tmp_path / "b.json").exists()
+
+
+async def test_a_file_that_is_cut_off_says_what_was_taken_before(tmp_path: Path) -> None:
+    whole = (FILES / "chatgpt.json").read_bytes()
+    cut = tmp_path / "conversations.json"
+    async with home(tmp_path / "home") as one:
+        cut.write_bytes(whole[: whole.index(b'"title": "Nothing in it"')])
+        with pytest.raises(InvalidParams, match=r"it ends in the middle\. 2 conversations before that were taken in"):
+            await one.take(cut)
+        cut.write_bytes(b"")
+        with pytest.raises(InvalidParams, match="it is not a file that Errand exported, nor conversations of Codex"):
+            await one.take(cut)
+
+
+async def test_no_cut_of_a_file_and_no_change_of_a_byte_is_more_than_a_refusal(tmp_path: Path) -> None:
+    """Each either comes in or is refused in words."""
+    odd = tmp_path / "odd.json"
+    async with home(tmp_path / "home") as one:
+        for name, *_ in CASES:
+            whole = (FILES / name).read_bytes()
+            for place in range(0, len(whole), max(1, len(whole) // 12)):
+                for data in (whole[:place], whole[:place] + b"[" + whole[place + 1 :], whole[place:]):
+                    odd.write_bytes(data)
+                    try:
+                        await one.take(odd)
+                    except InvalidParams as error:
+                        assert str(odd) in str(error)
+
+
+async def test_records_of_wrong_types_are_counted_and_cost_no_other(tmp_path: Path) -> None:
+    lines = (FILES / "claude_code.jsonl").read_bytes().splitlines(keepends=True)
+    deep = b'{"type":"assistant","uuid":"q","message":{"content":[{"type":"tool_use","input":' + b"[" * 5000 + b"\n"
+    odd = [
+        deep,
+        b'{"type":5}\n',
+        b'"x"\n',
+        b"[" * 5000 + b"\n",
+        b'{"uuid":"q","parentUuid":"q","message":{"content":7}}\n',
+    ]
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(lines[2] + b"".join(odd) + b"".join(lines))
+    async with home(tmp_path / "home") as one:
+        done = await one.take(path)
+        assert (done.conversations, done.nodes) == (1, 7)
+        assert {one.kind: one.count for one in done.left}["records that cannot be read"] == len(odd)
+
+
+async def test_what_a_program_says_in_the_persons_place_is_not_taken_for_their_words(tmp_path: Path) -> None:
+    def said(text: str, **more: object) -> bytes:
+        message = {"role": "user", "content": text}
+        line = {"parentUuid": None, "isSidechain": False, "type": "user", "message": message, "uuid": text, **more}
+        return msgspec.json.encode({**line, "sessionId": "s"}) + b"\n"
+
+    def codex(text: str) -> bytes:
+        content = [{"type": "input_text", "text": text}]
+        item = {"type": "message", "role": "user", "content": content}
+        return msgspec.json.encode({"type": "response_item", "payload": item}) + b"\n"
+
+    one_file, other = tmp_path / "claude.jsonl", tmp_path / "codex.jsonl"
+    lines = [
+        said("Mend it" + "!" * 300_000, origin={"kind": "human"}),
+        said("This session is being continued", isCompactSummary=True),
+        said("<task-notification>done</task-notification>", origin={"kind": "task-notification"}),
+    ]
+    one_file.write_bytes(b"".join(lines))
+    injected = ("<turn_aborted>x</turn_aborted>", "<skill>\nx</skill>", "<subagent_notification>x", "List the files")
+    head = b'{"type":"session_meta","payload":{"id":"x","cwd":"/"}}\n'
+    other.write_bytes(head + b"".join(map(codex, injected)))
+    async with home(tmp_path / "home") as one:
+        first, second = await one.take(one_file), await one.take(other)
+        assert (first.source, first.nodes, second.source, second.nodes) == ("Claude Code", 1, "Codex", 1)
+        assert {left.kind: left.count for left in first.left} == {
+            "summaries for the model": 1,
+            "messages of the program": 1,
+        }
+        assert {left.kind: left.count for left in second.left} == {"instructions to the model": 3}
+
+
+async def test_messages_in_a_circle_and_parents_that_are_nowhere_hang_nothing(tmp_path: Path) -> None:
+    def line(uuid: str, parent: str | None) -> bytes:
+        message = {"role": "user", "content": f"I am {uuid}"}
+        record = {"type": "user", "sessionId": "s", "uuid": uuid, "parentUuid": parent, "message": message}
+        return msgspec.json.encode(record) + b"\n"
+
+    circle, lost = tmp_path / "circle.jsonl", tmp_path / "lost.jsonl"
+    circle.write_bytes(line("a", "b") + line("b", "a"))
+    lost.write_bytes(line("a", "nowhere") + line("b", "a") + line("b", "a"))
+    async with home(tmp_path / "home") as one:
+        refused = await one.take(circle)
+        assert (refused.conversations, [one.count for one in refused.left]) == (0, [1])
+        assert (await one.take(lost)).nodes == 2
+
+
+def test_a_large_array_is_read_one_element_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    one = msgspec.json.encode({"mapping": {}, "text": 'a \\" [b] {c' * 2000})
+    path.write_bytes(b"[" + b",\n".join([one] * 500) + b"]")
+    with path.open("rb") as file:
+        assert sum(document == one for document in documents(file, "whole")) == 500
+
+
+def test_every_program_is_named_in_the_documents() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "export.md").read_text(encoding="utf-8")
+    assert [one.program for one in FORMATS if one.program not in text] == []
+
+
+def test_a_picture_whose_name_is_longer_than_names_can_be_is_kept(tmp_path: Path) -> None:
+    intake = ImportContext(tmp_path, lambda beginning: None, Counter())
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+    (block,) = intake.picture(picture, "\U00020000" * 300 + ".png")
+    assert block.name.endswith("\U00020000.png") and Path(block.path).read_bytes() == b"\x89PNG\r\n\x1a\n"

@@ -1,0 +1,185 @@
+"""The model lists of providers, and the models a person describes."""
+
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from app.engine.core.errors import ConfigurationError, InvalidParams
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import Settings, SettingValues, parse
+from app.engine.models.catalog import model_facts
+from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.router import ModelRouter
+from app.protocol.base import JsonObject
+from app.protocol.settings import Model, ModelListResult
+from tests.support.model_server import ModelServer, Reply
+from tests.support.provider_servers import NO_LOCAL_SERVERS, TOKEN, sharing
+
+KEY = "sk-the-key-of-the-listing-test"
+ONE: JsonObject = {
+    "id": "vendor/new-model",
+    "context_length": 65536,
+    "pricing": {"prompt": "0.0000015", "completion": "-1"},
+    "architecture": {"input_modalities": ["text", "image"]},
+    "supported_parameters": ["temperature", "tools"],
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_learnt() -> Generator[None]:
+    yield
+    model_facts.register({}, {})
+
+
+@asynccontextmanager
+async def lists(answer: web.Response | None) -> AsyncGenerator[str]:
+    """A server that lists models; None answers with `ONE`."""
+
+    async def serve(request: web.Request) -> web.Response:
+        assert request.headers["Authorization"] == f"Bearer {KEY}"
+        return answer or web.json_response({"data": [ONE, {"id": "text-embedding-9"}, {"object": "no id"}, 7]})
+
+    app = web.Application()
+    app.router.add_get("/v1/models", serve)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+async def fetched(folder: Path, base: str, fetch: bool = True) -> ModelListResult:
+    """What is listed for OpenAI at `base`; the file of lists is in the folder."""
+    keys = KeyStore(folder / "keys", {**NO_LOCAL_SERVERS, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": base}, lambda: None)
+    models = ModelRouter(keys, folder, RetryPolicy(attempts=1), SettingValues, folder / "models.json")
+    try:
+        return await models.offer.list(refresh=False, fetch=fetch)
+    finally:
+        await models.close()
+
+
+async def test_a_list_is_fetched_when_asked_for_and_kept_with_its_date(tmp_path: Path) -> None:
+    async with lists(None) as base:
+        first = await fetched(tmp_path, base)
+        again = await fetched(tmp_path, base, fetch=False)
+    listed = [model for model in first.models if model.provider == "openai"]
+    assert listed == [
+        Model(
+            id="openai/vendor/new-model",
+            provider="openai",
+            context_tokens=65536,
+            input_price=1.5,
+            tools=True,
+            images=True,
+        )
+    ]
+    assert [model for model in again.models if model.provider == "openai"] == listed
+    (row,) = [provider for provider in again.providers if provider.name == "openai"]
+    assert row.listed_at is not None
+    assert row.list_error == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (web.Response(status=401, text=f'{{"error": "bad key {KEY}"}}'), "(401): bad key [key removed]"),
+        (web.Response(text="<html>"), "no list of models"),
+        (web.json_response({"data": {"a": 1}}), "no list of models"),
+    ],
+)
+async def test_a_list_that_cannot_be_had_leaves_the_old_one(tmp_path: Path, answer: web.Response, said: str) -> None:
+    async with lists(None) as base:
+        await fetched(tmp_path, base)
+    async with lists(answer) as base:
+        found = await fetched(tmp_path, base)
+    (row,) = [provider for provider in found.providers if provider.name == "openai"]
+    assert said in row.list_error
+    assert KEY not in row.list_error
+    assert [model.id for model in found.models if model.provider == "openai"] == ["openai/vendor/new-model"]
+
+
+async def test_a_list_that_cannot_be_saved_is_used_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "models.new").mkdir()
+    async with lists(None) as base:
+        found = await fetched(tmp_path, base)
+    (row,) = [provider for provider in found.providers if provider.name == "openai"]
+    assert [model.id for model in found.models if model.provider == "openai"] == ["openai/vendor/new-model"]
+    assert row.list_error == "The list of OpenAI is good until the engine ends: it could not be saved (Is a directory)."
+
+
+async def test_without_a_network_the_old_list_is_kept_and_that_is_said(tmp_path: Path) -> None:
+    async with lists(None) as base:
+        await fetched(tmp_path, base)
+    found = await fetched(tmp_path, base)
+    (row,) = [provider for provider in found.providers if provider.name == "openai"]
+    assert row.list_error == "OpenAI could not be reached; the list from before is kept."
+    assert row.listed_at is not None
+
+
+async def test_a_broken_file_of_lists_counts_as_none(tmp_path: Path) -> None:
+    (tmp_path / "models.json").write_text("{")
+    found = await fetched(tmp_path, "http://127.0.0.1:9/v1", fetch=False)
+    assert len([model for model in found.models if model.provider == "openai"]) > 10
+
+
+async def test_the_models_that_another_machine_shares_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    async with (
+        ModelServer([Reply(text="hi")], models=("qwen",)) as upstream,
+        sharing(upstream.url.removesuffix("/v1"), tmp_path / "there", RetryPolicy(attempts=1)) as shared,
+    ):
+        keys = KeyStore(tmp_path / "keys", {**NO_LOCAL_SERVERS, "ERRAND_PROXY_API_KEY": TOKEN}, lambda: None)
+        models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), lambda: SettingValues(proxy_url=shared.url))
+        found = await models.offer.list(refresh=False, fetch=True)
+        await models.close()
+    assert [model.id for model in found.models if model.provider == "proxy"] == ["proxy/ollama/qwen"]
+    assert found.default == "proxy/ollama/qwen"
+
+
+async def test_own_models_are_listed_and_their_price_and_window_count(tmp_path: Path) -> None:
+    text = "ollama/qwen3 40960 0.5 2 tools thinking; react/ollama/tiny 2048 - - text # small"
+    async with ModelServer(models=("qwen3", "other")) as server:
+        keys = KeyStore(tmp_path, {**NO_LOCAL_SERVERS, "OLLAMA_HOST": server.url.removesuffix("/v1")}, lambda: None)
+        models = ModelRouter(keys, tmp_path, settings=lambda: SettingValues(own_models=text))
+        found = await models.offer.list(refresh=False)
+        await models.close()
+    row = next(model for model in found.models if model.id == "ollama/qwen3")
+    assert (row.context_tokens, row.input_price, row.output_price) == (40960, 0.5, 2.0)
+    assert (row.tools, row.images, row.thinking) == (True, False, True)
+    assert models.context_tokens("proxy/ollama/qwen3") == 40960
+    tiny = model_facts.facts("ollama/tiny")
+    assert tiny is not None
+    assert (tiny.context_tokens, tiny.prices.input, tiny.calls_tools) == (2048, None, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("qwen3 1 2 3", "begins with an id"),
+        ("ollama/qwen3 40960", "two prices"),
+        ("ollama/qwen3 many 0 0", "'many' is not a number"),
+        ("ollama/qwen3 1 2 3 vision", "'vision' is none of"),
+        ("a/b 1 1 1\nollama/qwen3 -5 0 0", "'-5' is not a number"),
+    ],
+)
+def test_a_wrong_row_is_refused_in_words_and_nothing_is_stored(tmp_path: Path, text: str, said: str) -> None:
+    settings = Settings(tmp_path / "settings.json")
+    with pytest.raises(InvalidParams, match=said):
+        settings.set("own_models", text)
+    assert settings.values.own_models == ""
+    assert not (tmp_path / "settings.json").exists()
+
+
+def test_a_wrong_row_in_the_file_is_said_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"own_models": "qwen3"}')
+    with pytest.raises(ConfigurationError, match="begins with an id"):
+        Settings(tmp_path / "settings.json")
+
+
+def test_no_rows_are_no_models() -> None:
+    assert parse(" \n;; # nothing\n") == ()

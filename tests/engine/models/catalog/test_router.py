@@ -1,0 +1,281 @@
+"""The router: ids to models, what is listed, which is the default; prices; what is imported when."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import ConfigurationError
+from app.engine.core.messages import Text, ThinkingLevel, ToolResultMessage, Usage
+from app.engine.core.secrets import KeyStore
+from app.engine.models.base import ModelOptions, ModelRequest
+from app.engine.models.catalog import model_facts
+from app.engine.models.catalog.providers import PROVIDERS, find
+from app.engine.models.openai.request import effort_fields, needs_responses
+from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.router import ModelRouter
+from tests.support.model_replies import SHELL, collect, final, request_for
+from tests.support.model_server import ModelServer, Reply
+from tests.support.provider_servers import NO_LOCAL_SERVERS
+
+
+def router(folder: Path, environment: dict[str, str] | None = None) -> ModelRouter:
+    keys = KeyStore(folder / "keys", {**NO_LOCAL_SERVERS, **(environment or {})}, lambda: None)
+    return ModelRouter(keys, folder, RetryPolicy(attempts=1))
+
+
+@pytest.mark.parametrize(
+    ("model_id", "says"),
+    [
+        ("gpt-5", "provider/model"),
+        ("openai/", "provider/model"),
+        ("", "provider/model"),
+        ("opnai/gpt-5", "Did you mean openai/gpt-5?"),
+        ("qqqqqq/x", "Providers are: anthropic"),
+        ("openai_compatible/x", "--api-base"),
+        ("scripted/../secrets", "not the name of a script"),
+    ],
+)
+def test_an_id_that_leads_nowhere_says_what_to_write(tmp_path: Path, model_id: str, says: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        router(tmp_path).open(model_id)
+    assert says in str(caught.value)
+
+
+def test_an_address_without_a_scheme_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="http"):
+        router(tmp_path).open("openai_compatible/x", "localhost:1234")
+
+
+async def test_a_call_without_a_key_names_the_variable(tmp_path: Path) -> None:
+    models = router(tmp_path)
+    message = await final(models.open("mistral/x"), request_for("mistral/x"))
+    await models.close()
+    assert message.stop_reason == "error"
+    assert "Set the variable MISTRAL_API_KEY" in (message.error or "")
+
+
+async def test_the_key_given_with_the_model_is_sent(tmp_path: Path) -> None:
+    models = router(tmp_path)
+    async with ModelServer([Reply(text="hi")] * 2) as server:
+        first = models.open("openai_compatible/x", server.url, "key-of-this-run")
+        await final(first, request_for("openai_compatible/x"))
+        await final(models.open("openai_compatible/x", server.url), request_for("openai_compatible/x"))
+        await models.close()
+        assert server.requests[0].headers["Authorization"] == "Bearer key-of-this-run"
+        assert "Authorization" not in server.requests[1].headers
+
+
+async def test_a_key_stored_meanwhile_is_used_by_the_next_call(tmp_path: Path) -> None:
+    keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
+    models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
+    async with ModelServer([Reply(text="hi")]) as server:
+        model = models.open("mistral/x", server.url)
+        assert "no key" in ((await final(model, request_for("mistral/x"))).error or "")
+        await keys.set("mistral", "stored-key")
+        assert (await final(model, request_for("mistral/x"))).text == "hi"
+        await models.close()
+        assert server.requests[0].headers["Authorization"] == "Bearer stored-key"
+
+
+async def test_an_address_given_without_its_path_is_found(tmp_path: Path) -> None:
+    models = router(tmp_path)
+    async with ModelServer([Reply(text="hi")]) as server:
+        model = models.open("openai_compatible/x", server.url.removesuffix("/v1"))
+        assert (await final(model, request_for("openai_compatible/x"))).text == "hi"
+        await models.close()
+
+
+async def test_a_local_server_is_found_and_its_first_model_is_the_default(tmp_path: Path) -> None:
+    async with ModelServer(models=["llama-9", "qwen-9"]) as server:
+        models = router(tmp_path, {"OLLAMA_HOST": server.url.removesuffix("/v1").removeprefix("http://")})
+        listed = await models.offer.list(refresh=True)
+        await models.close()
+    ollama = next(row for row in listed.providers if row.name == "ollama")
+    assert (ollama.ready, ollama.local, ollama.api_base) == (True, True, server.url)
+    assert [model.id for model in listed.models if model.provider == "ollama"] == ["ollama/llama-9", "ollama/qwen-9"]
+    assert listed.default == "ollama/llama-9"
+
+
+@pytest.mark.parametrize("name", ["OLLAMA_HOST", "LM_STUDIO_API_BASE", "LLAMA_CPP_API_BASE", "VLLM_API_BASE"])
+async def test_a_local_server_is_found_where_its_variable_says(tmp_path: Path, name: str) -> None:
+    async with ModelServer(models=["mine"]) as server:
+        models = router(tmp_path, {name: server.url})
+        listed = await models.offer.list(refresh=True)
+        await models.close()
+    (found,) = (row for row in listed.providers if row.local and row.ready)
+    assert found.api_base == server.url
+    assert [model.id for model in listed.models if model.provider == found.name] == [f"{found.name}/mine"]
+
+
+async def test_a_key_in_the_environment_makes_its_provider_ready(tmp_path: Path) -> None:
+    models = router(tmp_path, {"GROQ_API_KEY": "gsk_123456789"})
+    listed = await models.offer.list(refresh=False)
+    await models.close()
+    groq = next(row for row in listed.providers if row.name == "groq")
+    assert (groq.ready, groq.key_source, groq.key_variable) == (True, "environment", "GROQ_API_KEY")
+    assert listed.default == "groq/openai/gpt-oss-120b"
+    assert "gsk_123456789" not in repr(listed)
+    assert any(model.id == "groq/openai/gpt-oss-120b" and model.input_price for model in listed.models)
+
+
+async def test_closing_the_router_ends_streams_and_connections(tmp_path: Path) -> None:
+    models = router(tmp_path)
+    async with ModelServer([Reply(text="x", stall_after=0)]) as server:
+        model = models.open("openai_compatible/x", server.url)
+        async for _ in model.stream(request_for("openai_compatible/x"), CancelSignal()):
+            await models.close()
+        await server.requests[0].gone.wait()
+
+
+async def test_the_same_model_is_opened_once(tmp_path: Path) -> None:
+    models = router(tmp_path)
+    assert models.open("ollama/a") is models.open("ollama/b")
+    assert models.open("ollama/a", api_key="own") is not models.open("ollama/a")
+    await models.close()
+
+
+def test_every_default_model_is_known_and_priced() -> None:
+    for row in PROVIDERS:
+        if row.default_model and row.price_prefix:
+            known = model_facts.facts(f"{row.name}/{row.default_model}")
+            assert known is not None, row.name
+            assert known.prices.input, row.name
+            assert known.context_tokens, row.name
+
+
+def test_cached_tokens_cost_less() -> None:
+    known = model_facts.facts("openai/gpt-5")
+    assert known is not None
+    assert known.cost(Usage(1_000_000, 1_000_000)) == pytest.approx(11.25)
+    assert known.cost(Usage(100_000, 0, cache_read_tokens=100_000)) == pytest.approx(0.0125)
+
+
+async def test_a_reply_of_a_priced_model_carries_its_cost(tmp_path: Path) -> None:
+    models = router(tmp_path, {"XAI_API_KEY": "xai-12345678"})
+    async with ModelServer([Reply(text="hi", usage=(1000, 1000))]) as server:
+        message = await final(models.open("xai/grok-4.5", server.url), request_for("xai/grok-4.5"))
+        await models.close()
+    assert message.usage.cost_usd == pytest.approx(0.008)
+    assert models.has_price("xai/grok-4.5")
+    assert not models.has_price("openai_compatible/x")
+    assert models.context_tokens("xai/grok-4.5") == 500_000
+
+
+def test_thinking_levels_in_the_words_of_each_provider() -> None:
+    def fields(model: str, level: ThinkingLevel) -> object:
+        row = find(model.partition("/")[0])
+        assert row is not None
+        request = request_for(model)
+        options = ModelOptions(thinking_level=level)
+        return effort_fields(ModelRequest(model, "", request.messages, (SHELL,), options), row)
+
+    assert fields("openai/gpt-4o", "high") == {}
+    assert fields("openai/o3", "xhigh") == {"reasoning_effort": "high"}
+    assert fields("openai/gpt-5", "minimal") == {"reasoning_effort": "minimal"}
+    assert fields("openai/gpt-5.4", "off") == {"reasoning_effort": "none"}
+    assert fields("openrouter/a/b", "low") == {"reasoning": {"effort": "low"}}
+    assert fields("groq/openai/gpt-oss-120b", "xhigh") == {"reasoning_effort": "high"}
+    assert fields("ollama/llama3", "high") == {}
+
+
+def test_late_models_of_openai_that_reason_with_tools_take_the_other_way() -> None:
+    assert not needs_responses(request_for("openai/gpt-5"))
+    assert not needs_responses(request_for("openai/gpt-5.4"))
+    assert needs_responses(request_for("openai/gpt-6.1-sol"))
+
+
+async def test_a_script_plays_on_where_the_conversation_is(tmp_path: Path) -> None:
+    (tmp_path / "tour.yaml").write_text(
+        """
+replies:
+  - calls: [{tool: ask_user, arguments: {question: "Which colour?"}}]
+  - - when: blue
+      text: "You said ${last_result} to: ${prompt}"
+    - text: "Something else."
+"""
+    )
+    models = router(tmp_path)
+    model = models.open("scripted/tour")
+    request = request_for("scripted/tour")
+    first = await final(model, request)
+    for answer, said in (("dark blue", "You said dark blue to: hello"), ("red", "Something else.")):
+        result = ToolResultMessage(first.tool_calls[0].id, "ask_user", (Text(answer),))
+        messages = (*request.messages, first, result)
+        assert (await final(model, ModelRequest("scripted/tour", "", messages))).text == said
+    missing = await final(models.open("scripted/none"), request_for("scripted/none"))
+    assert missing.error == "There is no script named none. Scripts there are: tour."
+    await models.close()
+
+
+def test_importing_the_engine_imports_no_heavy_library() -> None:
+    code = (
+        "import pathlib, pkgutil, importlib, sys, app.engine.models.router, app.engine.core.secrets\n"
+        "heavy = {'litellm', 'openai', 'aiohttp', 'keyring', 'cryptography', 'yaml'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "import app.engine.models.litellm.model, app.engine.models.openai.model\n"
+        "import app.engine.main\n"
+        "heavy = {'litellm', 'openai', 'keyring', 'markdown_it', 'app.engine.data.importers'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+
+
+async def test_requests_say_what_they_should(tmp_path: Path) -> None:
+    models = router(tmp_path)
+    async with ModelServer([Reply(text="hi")]) as server:
+        await collect(
+            models.open("openai_compatible/big-model", server.url), request_for("openai_compatible/big-model")
+        )
+        await models.close()
+        body = server.requests[0].body
+    assert body["model"] == "big-model"
+    assert body["stream"] is True
+    assert body["stream_options"] == {"include_usage": True}
+    assert body["messages"] == [
+        {"role": "system", "content": "You are helpful."},
+        {"role": "user", "content": "hello"},
+    ]
+
+
+async def test_a_key_that_a_client_offers_is_used_by_the_next_call(tmp_path: Path) -> None:
+    keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
+    models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
+    async with ModelServer([Reply(text="hi")] * 2) as server:
+        model = models.open("mistral/x", server.url)
+        assert await models.offer.default_model() is None
+        assert "no key" in ((await final(model, request_for("mistral/x"))).error or "")
+        for key in ("first-key", "second-key"):
+            keys.offer({"MISTRAL_API_KEY": key})
+            assert (await final(model, request_for("mistral/x"))).text == "hi"
+        assert await models.offer.default_model() == "mistral/mistral-medium-latest"
+        await models.close()
+        sent = [request.headers["Authorization"] for request in server.requests]
+    assert sent == ["Bearer first-key", "Bearer second-key"]
+
+
+async def test_a_key_never_goes_to_an_address_of_another_terminal(tmp_path: Path) -> None:
+    keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
+    models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
+    async with ModelServer([Reply(text="hi")] * 2) as one, ModelServer([Reply(text="hi")] * 2) as two:
+        keys.offer({"OPENAI_API_KEY": "key-of-one", "OPENAI_BASE_URL": one.url})
+        first = models.open("openai/gpt-4o")
+        await final(first, request_for("openai/gpt-4o"))
+        keys.offer({"OPENAI_API_KEY": "key-of-two", "OPENAI_BASE_URL": two.url})
+        for model in (first, models.open("openai/gpt-4o")):
+            await final(model, request_for("openai/gpt-4o"))
+        await models.close()
+    assert [request.headers["Authorization"] for request in one.requests] == ["Bearer key-of-one"] * 2
+    assert [request.headers["Authorization"] for request in two.requests] == ["Bearer key-of-two"]
+
+
+async def test_a_local_server_whose_address_a_client_offers_is_found(tmp_path: Path) -> None:
+    keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
+    models = ModelRouter(keys, tmp_path)
+    async with ModelServer(models=["llama-9"]) as server:
+        assert await models.offer.default_model() is None
+        keys.offer({"OLLAMA_HOST": server.url.removesuffix("/v1")})
+        assert await models.offer.default_model() == "ollama/llama-9"
+        await models.close()

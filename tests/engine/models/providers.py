@@ -1,0 +1,129 @@
+"""The ways to a model, set up to give the same scripted replies: real HTTP for all but one, a script for that."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from app.engine.models.base import ChatModel
+from app.engine.models.catalog.providers import Provider
+from app.engine.models.endpoint import ModelEndpoint, Timeouts
+from app.engine.models.http_pool import HttpPool
+from app.engine.models.litellm.library_thread import LibraryThread
+from app.engine.models.litellm.model import LiteLLMModel
+from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.proxy.model import ProxyModel
+from app.engine.models.react.model import ReActModel
+from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.scripted import ScriptedModel
+from app.protocol.base import JsonObject, JsonValue
+from tests.support.model_server import ModelServer, Reply
+from tests.support.provider_servers import sharing
+
+PATIENT = Timeouts()
+ONCE = RetryPolicy(attempts=1)
+QUICK = RetryPolicy(attempts=3, first_delay_s=0.001)
+FAST = Provider("openai_compatible", "Test server", "openai_compatible", ("TEST_KEY",), key_optional=True)
+LIBRARY = Provider("openai", "Test library", "litellm", ("TEST_KEY",), price_prefix="openai")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A model, the id to ask it by, and the server behind it (None for the scripted one)."""
+
+    model: ChatModel
+    model_id: str
+    server: ModelServer | None
+
+
+OpenWay = Callable[..., AbstractAsyncContextManager[Way]]
+
+
+async def stored_key() -> str | None:
+    return "test-key-1234"
+
+
+@asynccontextmanager
+async def fast(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    connections = HttpPool()
+    async with ModelServer(replies) as server:
+        model = OpenAICompatibleModel(ModelEndpoint(FAST, server.url, stored_key), connections, timeouts, retry)
+        yield Way(model, "openai_compatible/test-model", server)
+        await model.close()
+        await connections.close()
+
+
+@asynccontextmanager
+async def library(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    thread = LibraryThread()
+    async with ModelServer(replies) as server:
+        model = LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), thread, timeouts, retry)
+        yield Way(model, "openai/test-model", server)
+        await model.close()
+        await thread.close()
+
+
+@asynccontextmanager
+async def scripted(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    script: JsonObject = {"replies": [_entry(reply) for reply in replies]}
+    (folder / "test-model.yaml").write_text(yaml.safe_dump(script))
+    model = ScriptedModel(folder)
+    yield Way(model, "scripted/test-model", None)
+    await model.close()
+
+
+@asynccontextmanager
+async def proxy(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    connections = HttpPool()
+    async with ModelServer(replies) as server, sharing(server.url.removesuffix("/v1"), folder, retry) as shared:
+        endpoint = ModelEndpoint(shared.row, shared.url, shared.token)
+        model = ProxyModel(endpoint, connections, timeouts, retry)
+        yield Way(model, "proxy/ollama/test-model", server)
+        await model.close()
+        await connections.close()
+
+
+@asynccontextmanager
+async def react(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    """The XML form over the fast way: the server sends what such a model writes."""
+    async with fast([_written(reply) for reply in replies], folder, retry, timeouts) as way:
+        yield Way(ReActModel(way.model), f"react/{way.model_id}", way.server)
+
+
+def _written(reply: Reply) -> Reply:
+    assert len(reply.calls) <= 1, "such a model makes one call at a time"
+    for call in reply.calls:
+        given = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
+        written = f"<name>{call.tool}</name>\n<parameters>\n{given}\n</parameters>"
+        text = f"{reply.text}\n\n<tool_code>\n{written}\n</tool_code>"
+        return msgspec.structs.replace(reply, text=text, calls=())
+    return reply
+
+
+def _entry(reply: Reply) -> JsonValue:
+    calls: list[JsonValue] = []
+    for number, call in enumerate(reply.calls):
+        assert isinstance(call.arguments, dict)
+        calls.append({"tool": call.tool, "arguments": call.arguments, "id": call.id or f"call_{number}"})
+    error = reply.error if reply.status != 200 else ""
+    return {
+        "text": reply.text,
+        "thinking": reply.thinking,
+        "calls": calls,
+        "piece_length": reply.piece_length,
+        "piece_delay_s": 0.0 if reply.stall_after is None else 0.02,
+        "error": error,
+    }

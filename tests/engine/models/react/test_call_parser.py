@@ -1,0 +1,170 @@
+"""Taking a reply apart: the call in it, what is shown and what not, and the same result however the stream is cut."""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from app.engine.core.messages import UNREADABLE_CALL
+from app.engine.models.react.call_parser import ToolCallText
+from app.engine.models.react.parser import HiddenMarkup, InventedResult, ParsedCall, ParsedPiece, ReActParser, ShownText
+
+LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command": "ls"}\n</parameters>\n</tool_code>'
+LISTED = ToolCallText("shell", '{"command": "ls"}')
+
+# What such replies are made of, and what can spoil them.
+SIGNS = (
+    *("<tool_code>", "</tool_code>", "<name>", "</name>", "<parameters>", "</parameters>", "<observation>"),
+    *("<final_answer>", "</final_answer>", "<", "<tool", "</", "<![CDATA[", "]]>", "&quot;", "&lt;"),
+    *("{", "}", '"', "\\", ":", '{"a": 1}', '{"name": "shell"}', "NaN", "\ud800"),
+    *("```", "```xml\n", "`", "\n", "\r\n", " ", " " * 70, "shell", "é🙂", "Done."),
+)
+# What is shown before the call, the call, and what is shown after it.
+Shown: TypeAlias = tuple[str, list[ToolCallText], str]
+replies = some.lists(some.sampled_from(SIGNS), max_size=30).map("".join) | some.text(max_size=200)
+
+
+TEXTS: list[tuple[str, Shown]] = [
+    (f"I look.\n\n{LIST}", ("I look.", [LISTED], "")),
+    (LIST, ("", [LISTED], "")),
+    (f"I look. {LIST}\n\nAnd then?", ("I look.", [LISTED], "And then?")),
+    (f"I look:\n```xml\n{LIST}\n```\nNow I wait.", ("I look:", [LISTED], "Now I wait.")),
+    (f"```\nls\n```\n{LIST}", ("```\nls\n```", [LISTED], "")),
+    (f"{LIST}\n{LIST}", ("", [LISTED], "")),
+    (f"{LIST}\nIt says <i>: <observation>a b</observation>", ("", [LISTED], "It says <i>: ")),
+    (f"{LIST}\n1 < 2 <observ", ("", [LISTED], "1 < 2 <observ")),
+    ("A call begins with `<tool_code>`, then", ("A call begins with `<tool_code>`, then", [], "")),
+    (f"Write `{LIST}` so.", (f"Write `{LIST}` so.", [], "")),
+    ("Say <tool_code> to call.", ("Say <tool_code> to call.", [], "")),
+    ("1 < 2 and <tool_c", ("1 < 2 and <tool_c", [], "")),
+    ("<tool_code> is a tag.", ("<tool_code> is a tag.", [], "")),
+    ("<final_answer>\nIt is 4.\n</final_answer>\n", ("It is 4.\n", [], "")),
+    ("So:\n<final_answer>4</final_answer>", ("So:\n4", [], "")),
+    (f"<final_answer>Calls look so: {LIST}</final_answer>", (f"Calls look so: {LIST}", [], "")),
+    ("It has no </final_answer> here.", ("It has no </final_answer> here.", [], "")),
+]
+
+
+def taken(text: str, cuts: Iterable[int] = ()) -> list[ParsedPiece]:
+    """The pieces of a text that comes cut at these places."""
+    pieces, found = ReActParser(), list[ParsedPiece]()
+    at = 0
+    for cut in (*cuts, len(text)):
+        found += pieces.feed(text[at:cut])
+        at = cut
+    return found + pieces.finish()
+
+
+def seen(pieces: list[ParsedPiece]) -> Shown:
+    calls = [at for at, piece in enumerate(pieces) if isinstance(piece, ParsedCall)]
+    split = calls[0] if calls else len(pieces)
+    before, after = (
+        "".join(p.source for p in part if isinstance(p, ShownText)) for part in (pieces[:split], pieces[split:])
+    )
+    return before, [piece.call for piece in pieces if isinstance(piece, ParsedCall)], after
+
+
+@pytest.mark.parametrize(("text", "shown"), TEXTS)
+def test_what_is_shown_and_what_is_called(text: str, shown: Shown) -> None:
+    assert seen(taken(text)) == shown
+
+
+def called(inside: str) -> ToolCallText:
+    [call] = seen(taken(f"<tool_code>{inside}</tool_code>"))[1]
+    return call
+
+
+@pytest.mark.parametrize(
+    ("inside", "call"),
+    [
+        ("<name>shell</name>", ToolCallText("shell", "")),
+        ("<name> shell </name><parameters>\n</parameters>", ToolCallText("shell", "")),
+        (
+            '<name>shell</name><parameters><![CDATA[{"command": "a && b"}]]></parameters>',
+            ToolCallText("shell", '{"command": "a && b"}'),
+        ),
+        (
+            "<name>shell</name><parameters>{&quot;command&quot;: &quot;a &amp;&amp; b&quot;}</parameters>",
+            ToolCallText("shell", '{"command":"a && b"}'),
+        ),
+        (
+            '<name>note</name><parameters>{"text": "&lt;b&gt;"}</parameters>',
+            ToolCallText("note", '{"text": "&lt;b&gt;"}'),
+        ),
+        (
+            '<name>note</name><parameters>{"text": "one\ntwo"}</parameters>',
+            ToolCallText("note", '{"text":"one\\ntwo"}'),
+        ),
+        (
+            '<name>note</name><parameters>{"text": "</parameters></tool_code> \\" <tool_code>"}</parameters>',
+            ToolCallText("note", '{"text": "</parameters></tool_code> \\" <tool_code>"}'),
+        ),
+        (
+            '```json\n{"name": "shell", "arguments": {"command": "ls"}}\n```',
+            ToolCallText("shell", '{"command":"ls"}'),
+        ),
+        ('<name>shell</name><parameters>{"a": }', ToolCallText("shell", '{"a": }')),
+        ("<name>shell</name><parameters>[1]</parameters>", ToolCallText("shell", "[1]")),
+        ('<name>a</name><parameters>{"b": NaN}</parameters>', ToolCallText("a", '{"b": NaN}')),
+        (
+            '<parameters>{"a": 1}</parameters>',
+            ToolCallText(UNREADABLE_CALL, '<parameters>{"a": 1}</parameters>'),
+        ),
+        ("<name>a\nb</name>", ToolCallText(UNREADABLE_CALL, "<name>a\nb</name>")),
+        ('\nshell("ls")\n', ToolCallText(UNREADABLE_CALL, 'shell("ls")')),
+    ],
+)
+def test_a_call_is_read_as_it_is_meant_or_marked(inside: str, call: ToolCallText) -> None:
+    assert called(inside) == call
+
+
+def test_a_call_that_was_not_closed_is_read_as_far_as_it_goes() -> None:
+    whole = '<tool_code><name>shell</name><parameters>{"command": "ls"}'
+    assert seen(taken(whole))[1] == [ToolCallText("shell", '{"command": "ls"}')]
+    assert seen(taken(whole[:-4]))[1] == [ToolCallText("shell", '{"command": "')]
+    assert seen(taken(f"{whole}</parameters>\n<observation>x"))[2] == ""
+
+
+def test_what_is_played_on_after_a_call_is_kept_as_invented() -> None:
+    for cuts in ((), range(len(LIST), len(LIST) + 20)):
+        found = taken(f"{LIST}\nSo: <observation>a {LIST} b", cuts)
+        invented = "".join(piece.source for piece in found if isinstance(piece, InventedResult))
+        assert invented == f"<observation>a {LIST} b"
+
+
+def test_a_quote_too_many_hides_no_end() -> None:
+    text = '<tool_code><name>shell</name><parameters>{"command": "ls}</parameters></tool_code>\nSo.'
+    assert seen(taken(text)) == ("", [ToolCallText("shell", '{"command": "ls}')], "So.")
+
+
+def test_text_is_given_out_as_it_comes_but_for_what_may_begin_a_tag() -> None:
+    pieces = ReActParser()
+    assert pieces.feed("I look <") == [ShownText("I look")]
+    assert pieces.feed("b> now.\n\n<tool_") == [ShownText(" <b> now.")]
+    assert pieces.feed("belt>") == [ShownText("\n\n<tool_belt>")]
+    assert pieces.finish() == []
+
+
+@given(replies, some.data())
+def test_any_text_cut_anywhere_gives_the_same_and_loses_nothing(text: str, data: some.DataObject) -> None:
+    whole = taken(text)
+    assert "".join(piece.source for piece in whole) == text
+    cuts = data.draw(some.lists(some.integers(0, len(text)), max_size=8).map(sorted))
+    assert seen(taken(text, cuts)) == seen(whole)
+    assert seen(taken(text, range(len(text)))) == seen(whole)
+
+
+def test_a_large_call_in_small_pieces_takes_no_longer_for_its_size() -> None:
+    text = f'<tool_code><name>write</name><parameters>{{"text": "{"<tool_code> " * 20_000}"}}</parameters></tool_code>'
+    assert [type(piece) for piece in taken(text, range(0, len(text), 3))] == [ParsedCall]
+
+
+def test_marks_and_blank_space_around_them_are_no_text() -> None:
+    assert taken("<final_answer> \n yes </final_answer>") == [
+        HiddenMarkup("<final_answer>"),
+        HiddenMarkup(" \n "),
+        ShownText("yes"),
+        HiddenMarkup(" </final_answer>"),
+    ]

@@ -1,0 +1,1 @@
+"""Failed attempts: retry, wait, fallback."""

@@ -1,0 +1,184 @@
+"""Models asked in the place of one whose provider fails."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.messages import Image, Text, UserMessage
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import SettingValues
+from app.engine.models.base import ModelEvent, ModelNotice, ReplyEnd
+from app.engine.models.recovery.fallback import ModelCooldown, ModelFallback
+from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.router import ModelRouter
+from tests.support.model_replies import collect, request_for
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.provider_servers import NO_LOCAL_SERVERS
+
+DOWN = Reply(status=503, error="we are down")
+FIRST = "openai_compatible/first"
+
+
+def router(folder: Path, local: str, others: str, own: str = "") -> ModelRouter:
+    """Ollama at `local`; `others` are asked in turn; `own` describes models."""
+    keys = KeyStore(folder, {**NO_LOCAL_SERVERS, "OLLAMA_HOST": local.removesuffix("/v1")}, lambda: None)
+    policy = RetryPolicy(attempts=2, first_delay_s=0.001)
+    return ModelRouter(keys, folder, policy, lambda: SettingValues(fallback_models=others, own_models=own))
+
+
+async def asked(models: ModelRouter, base: str) -> tuple[ReplyEnd, list[str]]:
+    """The end of the reply, and the remarks before it."""
+    model = models.open(FIRST, base, "key-of-this-run-0123")
+    events = await collect(model, request_for(FIRST))
+    end = events[-1]
+    assert isinstance(end, ReplyEnd)
+    return end, remarks(events)
+
+
+def remarks(events: list[ModelEvent]) -> list[str]:
+    return [event.text for event in events if isinstance(event, ModelNotice)]
+
+
+async def test_the_next_model_answers_for_one_that_fails_and_is_named(tmp_path: Path) -> None:
+    async with ModelServer([DOWN, DOWN]) as first, ModelServer([Reply(text="Here.")]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, told = await asked(models, first.url)
+        await models.close()
+        assert len(first.requests) == 2
+        assert second.requests[0].body["model"] == "second"
+        assert "Authorization" not in second.requests[0].headers
+    assert (end.message.text, end.message.error, end.message.model) == ("Here.", None, "ollama/second")
+    (why,) = told
+    assert why.startswith("openai_compatible/first did not answer, so ollama/second was asked.")
+    assert "we are down" in why
+
+
+async def test_what_a_failed_reply_took_is_counted_too(tmp_path: Path) -> None:
+    empty = Reply(text="")
+    async with ModelServer([empty, empty]) as first, ModelServer([Reply(text="Here.")]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, _ = await asked(models, first.url)
+        await models.close()
+    assert end.message.text == "Here."
+    assert (end.message.usage.input_tokens, end.message.usage.output_tokens) == (300, 60)  # the first was asked twice
+
+
+async def test_no_other_is_asked_once_something_was_shown(tmp_path: Path) -> None:
+    cut = Reply(text="One two three four", cut_after=3)
+    async with ModelServer([cut, cut]) as first, ModelServer([Reply(text="never")]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, told = await asked(models, first.url)
+        await models.close()
+        assert second.requests == []
+    assert (end.message.stop_reason, told) == ("error", [])
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Reply(status=400, error="the tool schema is wrong"),
+        Reply(status=400, error="maximum context length is 8192 tokens"),
+        Reply(text="", finish="content_filter"),
+    ],
+    ids=["request at fault", "too long", "content filter"],
+)
+async def test_a_request_at_fault_is_sent_to_no_other(tmp_path: Path, refusal: Reply) -> None:
+    async with ModelServer([refusal] * 2) as first, ModelServer([Reply(text="never")]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, told = await asked(models, first.url)
+        await models.close()
+        assert second.requests == []
+    assert (end.message.stop_reason, told) == ("error", [])
+
+
+async def test_when_all_fail_the_end_says_so_of_each(tmp_path: Path) -> None:
+    async with ModelServer([DOWN] * 2) as first, ModelServer([Reply(status=401)]) as second:
+        models = router(tmp_path, second.url, "ollama/second, nowhere/x, openai_compatible/first")
+        end, told = await asked(models, first.url)
+        await models.close()
+    assert end.message.model == FIRST
+    error = end.message.error or ""
+    assert "we are down" in error
+    assert "ollama/second was asked instead: Ollama refused the key (401)" in error
+    assert "nowhere/x was asked instead: There is no provider named 'nowhere'" in error
+    assert len(told) == 2
+
+
+async def test_a_limit_of_all_of_them_is_waited_for_at_the_first(tmp_path: Path) -> None:
+    limit = Reply(status=429, error="slow down", headers={"Retry-After": "300"})
+    async with ModelServer([limit]) as first, ModelServer([limit]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, _ = await asked(models, first.url)
+        await models.close()
+    assert end.later is not None
+
+
+async def test_a_model_that_is_known_not_to_see_is_not_asked_about_pictures(tmp_path: Path) -> None:
+    picture = UserMessage((Text("what is it?"), Image("image/png", "AAAA")))
+    async with ModelServer([DOWN] * 2) as first, ModelServer([Reply(text="A cat.")]) as second:
+        models = router(tmp_path, second.url, "ollama/blind, ollama/sees", "ollama/blind 8000 0 0 tools")
+        request = replace(request_for(FIRST), messages=(picture,))
+        events = await collect(models.open(FIRST, first.url), request)
+        await models.close()
+        assert [asked.body["model"] for asked in second.requests] == ["sees"]
+    assert len(remarks(events)) == 1
+
+
+async def test_tool_calls_of_the_other_model_arrive_whole(tmp_path: Path) -> None:
+    reply = Reply(calls=(Call("shell", {"command": "ls"}),))
+    async with ModelServer([DOWN] * 2) as first, ModelServer([reply]) as second:
+        models = router(tmp_path, second.url, "ollama/second")
+        end, _ = await asked(models, first.url)
+        await models.close()
+    assert [call.arguments for call in end.message.tool_calls] == [{"command": "ls"}]
+
+
+async def test_one_that_kept_waiting_and_failed_is_asked_last_for_a_while(tmp_path: Path) -> None:
+    async with (
+        ModelServer([DOWN, DOWN, Reply(text="Back.")]) as first,
+        ModelServer([Reply(text="Here.")] * 3) as second,
+    ):
+        models = router(tmp_path, second.url, "")
+        alone = models.open(FIRST, first.url)
+        with_other = ModelFallback(
+            alone, lambda: ("ollama/second",), models.open, ModelCooldown(slow_s=0.0, rest_s=60.0)
+        )
+        turns = [await collect(with_other, request_for(FIRST)) for _ in range(2)]
+        now = [await collect(ModelFallback(alone, lambda: ("ollama/second",), models.open), request_for(FIRST))]
+        await models.close()
+        assert len(first.requests) == 3
+    assert [remarks(events)[0].partition(", so")[0] for events in turns] == [
+        f"{FIRST} did not answer",
+        f"{FIRST} did not answer in the last minute",
+    ]
+    assert [remarks(events) for events in now] == [[]]
+
+
+async def test_one_that_is_out_is_asked_again_where_no_other_answers(tmp_path: Path) -> None:
+    async with ModelServer([DOWN, DOWN, Reply(text="Back.")]) as first, ModelServer([Reply(status=401)] * 2) as second:
+        models = router(tmp_path, second.url, "")
+        outages = ModelCooldown(slow_s=0.0)
+        model = ModelFallback(models.open(FIRST, first.url), lambda: ("ollama/second",), models.open, outages)
+        failed, found = [await collect(model, request_for(FIRST)) for _ in range(2)]
+        await models.close()
+    last, back = failed[-1], found[-1]
+    assert isinstance(last, ReplyEnd)
+    assert isinstance(back, ReplyEnd)
+    assert (last.message.model, back.message.model, back.message.text) == (FIRST, FIRST, "Back.")
+
+
+async def test_models_with_tools_as_text_stand_in_and_are_stood_in_for(tmp_path: Path) -> None:
+    call = "<tool_code><name>shell</name><parameters>{}</parameters></tool_code>"
+    async with ModelServer([DOWN] * 4) as first, ModelServer([Reply(text=call), Reply(text="Here.")]) as second:
+        models = router(tmp_path, second.url, "react/ollama/second")
+        as_text, _ = await asked(models, first.url)
+        await models.close()
+        models = router(tmp_path, second.url, "ollama/second")
+        events = await collect(models.open(f"react/{FIRST}", first.url), request_for(f"react/{FIRST}"))
+        await models.close()
+        assert ["tools" in request.body for request in second.requests] == [False, True]
+    end = events[-1]
+    assert isinstance(end, ReplyEnd)
+    assert [call.name for call in as_text.message.tool_calls] == ["shell"]
+    assert (as_text.message.model, end.message.model) == ("react/ollama/second", "ollama/second")

@@ -1,0 +1,144 @@
+"""When a limit passes, in the shapes that providers document for their refusals."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from app.engine.models.failures import failure_from_response
+from app.engine.models.rate_limit_reset import retry_after, seconds_to_reset
+
+LATER = datetime.now(UTC) + timedelta(hours=1)
+
+
+def ends_later(wait: float | None) -> bool:
+    """True for a wait from now to `LATER`; some shapes tell whole seconds only."""
+    return wait is not None and abs(wait - (LATER - datetime.now(UTC)).total_seconds()) < 2
+
+
+def said(message: str, **more: object) -> bytes:
+    return json.dumps({"error": {"message": message, **more}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after-ms": "1500", "Retry-After": "9"}, 1.5),
+        ({"Retry-After": format_datetime(datetime.now(UTC) - timedelta(hours=1), usegmt=True)}, 0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "-3"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "9999999999"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_as_a_date(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        # OpenAI: lengths; what is used up counts.
+        (
+            {
+                "x-ratelimit-remaining-requests": "59",
+                "x-ratelimit-reset-requests": "1s",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "6m0s",
+            },
+            360,
+        ),
+        ({"x-ratelimit-reset-requests": "8.64s", "x-ratelimit-reset-tokens": "1h2m3s"}, 8.64),
+        ({"x-ratelimit-reset-requests": "20ms"}, 0.02),
+        # GitHub and others: seconds to go.
+        ({"X-RateLimit-Reset": "45"}, 45),
+        ({"X-RateLimit-Reset": "never"}, None),
+        # A wait that is asked for leads.
+        ({"Retry-After": "30", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, 30),
+    ],
+)
+def test_limits_in_headers_end_when_they_say(headers: dict[str, str], seconds: float | None) -> None:
+    assert seconds_to_reset(headers, b"") == seconds
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {
+            "anthropic-ratelimit-requests-remaining": "12",
+            "anthropic-ratelimit-requests-reset": datetime.now(UTC).isoformat(),
+            "anthropic-ratelimit-input-tokens-remaining": "0",
+            "anthropic-ratelimit-input-tokens-reset": LATER.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        },
+        {"anthropic-ratelimit-unified-reset": str(int(LATER.timestamp()))},
+        {"X-RateLimit-Reset": str(int(LATER.timestamp() * 1000))},
+        {"Retry-After": format_datetime(LATER, usegmt=True)},
+    ],
+)
+def test_moments_in_headers_are_told_from_lengths(headers: dict[str, str]) -> None:
+    assert ends_later(seconds_to_reset(headers, b""))
+
+
+@pytest.mark.parametrize(
+    ("body", "seconds"),
+    [
+        (
+            said("Rate limit reached for gpt-x on tokens per min. Limit 10000, Used 9000. Please try again in 6m0s."),
+            360,
+        ),
+        (said("Rate limit reached on requests. Please try again in 20ms. Visit https://x."), 0.02),
+        (said("Rate limit reached for model on TPD. Please try again in 7m12.4s."), 432.4),
+        (said("Requests have exceeded the call rate limit. Please retry after 20 seconds."), 20),
+        (said("You exceeded your current quota, check your plan and billing details. Please retry in 34.07s."), 34.07),
+        (said("You've hit your usage limit. Try again in 2 days 3 hours 5 minutes."), 183_900),
+        (said("The usage limit has been reached", type="usage_limit_reached", resets_in_seconds=1234), 1234),
+        (said("Quota exceeded", details=[{"@type": "x/google.rpc.RetryInfo", "retryDelay": "34s"}]), 34),
+        (b"[" + said("Resource exhausted", details=[{"retryDelay": "7.5s"}]) + b"]", 7.5),
+        (b"Too many requests, please wait 90 seconds", 90),
+        (said("Try again in a while."), None),
+        (said("At most 5 m of text in one request."), None),
+        (b"\xff{", None),
+        (b"", None),
+    ],
+)
+def test_bodies_name_a_length(body: bytes, seconds: float | None) -> None:
+    wait = seconds_to_reset({}, body)
+    assert wait is None if seconds is None else wait == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        said("The usage limit has been reached", resets_at=int(LATER.timestamp())),
+        said("Rate limit exceeded", metadata={"headers": {"X-RateLimit-Reset": str(int(LATER.timestamp() * 1e3))}}),
+        said(f"Usage limit reached. Your limit resets at {LATER:%Y-%m-%dT%H:%M:%SZ}."),
+        said(f"You will regain access on {LATER:%Y-%m-%d at %H:%M:%S UTC}.".replace(" at ", " ")),
+        said(f"Limit reached|try again at {LATER:%Y-%m-%d %H:%M:%S}"),
+        f"usage limit reached, resets at {int(LATER.timestamp())}".encode(),
+    ],
+)
+def test_bodies_name_a_moment(body: bytes) -> None:
+    assert ends_later(seconds_to_reset({}, body))
+
+
+def test_a_limit_that_lasts_is_one_of_use_and_says_when_it_ends() -> None:
+    short, long = (
+        failure_from_response("Test", 429, {"Retry-After": "30"}, b""),
+        failure_from_response("Test", 429, {"Retry-After": "7300"}, b""),
+    )
+    assert (short.short, short.retry_after_s, short.is_limit) == ("rate limit", 30, True)
+    assert (long.short, long.retry_after_s) == ("usage limit", 7300)
+    assert "Try again in 2 h" in long.text
+
+
+def test_a_quota_with_an_end_passes_and_an_account_without_money_does_not() -> None:
+    quota = "You exceeded your current quota, please check your plan and billing details."
+    assert failure_from_response("Test", 429, {}, said(quota, code="insufficient_quota")).short == "no credit left"
+    assert failure_from_response("Test", 429, {}, said(quota)).short == "no credit left"
+    assert failure_from_response(
+        "Test", 429, {}, said(f"{quota} Please retry in 34.07s.")
+    ).retry_after_s == pytest.approx(34.07)

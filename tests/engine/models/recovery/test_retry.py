@@ -1,0 +1,48 @@
+"""How long to wait between attempts, as the policy and the provider say."""
+
+from datetime import UTC, datetime, timedelta
+
+from app.engine.models.base import RetryLater
+from app.engine.models.failures import AttemptFailure, failure_from_response
+from app.engine.models.recovery.retry import RetryPolicy
+
+PASSES = AttemptFailure("overloaded", "overloaded", may_pass=True)
+
+
+def test_delays_double_up_to_the_longest_and_differ_by_chance() -> None:
+    policy = RetryPolicy(attempts=9, first_delay_s=1, longest_delay_s=8)
+    delays = [policy.delay(attempt, PASSES) or 0 for attempt in range(1, 9)]
+    for delay, middle in zip(delays, (1, 2, 4, 8, 8, 8, 8, 8), strict=True):
+        assert middle * 0.75 <= delay <= middle * 1.25
+    assert len(set(delays)) == len(delays)
+
+
+def test_the_last_attempt_and_what_will_not_pass_have_no_delay() -> None:
+    policy = RetryPolicy(attempts=2)
+    assert policy.delay(2, PASSES) is None
+    assert policy.delay(1, AttemptFailure("no", "no", may_pass=False)) is None
+
+
+def test_a_short_wait_the_provider_names_is_kept_and_a_long_one_is_for_later() -> None:
+    policy = RetryPolicy()
+    assert policy.delay(1, AttemptFailure("slow", "slow", True, 7.0)) == 7.0
+    hour = AttemptFailure("slow", "usage limit", True, 3600.0, is_limit=True)
+    assert policy.delay(1, hour) is None
+    later = policy.later(hour)
+    assert later is not None
+    assert later.at is not None
+    assert timedelta(seconds=3590) < later.at - datetime.now(UTC) <= timedelta(hours=1)
+
+
+def test_a_limit_passes_later_though_nobody_said_when_and_other_failures_do_not() -> None:
+    policy = RetryPolicy()
+    assert policy.later(AttemptFailure("slow", "rate limit", True, is_limit=True)) == RetryLater("rate limit")
+    assert policy.later(PASSES) is None
+    assert policy.later(AttemptFailure("no", "no", may_pass=False, retry_after_s=3600.0)) is None
+
+
+def test_what_a_server_says_is_quoted_short_and_without_keys() -> None:
+    body = b'{"error": {"message": "key sk-abcdefghijkl is bad ' + b"x" * 9000 + b'"}}'
+    text = failure_from_response("Test", 400, {}, body).text
+    assert "sk-abcdefghijkl" not in text
+    assert len(text) < 400

@@ -1,0 +1,118 @@
+"""Which temperature a request names: the one wanted, and none where a model would refuse it or has refused it."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import AssistantMessage, Text, ThinkingLevel
+from app.engine.models.base import ModelEvent, ModelNotice, ModelOptions, ModelRequest, ReplyEnd
+from app.engine.models.failures import failure_from_response
+from app.engine.models.recovery.request_adaptation import TemperatureFallback, accepts_temperature
+
+
+def asked(model: str, level: ThinkingLevel = "off", session: str | None = "conv_1") -> ModelRequest:
+    options = ModelOptions(thinking_level=level, temperature=0.3, session_id=session)
+    return ModelRequest(model, "", (), options=options)
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "taken"),
+    [
+        ("openai/gpt-4.1", "off", True),
+        ("openai/gpt-5.4", "off", False),
+        ("openai/gpt-5-chat-latest", "off", True),
+        ("openai/o3", "off", False),
+        ("openrouter/openai/o4-mini", "off", False),
+        ("openai_compatible/o1-mini", "off", False),
+        ("openai_compatible/olmo", "off", True),
+        ("anthropic/claude-sonnet-4-5", "off", True),
+        ("anthropic/claude-sonnet-4-5", "medium", False),
+        ("openai/gpt-4.1", "medium", True),
+    ],
+)
+def test_a_model_that_thinks_keeps_its_own(model: str, level: ThinkingLevel, taken: bool) -> None:
+    assert accepts_temperature(asked(model, level)) == taken
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Unsupported value: 'temperature' does not support 0.3 with this model. Only the default (1) is.",
+        "Unsupported parameter: 'temperature' is not supported with this model.",
+        "`temperature` may only be set to 1 when thinking is enabled.",
+        "`temperature` is deprecated for this model.",
+        "temperature: range: 0..1",
+        "invalid temperature: only 1 is allowed for this model",
+    ],
+)
+def test_a_refusal_because_of_it_is_known(said: str) -> None:
+    body = b'{"error": {"message": "%s"}}' % said.encode()
+    assert failure_from_response("Some provider", 400, {}, body).refuses_temperature
+    assert not failure_from_response("Some provider", 500, {}, body).refuses_temperature
+
+
+def test_other_refusals_are_not() -> None:
+    assert not failure_from_response(
+        "Some provider", 400, {}, b'{"error": "The temperature of Rome was asked for"}'
+    ).refuses_temperature
+
+
+class Picky:
+    """A model that refuses any temperature."""
+
+    def __init__(self) -> None:
+        self.asked: list[float | None] = []
+
+    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        self.asked.append(request.options.temperature)
+        if request.options.temperature is not None:
+            yield ReplyEnd(AssistantMessage((), "error", "refused"), refuses_temperature=True)
+        else:
+            yield ReplyEnd(AssistantMessage((Text("Hi."),), model=request.model))
+
+    async def close(self) -> None:
+        pass
+
+
+async def told(model: TemperatureFallback, request: ModelRequest) -> list[str]:
+    """What a reply says, remarks among it."""
+    said: list[str] = []
+    async for event in model.stream(request, CancelSignal()):
+        match event:
+            case ModelNotice(text=text):
+                said.append(text)
+            case ReplyEnd(message=message):
+                said.append(message.text)
+            case _:
+                pass
+    return said
+
+
+async def test_one_that_was_refused_is_left_out_from_then_on_and_said_once_in_a_conversation() -> None:
+    picky = Picky()
+    model = TemperatureFallback(picky)
+    said = "The temperature 0.3 is left out: local/olmo does not take it."
+    assert [await told(model, asked("local/olmo")) for _ in range(2)] == [[said, "Hi."], ["Hi."]]
+    assert await told(model, asked("local/olmo", session="conv_2")) == [said, "Hi."]
+    assert picky.asked == [0.3, None, None, None]
+
+
+async def test_where_it_is_known_to_be_refused_it_is_not_tried() -> None:
+    picky = Picky()
+    model = TemperatureFallback(picky)
+    assert await told(model, asked("openai/o3")) == [
+        "The temperature 0.3 is left out: openai/o3 does not take it.",
+        "Hi.",
+    ]
+    (said, _) = await told(model, asked("anthropic/claude-sonnet-4-5", "high"))
+    assert said == "The temperature 0.3 is left out: a model that thinks has its own."
+    assert picky.asked == [None, None]
+
+
+async def test_a_refusal_of_one_that_was_not_sent_is_an_error_like_any_other() -> None:
+    class Confused(Picky):
+        async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+            yield ReplyEnd(AssistantMessage((Text("no"),), "error", "refused"), refuses_temperature=True)
+
+    assert await told(TemperatureFallback(Confused()), ModelRequest("local/olmo", "", ())) == ["no"]

@@ -1,0 +1,150 @@
+"""Model messages as the body of a chat completion."""
+
+import json
+
+from app.engine.core.messages import (
+    AssistantMessage,
+    Image,
+    ModelMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    user_text,
+)
+from app.engine.models.base import ModelRequest
+from app.engine.models.catalog import providers
+from app.engine.models.message_cache import MessageCache
+from app.engine.models.openai.request import chat_messages
+from app.engine.models.reply.content import encode
+from app.protocol.base import JsonValue
+
+PICTURE = Image("image/png", "AAAA")
+
+
+def converted(*messages: ModelMessage, provider: str = "openai") -> list[JsonValue]:
+    row = providers.find(provider)
+    assert row is not None
+    return chat_messages(ModelRequest(f"{provider}/x", "", messages), row, MessageCache())
+
+
+def test_a_whole_turn_is_sent_as_it_was() -> None:
+    call = ToolCall("call_1", "shell", {"command": "ls"})
+    request = ModelRequest(
+        "openai/x",
+        "Be brief.",
+        (
+            user_text("list"),
+            AssistantMessage((Thinking("hm"), Text("Listing."), call), "tool_use"),
+            ToolResultMessage("call_1", "shell", (Text("a b"),)),
+        ),
+    )
+    row = providers.find("openai")
+    assert row is not None
+    assert chat_messages(request, row, MessageCache()) == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "list"},
+        {
+            "role": "assistant",
+            "content": "Listing.",
+            "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "shell", "arguments": '{"command":"ls"}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "a b"},
+    ]
+
+
+def test_pictures_are_data_addresses() -> None:
+    assert converted(UserMessage((Text("what is it?"), PICTURE))) == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "what is it?"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+            ],
+        }
+    ]
+
+
+def test_pictures_in_results_follow_the_whole_batch() -> None:
+    calls = (ToolCall("a", "look", {}), ToolCall("b", "look", {}))
+    messages = converted(
+        AssistantMessage(calls, "tool_use"),
+        ToolResultMessage("a", "look", (PICTURE,)),
+        ToolResultMessage("b", "look", ()),
+        user_text("and?"),
+    )
+    roles = [message["role"] for message in messages if isinstance(message, dict)]
+    assert roles == ["assistant", "tool", "tool", "user", "user"]
+    assert messages[1:3] == [
+        {"role": "tool", "tool_call_id": "a", "content": "(see the picture below)"},
+        {"role": "tool", "tool_call_id": "b", "content": "(no output)"},
+    ]
+
+
+def test_calls_of_an_aborted_reply_are_left_out() -> None:
+    cut = AssistantMessage((Text("I will"), ToolCall("a", "shell", {})), "aborted", "Request was aborted")
+    empty = AssistantMessage((ToolCall("b", "shell", {}),), "error", "cut")
+    assert converted(user_text("go"), cut, empty, user_text("again")) == [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "I will"},
+        {"role": "user", "content": "again"},
+    ]
+
+
+def test_a_call_without_a_result_is_answered() -> None:
+    assert converted(AssistantMessage((ToolCall("a", "shell", {}),), "tool_use"))[1] == {
+        "role": "tool",
+        "tool_call_id": "a",
+        "content": "(no result was recorded)",
+    }
+
+
+def test_arguments_that_were_invalid_go_back_as_valid_json() -> None:
+    (entry, _) = converted(AssistantMessage((ToolCall("a", "shell", {}, '{"x'),), "tool_use"))
+    assert isinstance(entry, dict)
+    assert entry["tool_calls"] == [{"id": "a", "type": "function", "function": {"name": "shell", "arguments": "{}"}}]
+
+
+def test_mistral_gets_ids_of_nine_letters_that_still_match() -> None:
+    call = ToolCall("call_0123456789", "shell", {})
+    (entry, result) = converted(
+        AssistantMessage((call,), "tool_use"), ToolResultMessage(call.id, "shell", (Text("x"),)), provider="mistral"
+    )
+    assert isinstance(entry, dict)
+    assert isinstance(result, dict)
+    text = json.dumps(entry["tool_calls"])
+    assert len(str(result["tool_call_id"])) == 9
+    assert str(result["tool_call_id"]) in text
+
+
+def test_models_that_want_their_reasoning_back_get_it() -> None:
+    message = AssistantMessage((Thinking("hm", "proof"), ToolCall("a", "shell", {})), "tool_use", model="anthropic/x")
+    result = ToolResultMessage("a", "shell", (Text("x"),))
+    deepseek = converted(message, result, provider="deepseek")[0]
+    anthropic = converted(message, result, provider="anthropic")[0]
+    assert isinstance(deepseek, dict)
+    assert isinstance(anthropic, dict)
+    assert deepseek["reasoning_content"] == "hm"
+    assert anthropic["thinking_blocks"] == [{"type": "thinking", "thinking": "hm", "signature": "proof"}]
+
+
+def test_text_that_is_not_unicode_can_be_sent() -> None:
+    assert encode({"text": "a\udcffb"}) == b'{"text": "a?b"}'
+
+
+def test_what_was_made_of_a_message_is_kept_while_it_lives() -> None:
+    row = providers.find("openai")
+    assert row is not None
+    kept: MessageCache[list[JsonValue]] = MessageCache()
+    call = AssistantMessage((Text("I look."), ToolCall("1", "shell", {"command": "true"})), "tool_use")
+    result = ToolResultMessage("1", "shell", (Text("done"),))
+    unanswered = ModelRequest("openai/x", "", (user_text("go"), call))
+    whole = ModelRequest("openai/x", "", (user_text("go"), call, result))
+    first = chat_messages(unanswered, row, kept)
+    second = chat_messages(whole, row, kept)
+    assert second == chat_messages(whole, row, MessageCache())
+    assert second[1] is chat_messages(whole, row, kept)[1]
+    assert first[-1] != second[-1]

@@ -1,0 +1,145 @@
+"""A conversation begun with one provider and gone on with another: all pairs, with all that a history can hold."""
+
+import itertools
+import re
+
+import pytest
+
+from app.engine.core.messages import (
+    AssistantMessage,
+    Image,
+    ModelMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    user_text,
+)
+from app.engine.models.base import ModelRequest
+from app.engine.models.catalog.providers import PROVIDERS, Provider
+from app.engine.models.message_cache import MessageCache
+from app.engine.models.openai.request import chat_messages
+from app.protocol.base import JsonObject, JsonValue
+from tests.support.provider_servers import calls_of, entries_of, text_in
+
+ROWS = tuple(row for row in PROVIDERS if row.kind in ("openai_compatible", "litellm"))
+PAIRS = [pytest.param(one, other, id=f"{one.name}-{other.name}") for one, other in itertools.product(ROWS, repeat=2)]
+# As each provider gives them; the last are what servers send that count anew in each reply.
+IDS = {
+    "anthropic": ("toolu_01A09q90qw90lq917835lq9", "toolu_01B09q90qw90lq917835lq9"),
+    "gemini": ("call_1__thought__CiQB+/8=" + "A" * 300, "call_2"),
+    "mistral": ("D681PevKs", "a1B2c3D4e"),
+}
+FORMS = {"nine": r"[A-Za-z0-9]{9}", "plain": r"[A-Za-z0-9_-]{1,64}", "gemini": r"[A-Za-z0-9_-]{1,64}"}
+PICTURE = Image("image/png", "AAAA")
+
+
+def history(row: Provider) -> tuple[ModelMessage, ...]:
+    """Reasoning, parallel calls, pictures, the same ids again, a failed reply, a cut one, a call without a result."""
+    model = f"{row.name}/model"
+    one, two = IDS.get(row.name, ("call_0", "call_1"))
+    calls = (ToolCall(one, "shell", {"command": "ls"}), ToolCall(two, "mcp.look", {}))
+    return (
+        UserMessage((Text("what is it?"), PICTURE)),
+        AssistantMessage((Thinking("I look.", "PROOF"), Text("Looking."), *calls), "tool_use", model=model),
+        ToolResultMessage(two, "mcp.look", (PICTURE,)),
+        ToolResultMessage(one, "shell", (Text("a b"),)),
+        AssistantMessage((Thinking("Again."), *calls), "tool_use", model=model),
+        ToolResultMessage(one, "shell", (Text("a b"),)),
+        ToolResultMessage(two, "mcp.look", (Text("a cat"),)),
+        AssistantMessage((Text("half a th"), ToolCall("cut", "shell", {})), "aborted", "Request was aborted", model),
+        AssistantMessage((ToolCall("broken", "shell", {}),), "error", "the connection broke off", model),
+        user_text("go on"),
+        AssistantMessage((ToolCall(two, "shell", {}, invalid='{"x'),), "tool_use", model=model),
+        user_text("never mind"),
+    )
+
+
+def sent(row: Provider, messages: tuple[ModelMessage, ...]) -> list[JsonObject]:
+    return entries_of(chat_messages(ModelRequest(f"{row.name}/model", "Be brief.", messages), row, MessageCache()))
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_every_call_has_one_result_under_an_id_that_the_provider_takes(one: Provider, other: Provider) -> None:
+    entries = sent(other, history(one))
+    ids = [call_id for entry in entries for call_id in calls_of(entry)]
+    results = [entry["tool_call_id"] for entry in entries if entry["role"] == "tool"]
+    assert len(ids) == len(set(ids)) == 5
+    assert sorted(map(str, results)) == sorted(ids)
+    form = FORMS[other.call_ids]
+    own = set(IDS["gemini"]) if one.name == other.name == "gemini" else set[str]()
+    assert [call_id for call_id in ids if not re.fullmatch(form, call_id) and not _is_of(call_id, own)] == []
+    names = re.findall(r'"name": ?"([^"]*)"', text_in(entries))
+    assert [name for name in names if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)] == []
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_results_follow_their_calls_at_once_and_in_the_right_batch(one: Provider, other: Provider) -> None:
+    open_calls: set[str] = set()
+    for entry in sent(other, history(one)):
+        if entry["role"] == "tool":
+            assert entry["tool_call_id"] in open_calls
+            open_calls.discard(str(entry["tool_call_id"]))
+        else:
+            assert open_calls == set()
+            open_calls = set(calls_of(entry))
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_no_word_is_lost_and_a_proof_goes_to_no_other_model(one: Provider, other: Provider) -> None:
+    text = text_in(sent(other, history(one)))
+    assert [
+        word for word in ("what is it?", "Looking.", "a b", "a cat", "half a th", "go on") if word not in text
+    ] == []
+    assert text.count("data:image/png") == 2
+    assert "the connection broke off" not in text
+    wants_proof = other.reasoning_field == "thinking_blocks"
+    assert ("PROOF" in text) == (wants_proof and one.name == other.name)
+    assert ("I look." in text) == (bool(other.reasoning_field) and (not wants_proof or one.name == other.name))
+
+
+def test_deepseek_gets_the_field_it_demands_with_the_calls_of_others() -> None:
+    row = next(row for row in ROWS if row.name == "deepseek")
+    call = ToolCall("call_1", "shell", {})
+    reply = AssistantMessage((call,), "tool_use", model="openai/x")
+    (entry, _) = sent(row, (reply, ToolResultMessage("call_1", "shell", ())))[1:]
+    assert entry["reasoning_content"] == ""
+
+
+def test_what_a_model_played_on_after_its_call_is_no_reasoning_of_another() -> None:
+    row = next(row for row in ROWS if row.name == "deepseek")
+    call = ToolCall("call_1", "shell", {})
+    reply = AssistantMessage((Thinking("I look."), call, Thinking("<observation>lies")), "tool_use", model="ollama/x")
+    (entry, _) = sent(row, (reply, ToolResultMessage("call_1", "shell", ())))[1:]
+    assert entry["reasoning_content"] == "I look."
+
+
+def test_a_model_that_cannot_see_is_told_that_there_was_a_picture() -> None:
+    row = next(row for row in ROWS if row.name == "deepseek")
+    request = ModelRequest("deepseek/deepseek-v4-pro", "", (UserMessage((Text("what is it?"), PICTURE)),))
+    assert chat_messages(request, row, MessageCache()) == [
+        {"role": "user", "content": "what is it?\n\n[A picture stood here, which this model cannot see.]"}
+    ]
+
+
+def test_a_result_whose_call_is_gone_is_told_as_words() -> None:
+    messages = (ToolResultMessage("call_1", "shell", (Text("a b"),)), user_text("and?"))
+    (first, _) = sent(ROWS[1], messages)[1:]
+    assert first == {"role": "user", "content": "Result of an earlier call of shell:\na b"}
+
+
+def test_ids_stay_the_same_from_turn_to_turn_so_that_the_prompt_can_be_cached() -> None:
+    for one, other in itertools.product(ROWS, repeat=2):
+        whole = history(one)
+        kept: MessageCache[list[JsonValue]] = MessageCache()
+        before: list[JsonValue] = []
+        for length in (4, 7, 10, 12):
+            request = ModelRequest(f"{other.name}/model", "", whole[:length])
+            now = chat_messages(request, other, kept)
+            assert now[: len(before)] == before
+            before = now
+
+
+def _is_of(call_id: str, own: set[str]) -> bool:
+    return any(call_id.startswith(given) for given in own)

@@ -1,0 +1,134 @@
+"""Tasks whose model or whose mode was not a plain one, with their records."""
+
+import asyncio
+from pathlib import Path
+
+from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.record.format import TaskRecord
+from app.protocol.agents import Agent
+from app.protocol.conversations import TurnTaking
+from app.protocol.tasks import Task, TaskSetModeParams, TaskStartParams
+from tests.engine.agent.run.test_answer_schema import SCHEMA, complete
+from tests.engine.agent.run.test_model_fallback import DOWN
+from tests.engine.agent.run.test_rate_limit_wait import AT_ONCE, SECOND
+from tests.engine.agent.tasks.test_rounds import company, quiet, speaking
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_replies import DONE, shell
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.recorded_tasks import record_of
+
+_TOOL = "<tool_name>shell</tool_name><parameters><command>echo hi</command></parameters>"
+
+
+async def answered_by_another(home: Path) -> TaskRecord:
+    """Its provider is down, so that another model goes on."""
+    async with (
+        ModelServer([shell("echo hi"), DONE]) as other,
+        engine_parts(home, ModelServer([DOWN, DOWN]), RetryPolicy(attempts=1)) as engine,
+    ):
+        engine.services.keys.offer({"OLLAMA_HOST": other.url.removesuffix("/v1")})
+        engine.services.settings.set("fallback_models", "ollama/second")
+        task = await engine.watcher.end((await engine.start()).id)
+        return await record_of(engine, task.id)
+
+
+async def limited(home: Path) -> TaskRecord:
+    """Twice it waits for a limit of its provider."""
+    async with engine_parts(home, ModelServer(replies=[shell("true"), SECOND, SECOND, DONE]), AT_ONCE) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        return await record_of(engine, task.id)
+
+
+async def by_schema(home: Path) -> TaskRecord:
+    """Its answer follows a schema at the second try, after a nudge."""
+    replies = [Reply(text="Two."), complete({"files": 2}), complete({"files": []})]
+    async with engine_parts(home, ModelServer(replies=replies)) as engine:
+        params = TaskStartParams(
+            prompt="list the files",
+            model="openai_compatible/test-model",
+            api_base=engine.model.url,
+            workspace=str(engine.workspace),
+            approve="all",
+            answer_schema=SCHEMA,
+        )
+        task = await engine.watcher.end((await engine.services.runner.start(params)).id)
+        return await record_of(engine, task.id)
+
+
+async def tools_as_text(home: Path) -> TaskRecord:
+    """Its model calls tools in words."""
+    replies = [
+        Reply(text=f"<thinking>Look.</thinking>{_TOOL}"),
+        Reply(text="<thinking>Bad.</thinking><tool_name>shell"),
+    ]
+    replies += [Reply(text="<final_answer>It said hi.</final_answer>")]
+    async with engine_parts(home, ModelServer(replies=replies)) as engine:
+        params = TaskStartParams(
+            prompt="say hi",
+            model="react/openai_compatible/small",
+            api_base=engine.model.url,
+            workspace=str(engine.workspace),
+            approve="all",
+        )
+        task = await engine.watcher.end((await engine.services.runner.start(params)).id)
+        return await record_of(engine, task.id)
+
+
+async def made_a_chat(home: Path) -> TaskRecord:
+    """A person takes it for a chat while it works."""
+    gate = asyncio.Event()
+    update = Reply(calls=(Call("send_update", {"message": "looking"}),), gate=gate)
+    server = ModelServer(replies=[shell("true"), update, Reply(text="Then: 4.")])
+    async with engine_parts(home, server) as engine:
+        started = await engine.start()
+        await server.request(1)
+        await engine.services.runner.set_mode(TaskSetModeParams(task_id=started.id, mode="chat"))
+        gate.set()
+        await engine.watcher.end(started.id)
+        return await record_of(engine, started.id)
+
+
+async def made_a_task(home: Path) -> TaskRecord:
+    """A person wants it done though it would have answered only."""
+    gate = asyncio.Event()
+    server = ModelServer(replies=[shell("true"), Reply(text="I could go on.", gate=gate), DONE])
+    async with engine_parts(home, server) as engine:
+        started = await engine.start()
+        await server.request(1)
+        await engine.services.runner.set_mode(TaskSetModeParams(task_id=started.id, mode="task"))
+        gate.set()
+        await engine.watcher.end(started.id)
+        return await record_of(engine, started.id)
+
+
+async def of_several(home: Path) -> TaskRecord:
+    """The turn of one of several agents."""
+    server = speaking(lambda name, request: Reply(text=f"I am {name}."))
+    async with engine_parts(home, server) as engine:
+        tasks, writer = await _round(engine, TurnTaking(rule="round_robin", limit=9))
+        return await record_of(engine, next(task.id for task in tasks if task.agent_id == writer.id))
+
+
+async def of_one_that_was_removed(home: Path) -> TaskRecord:
+    """The turn of an agent that has left since."""
+    server = speaking(lambda name, request: Reply(text=f"I am {name}."))
+    async with engine_parts(home, server) as engine:
+        tasks, writer = await _round(engine, TurnTaking(rule="round_robin", limit=9))
+        await engine.services.roster.delete(writer.id)
+        return await record_of(engine, next(task.id for task in tasks if task.agent_id == writer.id))
+
+
+async def at_the_limit_of_a_round(home: Path) -> TaskRecord:
+    """The round ends with the turn of one of several agents."""
+    server = speaking(lambda name, request: Reply(text=f"I am {name}. @Coder @Writer @Anna, and you?"))
+    async with engine_parts(home, server) as engine:
+        tasks, _ = await _round(engine, TurnTaking(rule="addressed", limit=3))
+        return await record_of(engine, max(tasks, key=lambda task: task.started_at).id)
+
+
+async def _round(engine: EngineParts, rule: TurnTaking) -> tuple[tuple[Task, ...], Agent]:
+    """The tasks of a round of three that is over, and the third agent."""
+    anna, _, writer = await company(engine, rule)
+    await engine.watcher.end((await engine.start("hello", conversation_id=anna.conversation_id, mode="chat")).id)
+    await quiet(engine)
+    return await engine.services.database.tasks.of_conversation(anna.conversation_id), writer

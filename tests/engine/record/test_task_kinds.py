@@ -1,0 +1,76 @@
+"""Whatever a task met, its record played again by the loop that made it shows no difference."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.record.diff import compare
+from app.engine.record.format import TaskRecord, read
+from app.engine.record.replay import replay
+from tests.engine.record import model_tasks, resumed_tasks, summary_tasks
+
+Play = Callable[[Path], Awaitable[TaskRecord]]
+
+MODELS = [
+    model_tasks.answered_by_another,
+    model_tasks.limited,
+    model_tasks.by_schema,
+    model_tasks.tools_as_text,
+    model_tasks.made_a_chat,
+    model_tasks.made_a_task,
+    model_tasks.of_several,
+    model_tasks.of_one_that_was_removed,
+    model_tasks.at_the_limit_of_a_round,
+]
+SUMMARIES = [
+    summary_tasks.outgrown,
+    summary_tasks.left_out,
+    summary_tasks.too_long,
+    summary_tasks.before_a_reply,
+    summary_tasks.by_hand,
+    summary_tasks.by_hand_with_words,
+    summary_tasks.refused_by_hand,
+    summary_tasks.stopped_by_hand,
+    summary_tasks.kept,
+]
+RETURNS = [
+    resumed_tasks.killed_in_a_command,
+    resumed_tasks.killed_and_skipped,
+    resumed_tasks.killed_and_stopped,
+    resumed_tasks.killed_in_a_reply,
+    resumed_tasks.ended_in_order,
+    resumed_tasks.ended_while_limited,
+    resumed_tasks.left_while_limited,
+    resumed_tasks.stopped_while_limited,
+    resumed_tasks.with_a_process_left,
+    resumed_tasks.of_a_full_day,
+    resumed_tasks.ended_by_the_day,
+    resumed_tasks.out_of_time,
+    resumed_tasks.given_more_time,
+]
+
+
+@pytest.mark.parametrize("play", [*MODELS, *SUMMARIES, *RETURNS])
+async def test_a_record_played_again_shows_no_difference(tmp_path: Path, play: Play) -> None:
+    recorded = read((await play(tmp_path)).lines())
+    assert compare(recorded, await replay(recorded, tmp_path / "replay")) == []
+
+
+async def test_a_summary_that_is_not_made_today_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = await summary_tasks.outgrown(tmp_path)
+    monkeypatch.setattr("app.engine.agent.compaction.context_window._NEWEST", 1.0)
+    difference = compare(recorded, await replay(recorded, tmp_path / "replay"))
+    assert "-    summary: ## What the person wants" in difference
+
+
+async def test_a_summary_that_is_made_only_today_is_told_of(tmp_path: Path) -> None:
+    recorded = await summary_tasks.outgrown(tmp_path)
+    eager = await replay(_eager(recorded), tmp_path / "replay")
+    assert any("The record has no summary here" in line for line in compare(recorded, eager))
+
+
+def _eager(record: TaskRecord) -> TaskRecord:
+    return replace(record, head=msgspec.structs.replace(record.head, summarise_at=0.3))

@@ -1,0 +1,100 @@
+"""Trying a provider for real: what came of it in words, whatever the provider does."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from app.engine.models.available_models import try_model
+from app.protocol.settings import ModelTestResult
+from tests.support import provider_servers
+from tests.support.connections import RawClient, raw_client
+from tests.support.engine_server import EngineServer
+from tests.support.model_server import ModelServer, Reply
+
+NOWHERE = f"http://{provider_servers.NOWHERE}/v1"
+
+
+def lead(engine: EngineServer, url: str) -> None:
+    """Have OpenAI's models come from there."""
+    engine.services.keys.offer({"OPENAI_API_KEY": "sk-of-the-test", "OPENAI_BASE_URL": url})
+
+
+async def trial(client: RawClient, provider: str = "openai", **params: object) -> ModelTestResult:
+    answer = await client.ask("model/test", 1, provider=provider, **params)
+    return msgspec.convert(answer["result"], ModelTestResult)
+
+
+async def test_a_provider_that_answers_is_told_with_its_model_and_the_time(engine: EngineServer) -> None:
+    async with ModelServer([Reply(text="OK"), Reply(text="OK, though cut", finish="length")]) as server:
+        lead(engine, server.url)
+        async with raw_client(engine) as client:
+            first = await trial(client)
+            second = await trial(client, model="openai/gpt-5-mini")
+        body = server.requests[0].body
+    assert (first.ok, first.model) == (True, "openai/gpt-5.4")
+    assert first.text == f"gpt-5.4 answered in {first.seconds:.1f} s."
+    assert (second.ok, second.model) == (True, "openai/gpt-5-mini")
+    assert (body["model"], body["max_completion_tokens"], "tools" in body) == ("gpt-5.4", 256, False)
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (Reply(status=401, error="Incorrect API key provided"), "refused the key (401). Check the variable"),
+        (Reply(status=404, error="The model does not exist"), "does not know this model or address (404)"),
+        (Reply(status=429, error="insufficient_quota"), "no credit left (429)"),
+        (Reply(status=402, error="Pay first"), "no credit left (402)"),
+        (Reply(status=503, error="Overloaded"), "had an error of its own (503)"),
+        (Reply(text="Half of", cut_after=1), "broke off"),
+    ],
+)
+async def test_a_refusal_is_told_in_words_at_once(engine: EngineServer, reply: Reply, says: str) -> None:
+    async with ModelServer([reply]) as server:
+        lead(engine, server.url)
+        async with raw_client(engine) as client:
+            found = await trial(client)
+        assert len(server.requests) == 1
+    assert not found.ok
+    assert says in found.text
+
+
+async def test_what_cannot_be_tried_says_what_to_do(engine: EngineServer) -> None:
+    lead(engine, NOWHERE)
+    engine.services.keys.offer({"OLLAMA_HOST": "127.0.0.1:9"})
+    async with raw_client(engine) as client:
+        assert f"Cannot reach OpenAI at {NOWHERE}" in (await trial(client)).text
+        assert "Set the variable MISTRAL_API_KEY" in (await trial(client, "mistral")).text
+        assert "start it with `ollama serve`" in (await trial(client, "ollama")).text
+        assert "There is no provider named 'opnai'. Did you mean openai" in (await trial(client, "opnai")).text
+        assert "not a model of openai" in (await trial(client, model="groq/x")).text
+        assert "its address is missing" in (await trial(client, "openai_compatible", model="openai_compatible/x")).text
+
+
+async def test_a_model_is_tried_as_a_task_would_reach_it(engine: EngineServer) -> None:
+    async with ModelServer([Reply(text="OK"), Reply(text="OK")]) as server:
+        lead(engine, server.url)
+        engine.services.settings.set("default_api_base", server.url)
+        async with raw_client(engine) as client:
+            as_text = await trial(client, model="react/openai/gpt-5-mini")
+            own = await trial(client, "openai_compatible", model="openai_compatible/mine")
+        assert [request.body["model"] for request in server.requests] == ["gpt-5-mini", "mine"]
+    assert (as_text.ok, as_text.model) == (True, "react/openai/gpt-5-mini")
+    assert (own.ok, own.model) == (True, "openai_compatible/mine")
+
+
+async def test_a_provider_that_does_not_answer_in_time_is_given_up(engine: EngineServer) -> None:
+    async with ModelServer([Reply(text="late", gate=asyncio.Event())]) as server:
+        model = engine.services.models.open("openai_compatible/slow", server.url)
+        found = await try_model(model, "openai_compatible/slow", longest_s=0.05)
+        await server.requests[0].gone.wait()
+    assert (found.ok, found.text.partition(" It")[0]) == (False, "There was no whole answer within 0.05 s.")
+
+
+async def test_a_client_that_leaves_ends_the_test(engine: EngineServer) -> None:
+    async with ModelServer([Reply(text="late", gate=asyncio.Event())]) as server:
+        lead(engine, server.url)
+        async with raw_client(engine) as client:
+            await client.request("model/test", 1, provider="openai")
+            await server.request(0)
+        await server.requests[0].gone.wait()

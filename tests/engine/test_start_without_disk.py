@@ -1,0 +1,61 @@
+"""An engine that starts where nothing can be saved: what is stored is read, and all goes on when it is mended."""
+
+from pathlib import Path
+
+from app.engine.server.session import ALL, Subscription
+from app.engine.server.snapshot import as_held, snapshot
+from app.protocol.tasks import Task
+from tests.support.disks import full_disk
+from tests.support.engine_parts import EngineParts, crash, engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import ModelServer, Reply
+
+
+async def crashed(tmp_path: Path, after: Path) -> tuple[Task, int]:
+    """A task whose engine is gone in the middle of a reply, with all in another home; the port of the model server."""
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Slow", stall_after=0)])) as engine:
+        task = await engine.start()
+        await engine.model.request(0)
+        await engine.services.log.flush()
+        return task, crash(engine, after)
+
+
+async def shown(engine: EngineParts, why: str) -> Task:
+    made = await snapshot(engine.services.database, Subscription(ALL, "summary", since=0))
+    (task,) = as_held(made, engine.services.runner.running(), why).tasks
+    return task
+
+
+async def test_an_engine_starts_on_a_full_disk_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    task, port = await crashed(tmp_path, after)
+    model = ModelServer(replies=[DONE], port=port)
+    with full_disk(after / "data" / "errand.db"):
+        started = engine_parts(after, model)
+        engine = await started.__aenter__()
+        database = engine.services.database
+        assert [one.kind for one in database.health.conditions] == ["disk_full"]
+        stored = await database.tasks.get(task.id)
+        assert stored is not None
+        assert stored.status == "thinking"
+        left = await shown(engine, "The disk is full.")
+        assert (left.status, left.activity) == ("interrupted", "The disk is full.")
+    try:
+        await engine.watcher.task(task.id, lambda task: task.status == "interrupted")
+        assert not database.health.conditions
+        await engine.services.runner.resume(task.id)
+        assert (await engine.watcher.end(task.id)).status == "completed"
+    finally:
+        await started.__aexit__(None, None, None)
+
+
+async def test_an_engine_that_ends_before_the_disk_is_mended_leaves_all_as_it_was(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    task, port = await crashed(tmp_path, after)
+    with full_disk(after / "data" / "errand.db"):
+        async with engine_parts(after, ModelServer(port=port)) as engine:
+            assert engine.services.database.health.holding is not None
+    async with engine_parts(after, ModelServer(port=port)) as engine:
+        stored = await engine.services.database.tasks.get(task.id)
+        assert stored is not None
+        assert stored.status == "interrupted"

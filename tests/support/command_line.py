@@ -1,0 +1,163 @@
+"""The command line as a person runs it: real processes on a data directory of their own."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import psutil
+
+import app
+from app.client.connection import Connection
+from app.client.errors import NoEngine
+from app.client.launch import read_endpoint
+from app.paths import Paths
+from app.protocol.base import JsonObject
+from app.protocol.tasks import TASK_GET, TASK_LIST, Task, TaskIdParams, TaskListParams, TaskStatus
+from tests.support.processes import is_alive, until
+
+LONGEST_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command that has ended: its exit code and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[JsonObject]:
+        """Standard output as one JSON object a line."""
+        return [msgspec.json.decode(line, type=JsonObject) for line in self.out.splitlines()]
+
+
+class Errand:
+    """`errand` on the data directory `home`, started in `folder`, with no key and no colour in its environment.
+
+    `prefix` stands before each command: another program that runs it.
+    """
+
+    def __init__(self, home: Path, folder: Path, prefix: tuple[str, ...] = ()) -> None:
+        self.home = home
+        self.folder = folder
+        self._prefix = prefix
+        source = str(Path(app.__file__).parents[1])
+        kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_COLOR"))}
+        self.environment = kept | {
+            "ERRAND_HOME": str(home),
+            "PYTHONPATH": source,
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+            "COLUMNS": "100",
+        }
+        for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+            self.environment.pop(name, None)
+
+    async def run(self, *arguments: str, typed: str = "", variables: Mapping[str, str] = {}) -> Finished:
+        """Run a command to its end."""
+        process = await self.start(*arguments, variables=variables)
+        async with asyncio.timeout(LONGEST_S):
+            out, err = await process.communicate(typed.encode())
+        assert process.returncode is not None
+        return Finished(process.returncode, out.decode(), err.decode())
+
+    async def start(
+        self, *arguments: str, out: int = asyncio.subprocess.PIPE, variables: Mapping[str, str] = {}
+    ) -> asyncio.subprocess.Process:
+        """Start a command with pipes for all three streams; `out` may be a descriptor to write to."""
+        return await asyncio.create_subprocess_exec(
+            *self._prefix,
+            sys.executable,
+            "-m",
+            "app",
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=out,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=self.folder,
+            env=self.environment | dict(variables),
+        )
+
+    async def close(self) -> None:
+        """End the engine, if one runs, as the system does when it shuts down."""
+        if (self.home / "run" / "engine.json").exists():
+            pid = self.engine_pid()
+            with suppress(ProcessLookupError):  # one that was killed leaves its file
+                os.kill(pid, signal.SIGTERM)
+            await until(lambda: not is_alive(pid))
+
+    async def task(self, status: TaskStatus) -> Task:
+        """The newest task, once it has this status; asked of the running engine without starting a command."""
+        paths = Paths(self.home)
+        connection = Connection(lambda: read_endpoint(paths), "test")
+        await connection.open()
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                while True:
+                    task = (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks[0]
+                    if task.status == status:
+                        return task
+        finally:
+            await connection.close()
+
+    def engine_pid(self) -> int:
+        """The process of the engine that runs."""
+        endpoint = msgspec.json.decode((self.home / "run" / "engine.json").read_bytes(), type=JsonObject)
+        pid = endpoint["pid"]
+        assert isinstance(pid, int)
+        return pid
+
+    def kill_engine(self) -> None:
+        os.kill(self.engine_pid(), signal.SIGKILL)
+
+
+async def rest(process: asyncio.subprocess.Process) -> Finished:
+    """Wait for a started command to end."""
+    async with asyncio.timeout(LONGEST_S):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return Finished(process.returncode, (out or b"").decode(), err.decode())
+
+
+@asynccontextmanager
+async def connected(errand: Errand) -> AsyncGenerator[Connection]:
+    connection = Connection(lambda: read_endpoint(Paths(errand.home)), "test")
+    await connection.open()
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def ended(client: Connection, task: Task) -> Task:
+    async with asyncio.timeout(LONGEST_S):
+        while task.ended_at is None:
+            task = (await client.call(TASK_GET, TaskIdParams(task_id=task.id))).task
+    return task
+
+
+async def statuses(errand: Errand, expected: list[str]) -> None:
+    """Wait until the tasks' statuses are these, in alphabetical order."""
+    async with asyncio.timeout(LONGEST_S):
+        while True:
+            told = await errand.run("tasks", "--json")
+            if sorted(str(task["status"]) for task in told.lines) == expected:
+                return
+
+
+@contextmanager
+def engine_home(folder: Path) -> Generator[Paths]:
+    paths = Paths(folder)
+    yield paths
+    try:
+        engine = psutil.Process(read_endpoint(paths).pid)
+    except (NoEngine, psutil.NoSuchProcess):
+        return
+    engine.kill()
+    engine.wait(10)

@@ -1,0 +1,193 @@
+"""Asks a window on an X display to close, as a window manager does; xdotool can only kill in its older versions."""
+
+import asyncio
+import ctypes
+import fcntl
+import os
+import pty
+import shutil
+import signal
+import struct
+import sys
+import termios
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_CLIENT_MESSAGE = 33
+
+_LONGEST_S = 10.0
+_PAUSE_S = 0.02
+
+HAS_SCREEN = shutil.which("Xvfb") is not None and shutil.which("xdotool") is not None
+
+LONGEST_S = 20.0
+
+
+class _ClientMessage(ctypes.Structure):
+    """XClientMessageEvent of Xlib.h, padded to the size of an XEvent."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("serial", ctypes.c_ulong),
+        ("send_event", ctypes.c_int),
+        ("display", ctypes.c_void_p),
+        ("window", ctypes.c_ulong),
+        ("message_type", ctypes.c_ulong),
+        ("format", ctypes.c_int),
+        ("data", ctypes.c_long * 5),
+        ("padding", ctypes.c_long * 24),
+    )
+
+
+def ask_to_close(display: str, window: int) -> None:
+    x11 = ctypes.CDLL("libX11.so.6")
+    x11.XOpenDisplay.restype = ctypes.c_void_p
+    x11.XInternAtom.restype = ctypes.c_ulong
+    line = ctypes.c_void_p(x11.XOpenDisplay(display.encode()))
+    protocols = x11.XInternAtom(line, b"WM_PROTOCOLS", 0)
+    delete = x11.XInternAtom(line, b"WM_DELETE_WINDOW", 0)
+    message = _ClientMessage(type=_CLIENT_MESSAGE, window=window, message_type=protocols, format=32)
+    message.data[0] = delete
+    x11.XSendEvent(line, ctypes.c_ulong(window), 0, ctypes.c_long(0), ctypes.byref(message))
+    x11.XCloseDisplay(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """`display` is for the environment of what is to be shown there."""
+
+    display: str
+
+    async def window(self, title: str) -> None:
+        """Wait until a window of that title is there, and give it the keyboard: no window manager does."""
+        await self._do("search", "--sync", "--onlyvisible", "--name", f"^{title}$", "windowfocus", "--sync")
+
+    async def close(self, title: str) -> None:
+        """As the button in a window's frame does; until it is not to be seen any more."""
+        search = ("search", "--onlyvisible", "--name", f"^{title}$")
+        ask_to_close(self.display, int((await self._do(*search)).split()[0]))
+        async with asyncio.timeout(_LONGEST_S):
+            while (await self._run(*search))[0] == 0:  # noqa: ASYNC110 -- the display sets no asyncio event
+                await asyncio.sleep(_PAUSE_S)
+
+    async def keys(self, *keys: str) -> None:
+        await self._do("key", *keys)
+
+    async def type(self, text: str) -> None:
+        await self._do("type", text)
+
+    async def click(self, x: int, y: int) -> None:
+        await self._do("mousemove", str(x), str(y), "click", "1")
+
+    async def _do(self, *words: str) -> str:
+        code, said = await self._run(*words)
+        assert code == 0
+        return said
+
+    async def _run(self, *words: str) -> tuple[int, str]:
+        environment = os.environ | {"DISPLAY": self.display}
+        process = await asyncio.create_subprocess_exec(
+            "xdotool", *words, env=environment, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+        assert process.returncode is not None
+        return process.returncode, out.decode()
+
+
+@asynccontextmanager
+async def screen() -> AsyncGenerator[Screen]:
+    """One screen of 1280 by 900; the server chooses a free number."""
+    reading, writing = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        *("Xvfb", "-displayfd", str(writing), "-screen", "0", "1280x900x24", "-nolisten", "tcp"),
+        pass_fds=(writing,),
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    os.close(writing)
+    try:
+        with os.fdopen(reading) as numbers:
+            number = await asyncio.to_thread(numbers.readline)
+        yield Screen(f":{number.strip()}")
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+class PseudoTerminal:
+    """`errand ARGUMENTS` in a terminal of 100 columns. `seen` is everything it wrote."""
+
+    def __init__(self, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> None:
+        self._arguments = arguments
+        self._folder = folder
+        # Without cursor reports: nothing answers them here. NO_COLOR, so that texts can be looked for.
+        self._environment = {**environment, "TERM": "xterm", "NO_COLOR": "1", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        self._ours = -1
+        self._grew = asyncio.Event()
+        self._process: asyncio.subprocess.Process | None = None
+        self._read_from = 0
+        self.seen = ""
+
+    async def __aenter__(self) -> Self:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "app",
+            *self._arguments,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=self._folder,
+            env=self._environment,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        asyncio.get_running_loop().add_reader(self._ours, self._read)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        asyncio.get_running_loop().remove_reader(self._ours)
+        assert self._process is not None
+        if self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+        os.close(self._ours)
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def interrupt(self) -> None:
+        """Ctrl+C while no prompt is there to read it: this terminal controls no session that would make a signal."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+
+    async def shows(self, text: str) -> None:
+        """Wait until the text was written since the last text that was waited for."""
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                while (place := self.seen.find(text, self._read_from)) < 0:
+                    self._grew.clear()
+                    await self._grew.wait()
+        except TimeoutError:
+            raise AssertionError(f"The terminal did not show {text!r} but:\n{self.seen[self._read_from :]}") from None
+        self._read_from = place + len(text)
+
+    async def ended(self) -> int:
+        """Wait for the command to end; its exit code."""
+        assert self._process is not None
+        async with asyncio.timeout(LONGEST_S):
+            return await self._process.wait()
+
+    def _read(self) -> None:
+        try:
+            self.seen += os.read(self._ours, 65536).decode(errors="replace")
+        except OSError:  # EIO: the command has closed its side
+            asyncio.get_running_loop().remove_reader(self._ours)
+        self._grew.set()

@@ -1,0 +1,62 @@
+"""The views of a conversation with several agents: its row, what is asked in dialogs, and two branches side by side."""
+
+from collections.abc import Callable
+
+from PySide6.QtWidgets import QWidget
+
+from app.window.stores.conversation.agents import NewAgent
+from app.window.views.agents.dialogs import RemoveAgentDialog
+from app.window.views.branches.ask_models_dialog import AskModelsDialog
+from app.window.views.branches.comparison import ComparisonDialog
+from app.window.views.conversation.conversation_view import ConversationView
+from tests.support.window import until
+from tests.window.accessibility.full_window import Office, top
+
+_MODELS = ("one/model", "another/model", "a/third")
+
+
+async def several(office: Office) -> QWidget:
+    await _joined(office)
+    return office.window
+
+
+async def asked(office: Office, ask: Callable[[ConversationView], None], kind: type[QWidget]) -> QWidget:
+    """The dialog that comes at what `ask` does."""
+    ask(await _joined(office))
+    return top(kind)
+
+
+async def models(office: Office) -> QWidget:
+    dialog = AskModelsDialog(office.theme, _MODELS, _MODELS[0], "Which is better?", office.window)
+    office.keep(dialog)
+    dialog.show()
+    return dialog
+
+
+async def removal(office: Office) -> QWidget:
+    dialog = RemoveAgentDialog("Coder", office.window)
+    office.keep(dialog)
+    dialog.show()
+    return dialog
+
+
+async def side_by_side(office: Office) -> QWidget:
+    view = await _joined(office)
+    if not view.tree.panes:
+        office.window.on_action("tree")
+    panel = view.tree.panel
+    await until(lambda: any(line.count for line in panel.lines))
+    other = next(line for line in panel.lines if line.count and not line.is_in_front)
+    next(action for action in panel.menu_of(other).actions() if "Compare" in action.text()).trigger()
+    dialog = top(ComparisonDialog)
+    assert isinstance(dialog, ComparisonDialog)
+    await until(lambda: all(side.side.count() > 0 for side in dialog.views))
+    return dialog
+
+
+async def _joined(office: Office) -> ConversationView:
+    view = await office.open(office.told)
+    if not view.store.agents.is_several:
+        view.store.agents.add(office.told, NewAgent("coder", color="teal"))
+        await until(lambda: view.foot.agents.isVisible())
+    return view

@@ -1,0 +1,129 @@
+"""A main window on a real engine with something of everything in it: for tests that walk all views."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.paths import Paths
+from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
+from app.protocol.tasks import TaskRetryParams
+from app.window.main import build_window
+from app.window.stores.window_state import WindowStateStore
+from app.window.theme.theme import Theme
+from app.window.views.conversation.conversation_view import ConversationView
+from app.window.views.conversation.find_bar import FindBarView
+from app.window.views.shell.main_window import MainWindow
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.store_engine import StoreEngine, store_engine
+from tests.support.window import until
+
+_POEM = "# A poem\n\nRoses are **red**, [violets](https://example.org) are `blue`.\n\n```python\nprint('sugar')\n```"
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """`told` is a conversation with two branches, `busy` one at work with texts that wait for it."""
+
+    home: Path
+    window: MainWindow
+    engine: StoreEngine
+    theme: Theme
+    told: str
+    busy: str
+    asking: str
+    approving: str
+    _kept: list[QWidget] = field(default_factory=list[QWidget])
+
+    @property
+    def front(self) -> ConversationView:
+        return self.window.desk.front
+
+    async def open(self, conversation_id: str) -> ConversationView:
+        """Go to a conversation, and wait until it is there."""
+        self.window.desk.open(conversation_id)
+        await until(lambda: self.front.store.is_loaded and self.front.store.count() > 0)
+        self.front.transcript.settle()
+        return self.front
+
+    def keep(self, widget: QWidget) -> None:
+        """Hold what nobody else does until the next view."""
+        self._kept.append(widget)
+
+    def tidy(self) -> None:
+        """Close what was opened over the window, and searches in it, so that the next view is alone."""
+        for widget in QApplication.topLevelWidgets():
+            if widget is not self.window and widget.isVisible():
+                widget.close()
+        for widget in self._kept:
+            widget.deleteLater()
+        self._kept.clear()
+        self.window.sidebar.search.clear()
+        for search in self.window.findChildren(FindBarView):
+            search.close_search()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        self.window.activateWindow()
+
+
+@asynccontextmanager
+async def office(application: QApplication, theme: Theme, home: Path) -> AsyncGenerator[Office]:
+    gate = asyncio.Event()
+    server = ModelServer(answer=lambda request: _answer(request, gate))
+    theme.set_motion(False)
+    async with store_engine(home, server) as engine:
+        state = WindowStateStore(home / "window.json")
+        window = build_window(application, engine.stores, Paths(home / "data"), state, theme)
+        window.show()
+        try:
+            yield await _furnish(home, window, engine, theme)
+        finally:
+            gate.set()
+            state.kept.told_of_background = True
+            window.close()
+            window.deleteLater()
+
+
+async def _furnish(home: Path, window: MainWindow, engine: StoreEngine, theme: Theme) -> Office:
+    parts = engine.parts
+    poem = await parts.watcher.end((await parts.start("Write a poem")).id)
+    reply = next(node for node in parts.watcher.nodes() if node.role == "assistant")
+    again = await parts.services.runner.retry(TaskRetryParams(node_id=reply.id))
+    await parts.watcher.end(again.id)
+    old = await parts.watcher.end((await parts.start("Something long ago")).id)
+    busy = await parts.start("Work")
+    await parts.say(busy.id, "And mind the tests", "steer")
+    await parts.say(busy.id, "Then write it down", "follow_up")
+    asking = await parts.start("Ask me")
+    approving = await parts.start("Delete it", approve="ask")
+    for task in (asking, approving):
+        await parts.watcher.ask(task.id)
+    for change in (
+        ConversationChangeParams(conversation_id=old.conversation_id, archived=True),
+        ConversationChangeParams(conversation_id=poem.conversation_id, pinned=True),
+    ):
+        await engine.stores.session.call(CONVERSATION_CHANGE, change)
+    await until(lambda: len(engine.stores.asks.waiting()) == 2)
+    told, at_work, asks, waits = (task.conversation_id for task in (poem, busy, asking, approving))
+    return Office(home, window, engine, theme, told, at_work, asks, waits)
+
+
+def _answer(request: ReceivedRequest, gate: asyncio.Event) -> Reply:
+    said = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
+    match said[0] if said else "":
+        case "Work":
+            return Reply(text="At work.", gate=gate)
+        case "Ask me":
+            return Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices": ["Blue", "Green"]}),))
+        case "Delete it":
+            return Reply(calls=(Call("shell", {"command": "rm -rf build"}),))
+        case _:
+            return Reply(text=_POEM, thinking="A poem is wanted, a short one.")
+
+
+def top(kind: type[QWidget]) -> QWidget:
+    """The dialog of that kind that is open."""
+    return next(widget for widget in QApplication.topLevelWidgets() if isinstance(widget, kind) and widget.isVisible())

@@ -1,0 +1,1 @@
+"""Notifications, tray, global shortcut and single instance on a real session bus."""

@@ -1,0 +1,201 @@
+"""The words of notices, and which buttons they may have."""
+
+import msgspec
+import pytest
+
+from app.protocol.asks import Approval, Ask
+from app.protocol.events import AskUpdate, TaskUpdate
+from app.window.stores.notifications import (
+    Notification,
+    NotificationButton,
+    NotificationStore,
+    ask_notification,
+    ended_notification,
+    grouped_notification,
+)
+from app.window.stores.stores import Stores
+from tests.support.protocol_events import ask, at_work, ended
+from tests.support.rows import APPROVAL, LIMIT, QUESTION, UNKNOWN
+from tests.support.window import Eyes, until
+
+PLAIN = Approval(
+    tool="shell",
+    call_id="call_1",
+    text="Run a command",
+    rule="it runs a program",
+    risk="medium",
+    command="python -m pytest -q",
+    working_dir="/home/anna/project",
+    reads=("/home/anna/project",),
+)
+OPEN_ALONE = (NotificationButton("open", "Open"),)
+
+
+def approval(**changes: object) -> Ask:
+    return msgspec.structs.replace(APPROVAL, approval=msgspec.structs.replace(PLAIN, **changes))
+
+
+def test_an_approval_that_is_shown_whole_can_be_settled_from_its_notice() -> None:
+    notice = ask_notification(approval(writes=("/home/anna/project/build",)), "Run the tests")
+    assert notice.title == "Approval needed: Run the tests"
+    assert notice.body == "python -m pytest -q\nIn: /home/anna/project\nWrites: /home/anna/project/build"
+    assert [button.label for button in notice.buttons] == ["Allow once", "Deny", "Open"]
+    assert notice.stays
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"command": "x" * 500},
+        {"command": "a\n" * 20},
+        {"preview": "+select 1;"},
+        {"risk": "high"},
+        {"command": "curl -H 'Authorization: Bearer abcdefghijklmnop' https://example.org"},
+        {"writes": tuple(f"/home/anna/project/folder_{number}" for number in range(20))},
+    ],
+)
+def test_nobody_allows_what_they_did_not_see(changes: dict[str, object]) -> None:
+    notice = ask_notification(approval(**changes), "Run the tests")
+    assert notice.buttons == OPEN_ALONE
+    assert len(notice.body) < 260
+    assert "abcdefghijklmnop" not in notice.body
+
+
+def test_what_hides_in_a_command_is_written_out() -> None:
+    assert "\\u202e" in ask_notification(approval(command="echo \u202eabc"), "").body
+
+
+def test_a_question_has_its_choices_as_buttons_only_if_all_of_them_fit() -> None:
+    few = msgspec.structs.replace(QUESTION, choices=("Blue", "Green"))
+    assert [button.label for button in ask_notification(few, "Paint").buttons] == ["Blue", "Green", "Reply"]
+    many = msgspec.structs.replace(QUESTION, choices=("a", "b", "c", "d"))
+    assert [button.label for button in ask_notification(many, "Paint").buttons] == ["Reply"]
+    assert [button.label for button in ask_notification(QUESTION, "Paint").buttons] == ["Reply"]
+
+
+def test_a_limit_can_be_raised_or_kept() -> None:
+    notice = ask_notification(UNKNOWN, "Deploy")
+    assert (notice.title, notice.body.split("\n")) == (
+        "Outcome unknown: Deploy",
+        ["make deploy && ./announce.sh", UNKNOWN.text],
+    )
+    assert notice.buttons == OPEN_ALONE
+    notice = ask_notification(LIMIT, "Count")
+    assert (notice.title, notice.body) == ("Limit reached: Count", LIMIT.text)
+    assert [button.label for button in notice.buttons] == ["Go on", "Stop here", "Open"]
+
+
+def test_an_end_says_how_it_ended_and_a_burst_says_how_many() -> None:
+    done, failed = ended("task_1", "completed", summary="All green."), ended("task_2", "error", error="No network.")
+    assert (ended_notification(done, "Test").title, ended_notification(done, "Test").body) == (
+        "Done: Test",
+        "All green.",
+    )
+    assert (ended_notification(failed, "Test").title, ended_notification(failed, "Test").body) == (
+        "Failed: Test",
+        "No network.",
+    )
+    many = grouped_notification((done, failed))
+    assert (many.title, many.body) == ("2 tasks have ended", "1 task of them failed.")
+
+
+def test_an_end_without_being_done_is_told_as_one() -> None:
+    silent = msgspec.structs.replace(ended("task_1"), completion="undeclared")
+    assert ended_notification(silent, "Test").title == "Ended without saying that it is done: Test"
+    refused = msgspec.structs.replace(ended("task_2"), completion="refused", refused_calls=3)
+    assert ended_notification(refused, "Test").title == "Ended, nothing it wanted to do was allowed: Test"
+    many = grouped_notification((silent, refused, ended("task_3", "error")))
+    assert many.body == "1 task of them failed. 2 tasks of them ended without being done."
+
+
+class Told:
+    """The notices that are wanted now."""
+
+    def __init__(self, stores: Stores) -> None:
+        self.eyes = Eyes()
+        self.store = NotificationStore(stores, self.eyes.conversation, self.eyes.on_us)
+        self.notices: tuple[Notification, ...] = ()
+        self.times = 0
+        self.opened: list[str] = []
+        self.store.wanted.connect(self._on_wanted)
+        self.store.opened.connect(self.opened.append)
+
+    @property
+    def titles(self) -> list[str]:
+        return [notice.title for notice in self.notices]
+
+    def _on_wanted(self, wanted: tuple[Notification, ...]) -> None:
+        self.notices = wanted
+        self.times += 1
+
+
+@pytest.fixture
+def told(qapp: object, stores: Stores) -> Told:
+    return Told(stores)
+
+
+async def test_an_ask_and_an_end_elsewhere_are_told_and_no_stop_of_ones_own(stores: Stores, told: Told) -> None:
+    stores.apply(AskUpdate(ask=ask("ask_1", "conv_1")))
+    stores.apply(TaskUpdate(task=ended("task_2", "manual_stop", "conv_2")))
+    stores.apply(TaskUpdate(task=ended("task_3", "completed", "conv_3")))
+    await until(lambda: bool(told.notices))
+    assert told.titles == ["Approval needed", "Done: The work of task_3"]
+
+
+async def test_what_is_before_the_person_is_not_told(stores: Stores, told: Told) -> None:
+    told.eyes.look_at("conv_1")
+    stores.apply(AskUpdate(ask=ask("ask_1", "conv_1")))
+    stores.apply(TaskUpdate(task=ended("task_1", conversation_id="conv_1")))
+    stores.apply(AskUpdate(ask=ask("ask_2", "conv_2")))
+    await until(lambda: bool(told.notices))
+    assert [notice.key for notice in told.notices] == ["ask_2"]
+
+
+async def test_what_is_looked_at_is_taken_back_and_told_no_second_time(stores: Stores, told: Told) -> None:
+    stores.apply(AskUpdate(ask=ask("ask_1", "conv_1")))
+    stores.apply(TaskUpdate(task=ended("task_2", conversation_id="conv_1")))
+    await until(lambda: len(told.notices) == 2)
+    told.eyes.look_at("conv_1")
+    told.store.look_again()
+    await until(lambda: told.notices == ())
+    told.eyes.look_away()
+    told.store.look_again()
+    stores.apply(AskUpdate(ask=ask("ask_3", "conv_3")))
+    await until(lambda: bool(told.notices))
+    assert [notice.key for notice in told.notices] == ["ask_3"]
+
+
+async def test_an_ask_that_is_settled_elsewhere_is_taken_back(stores: Stores, told: Told) -> None:
+    waiting = ask()
+    stores.apply(AskUpdate(ask=waiting))
+    await until(lambda: bool(told.notices))
+    stores.apply(AskUpdate(ask=msgspec.structs.replace(waiting, status="answered", answered_by="cli")))
+    await until(lambda: told.notices == ())
+
+
+async def test_a_conversation_that_works_again_takes_its_last_end_back(stores: Stores, told: Told) -> None:
+    stores.apply(TaskUpdate(task=ended("task_1")))
+    await until(lambda: bool(told.notices))
+    stores.apply(TaskUpdate(task=at_work("task_2")))
+    await until(lambda: told.notices == ())
+
+
+async def test_a_burst_of_ends_is_one_notice_until_the_person_comes_back(stores: Stores, told: Told) -> None:
+    for number in range(20):
+        stores.apply(TaskUpdate(task=ended(f"task_{number}", conversation_id=f"conv_{number}")))
+    await until(lambda: bool(told.notices))
+    assert (told.titles, told.times) == (["20 tasks have ended"], 1)
+    stores.apply(TaskUpdate(task=ended("task_20", conversation_id="conv_20")))
+    await until(lambda: told.times == 2)
+    assert told.titles == ["21 tasks have ended"]
+    told.eyes.look_at("conv_other")
+    told.store.look_again()
+    await until(lambda: told.notices == ())
+
+
+async def test_a_button_that_comes_too_late_opens_the_conversation(stores: Stores, told: Told) -> None:
+    stores.apply(TaskUpdate(task=ended("task_1", conversation_id="conv_7")))
+    await until(lambda: bool(told.notices))
+    told.store.act("task_1", "allow")
+    told.store.act("gone", "open")
+    assert told.opened == ["conv_7"]

@@ -1,0 +1,168 @@
+"""Notifications on a real session bus: what goes over the wire, the buttons, and servers that come and go."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+
+import pytest
+
+from app.window.desktop.notifications import DBusNotifications
+from app.window.stores.notifications import Notification, ask_notification, ended_notification
+from tests.support.desktop_services import NOTIFICATIONS_NAME, NOTIFICATIONS_PATH, NotificationServer, Service, on_bus
+from tests.support.protocol_events import ask, ended
+from tests.support.window import until
+
+APPROVAL = ask_notification(ask("ask_1"), "Build it")
+QUESTION = ask_notification(ask("ask_2", kind="question"), "Paint it")
+DONE = ended_notification(ended("task_1", summary="All green."), "Test it")
+
+
+class Shown:
+    """Notifications at work, and the buttons that came back."""
+
+    def __init__(self) -> None:
+        self.notifications = DBusNotifications()
+        self.acted: list[tuple[str, str, str]] = []
+        self.notifications.acted.connect(self._on_acted)
+
+    def show(self, *notices: Notification) -> None:
+        self.notifications.show(notices)
+
+    def _on_acted(self, key: str, button: str, activation: str) -> None:
+        self.acted.append((key, button, activation))
+
+
+@pytest.fixture
+async def shown(qapp: object) -> AsyncGenerator[Shown]:
+    shown = Shown()
+    running = asyncio.get_running_loop().create_task(shown.notifications.run())
+    yield shown
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+async def test_a_notice_goes_over_the_wire_with_the_types_that_servers_want(
+    server: NotificationServer, shown: Shown
+) -> None:
+    shown.show(APPROVAL, DONE)
+    await until(lambda: len(server.shown) == 2)
+    told = server.of("Approval needed: Build it")
+    assert told.signature == "susssasa{sv}i"
+    assert told.types == {"desktop-entry": "s", "urgency": "y"}
+    assert (told.body, told.labels, told.expires) == ("make", ("Allow once", "Deny", "Open"), 0)
+    assert server.of("Done: Test it").expires == -1
+    assert told.actions[:2] == ("default", "Open")
+
+
+async def test_what_looks_like_markup_is_shown_as_it_was_written(bus_address: str, shown: Shown) -> None:
+    server = await NotificationServer.start(bus_address)
+    shown.show(QUESTION)
+    await until(lambda: len(server.shown) == 1)
+    assert server.told[0].body == "Which &lt;b&gt;colour&lt;/b&gt; &amp; why?"
+    await server.leave()
+    plain = await NotificationServer.start(bus_address, ("actions", "body"))
+    await until(lambda: len(plain.shown) == 1)
+    assert plain.told[0].body == "Which <b>colour</b> & why?"
+    await plain.leave()
+
+
+async def test_where_no_body_is_shown_nothing_can_be_allowed(bus_address: str, shown: Shown) -> None:
+    server = await NotificationServer.start(bus_address, ("actions",))
+    shown.show(APPROVAL)
+    await until(lambda: len(server.shown) == 1)
+    assert (server.told[0].body, server.told[0].labels) == ("", ("Open",))
+    await server.leave()
+
+
+async def test_a_server_without_buttons_is_given_none(bus_address: str, shown: Shown) -> None:
+    server = await NotificationServer.start(bus_address, ("body",))
+    shown.show(APPROVAL)
+    await until(lambda: len(server.shown) == 1)
+    assert server.told[0].actions == ()
+    await server.leave()
+
+
+async def test_a_pressed_button_comes_back_with_what_brings_a_window_to_the_front(
+    server: NotificationServer, shown: Shown
+) -> None:
+    shown.show(APPROVAL, QUESTION)
+    await until(lambda: len(server.shown) == 2)
+    server.press(server.of("Question: Paint it"), "choice 1")
+    server.press(server.of("Approval needed: Build it"), "default")
+    await until(lambda: len(shown.acted) == 2)
+    assert shown.acted == [("ask_2", "choice 1", "token-of-the-click"), ("ask_1", "open", "token-of-the-click")]
+
+
+async def test_a_button_that_is_pressed_at_once_is_not_lost(server: NotificationServer, shown: Shown) -> None:
+    server.presses = "allow"
+    shown.show(APPROVAL)
+    await until(lambda: bool(shown.acted))
+    assert shown.acted[0][:2] == ("ask_1", "allow")
+
+
+async def test_nobody_else_on_the_bus_can_press_a_button(
+    bus_address: str, server: NotificationServer, shown: Shown
+) -> None:
+    shown.show(APPROVAL)
+    await until(lambda: len(server.shown) == 1)
+    stranger = Service(await on_bus(bus_address), "org.example.Stranger")
+    number = server.told[0].number
+    for name in (server.clients[0], None):
+        stranger.send_to(name, NOTIFICATIONS_PATH, NOTIFICATIONS_NAME, "ActionInvoked", "us", number, "allow")
+    await stranger.own()  # after it the bus has passed on what was sent before
+    server.press(server.told[0], "deny")
+    await until(lambda: bool(shown.acted))
+    assert [button for _, button, _ in shown.acted] == ["deny"]
+    await stranger.leave()
+
+
+async def test_what_is_no_longer_wanted_is_taken_back_and_what_was_put_away_stays_away(
+    server: NotificationServer, shown: Shown
+) -> None:
+    shown.show(APPROVAL, DONE)
+    await until(lambda: len(server.shown) == 2)
+    server.close(server.of("Done: Test it").number)
+    shown.show(DONE, QUESTION)
+    await until(lambda: server.titles == ["Question: Paint it"])
+    assert len(server.told) == 3
+
+
+async def test_a_server_that_dies_and_comes_back_shows_what_is_still_wanted(bus_address: str, shown: Shown) -> None:
+    first = await NotificationServer.start(bus_address)
+    shown.show(APPROVAL, DONE)
+    await until(lambda: len(first.shown) == 2)
+    await first.leave()
+    shown.show(APPROVAL)
+    second = await NotificationServer.start(bus_address)
+    await until(lambda: second.titles == ["Approval needed: Build it"])
+    second.press(second.told[0], "allow")
+    await until(lambda: bool(shown.acted))
+    await second.leave()
+
+
+async def test_a_server_that_comes_later_is_told_what_waits(bus_address: str, shown: Shown) -> None:
+    shown.show(APPROVAL)
+    await until(lambda: not shown.notifications.is_busy)
+    server = await NotificationServer.start(bus_address)
+    await until(lambda: len(server.shown) == 1)
+    await server.leave()
+
+
+async def test_without_a_bus_nothing_happens(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
+    shown.show(APPROVAL)
+    await until(lambda: not shown.notifications.is_busy)
+    shown.show()
+    await until(lambda: not shown.notifications.is_busy)
+    assert shown.acted == []
+
+
+async def test_the_end_of_the_window_takes_its_notices_along(server: NotificationServer, qapp: object) -> None:
+    shown = Shown()
+    running = asyncio.get_running_loop().create_task(shown.notifications.run())
+    shown.show(APPROVAL)
+    await until(lambda: len(server.shown) == 1 and not shown.notifications.is_busy)
+    running.cancel()
+    await asyncio.wait([running])
+    assert server.shown == {}

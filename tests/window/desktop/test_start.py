@@ -1,0 +1,26 @@
+"""The start of the window: what is not needed to paint it is not loaded before it is painted."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+_LATER = ("asyncio", "qasync", "websockets", "dbus_fast", "app.client.connection", "app.window.desktop")
+_LOADED = f"""
+import sys
+from pathlib import Path
+from PySide6.QtWidgets import QApplication
+from app.paths import Paths
+from app.window import main
+from app.window.main import wait_for_first_paint
+application, paths = QApplication([]), Paths(Path(sys.argv[1]))
+state, theme, stores = main.prepare(application, paths)
+window = main.build_window(application, stores, paths, state, theme)
+window.show()
+wait_for_first_paint(window)
+print([name for name in {_LATER} if name in sys.modules])
+"""
+
+
+def test_the_first_paint_waits_for_no_loop_no_line_and_no_attention(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _LOADED, tmp_path], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

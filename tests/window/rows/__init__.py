@@ -1,0 +1,1 @@
+"""Row views one by one, and Markdown, asks and tools in them."""

@@ -1,0 +1,50 @@
+"""Blocks one by one, as the transcript makes them."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.window.rows.base import RowView
+from app.window.rows.registry import view_type
+from app.window.rows.row import Row
+from app.window.theme.theme import Theme
+from tests.support.rows import KeptActions
+
+MakeBlock = Callable[[Row], RowView]
+W = TypeVar("W", bound=QWidget)
+
+WIDTH = 700
+
+
+def part(block: RowView, kind: type[W], name: str) -> W:
+    """The part in view that a screen reader calls so."""
+    for widget in block.findChildren(kind):
+        if widget.isVisible() and widget.accessibleName() == name:
+            return widget
+    raise AssertionError(f"no {kind.__name__} named {name}")
+
+
+@pytest.fixture
+def actions() -> KeptActions:
+    return KeptActions()
+
+
+@pytest.fixture
+def show(qtbot: QtBot, theme: Theme, actions: KeptActions) -> MakeBlock:
+    """Shows a row in a block of its own."""
+
+    kept: list[RowView] = []  # qtbot holds weakly
+
+    def make(row: Row) -> RowView:
+        block = view_type(row)(theme, actions)
+        qtbot.addWidget(block)
+        block.set_row(row)
+        block.resize(WIDTH, block.height_for(WIDTH))
+        block.show()
+        kept.append(block)
+        return block
+
+    return make

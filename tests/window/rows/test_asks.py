@@ -1,0 +1,270 @@
+"""Asks in the transcript: shown exactly, answered by mouse and by keyboard, settled ones told."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.protocol.asks import Ask, ReachedLimit
+from app.window.rows.ask import AskView
+from app.window.rows.row import AskRow
+from app.window.theme.theme import Theme
+from tests.support.rows import APPROVAL, LIMIT, QUESTION, UNKNOWN, Answers
+
+WIDTH = 600
+
+
+class Shown:
+    """A block on the screen with an ask in it."""
+
+    def __init__(self, theme: Theme, qtbot: QtBot) -> None:
+        self.answers = Answers()
+        self.block = AskView(theme, self.answers)
+        qtbot.addWidget(self.block)
+
+    def show(self, ask: Ask, others: tuple[Ask, ...] = ()) -> None:
+        self.block.set_row(AskRow(key=ask.id, ask=ask, others=others))
+        self.block.resize(WIDTH, self.block.height_for(WIDTH))
+        self.block.show()
+
+    def texts(self) -> list[str]:
+        boxes = [box.toPlainText() for box in self.block.findChildren(QPlainTextEdit) if box.isVisible()]
+        return [label.text() for label in self.block.findChildren(QLabel) if label.isVisible()] + boxes
+
+    def button(self, name: str) -> QPushButton:
+        buttons = self.block.findChildren(QPushButton)
+        return next(button for button in buttons if button.accessibleName() == name and button.isVisible())
+
+    def field(self) -> QLineEdit:
+        return next(field for field in self.block.findChildren(QLineEdit) if field.isVisible())
+
+    def controls(self) -> list[QWidget]:
+        kinds = (QPushButton, QLineEdit)
+        return [widget for kind in kinds for widget in self.block.findChildren(kind) if widget.isVisible()]
+
+
+@pytest.fixture
+def shown(theme: Theme, qtbot: QtBot) -> Shown:
+    return Shown(theme, qtbot)
+
+
+def test_a_question_is_answered_by_one_of_its_choices(shown: Shown) -> None:
+    shown.show(QUESTION)
+    shown.button("Blue").click()
+    assert shown.answers.given == [("ask_q", "Blue", None, "once")]
+
+
+def test_a_question_is_answered_in_ones_own_words_by_enter_but_not_by_blanks(shown: Shown) -> None:
+    shown.show(QUESTION)
+    QTest.keyClicks(shown.field(), "  ")
+    QTest.keyClick(shown.field(), Qt.Key.Key_Return)
+    assert (shown.answers.given, shown.button("Reply").isEnabled()) == ([], False)
+    QTest.keyClicks(shown.field(), "red ")
+    QTest.keyClick(shown.field(), Qt.Key.Key_Return)
+    assert shown.answers.given == [("ask_q", "red", None, "once")]
+
+
+def test_a_long_choice_takes_more_lines(shown: Shown) -> None:
+    shown.show(QUESTION)
+    assert shown.button(QUESTION.choices[1]).height() > shown.button("Blue").height() * 1.5
+
+
+def test_what_was_typed_stays_while_the_same_question_changes_and_goes_with_another(shown: Shown) -> None:
+    shown.show(QUESTION)
+    shown.field().setText("half an ans")
+    shown.show(QUESTION)
+    assert shown.field().text() == "half an ans"
+    shown.show(msgspec.structs.replace(QUESTION, id="ask_2", choices=()))
+    assert (shown.field().text(), shown.field().placeholderText()) == ("", "Your answer")
+    shown.show(QUESTION)
+    assert shown.field().text() == "half an ans", "it was only out of view"
+
+
+def test_an_approval_shows_command_paths_reason_risk_and_change_whole(shown: Shown) -> None:
+    shown.show(APPROVAL)
+    texts = shown.texts()
+    for text in (
+        "python -m pytest -q && rm -rf build",
+        "/home/anna/project",
+        "/home/anna/other",
+        "/home/anna/project/build",
+        "it runs a program",
+        "Medium risk",
+        "@@ -1 +1 @@\n--- an old comment\n+select 1;\n",
+    ):
+        assert text in texts
+
+
+def test_hidden_characters_of_a_command_are_written_out(shown: Shown) -> None:
+    assert APPROVAL.approval is not None
+    tricky = msgspec.structs.replace(APPROVAL.approval, command="ls \u202egpj.exe\u200b\x1b[2K\u00a0-la")
+    shown.show(msgspec.structs.replace(APPROVAL, approval=tricky))
+    assert "ls \\u202egpj.exe\\u200b\\u001b[2K\\u00a0-la" in shown.texts()
+
+
+@pytest.mark.parametrize(
+    ("presses", "answer"),
+    [
+        (["Allow once"], ("ask_a", "", True, "once")),
+        (["Allow from now on …", "In this conversation"], ("ask_a", "", True, "conversation")),
+        (["Allow from now on …", "In this workspace"], ("ask_a", "", True, "workspace")),
+        (["Deny"], ("ask_a", "", False, "once")),
+    ],
+)
+def test_an_approval_is_settled_by_its_buttons(shown: Shown, presses: list[str], answer: object) -> None:
+    shown.show(APPROVAL)
+    for name in presses:
+        shown.button(name).click()
+    assert shown.answers.given == [answer]
+
+
+def test_a_denial_says_why_by_keyboard_alone(shown: Shown, qtbot: QtBot) -> None:
+    shown.show(APPROVAL)
+    with qtbot.waitSignal(shown.block.resized):
+        QTest.keyClick(shown.button("Deny and say why …"), Qt.Key.Key_Return)
+    QTest.keyClicks(shown.field(), "use the other folder")
+    QTest.keyClick(shown.field(), Qt.Key.Key_Return)
+    assert shown.answers.given == [("ask_a", "use the other folder", False, "once")]
+
+
+def test_control_enter_anywhere_in_an_approval_allows_once(shown: Shown) -> None:
+    shown.show(APPROVAL)
+    QTest.keyClick(shown.button("Deny"), Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert shown.answers.given == [("ask_a", "", True, "once")]
+
+
+def test_where_nothing_can_be_remembered_nothing_is_offered(shown: Shown) -> None:
+    assert APPROVAL.approval is not None
+    approval = msgspec.structs.replace(APPROVAL.approval, remembered=None, grantable=None)
+    shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
+    assert [button.accessibleName() for button in shown.controls()] == ["Allow once", "Deny", "Deny and say why …"]
+
+
+def test_in_a_narrow_card_the_buttons_take_more_rows_and_none_is_cut(shown: Shown) -> None:
+    shown.show(APPROVAL)
+    wide, width = shown.block.height(), WIDTH // 2
+    shown.block.resize(width, shown.block.height_for(width))
+    buttons = [shown.button(name) for name in ("Allow once", "Allow from now on …", "Deny", "Deny and say why …")]
+    card = buttons[0].parentWidget()
+    assert all(button.width() >= button.sizeHint().width() for button in buttons)
+    assert card is not None and all(card.rect().contains(button.geometry()) for button in buttons)
+    assert buttons[0].y() < buttons[-1].y()
+    assert shown.block.height() > wide
+
+
+@pytest.mark.parametrize(("name", "allow"), [("Go on with as much again", True), ("Stop here", False)])
+def test_a_limit_is_answered(shown: Shown, name: str, allow: bool) -> None:
+    shown.show(LIMIT)
+    shown.button(name).click()
+    assert shown.answers.given == [("ask_l", "", allow, "once")]
+
+
+def test_a_limit_is_raised_to_a_number_by_keyboard(shown: Shown) -> None:
+    shown.show(msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50)))
+    field = shown.field()
+    assert field.placeholderText() == "New limit in turns"
+    QTest.keyClicks(field, "50")
+    assert not shown.button("Raise to this").isEnabled()
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert shown.answers.given == []
+    field.setText("80")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert (shown.answers.given, shown.answers.amounts) == ([("ask_l", "", True, "once")], [80])
+
+
+@pytest.mark.parametrize("name", UNKNOWN.choices)
+def test_an_unknown_outcome_shows_what_was_under_way_and_takes_one_of_its_choices(shown: Shown, name: str) -> None:
+    shown.show(UNKNOWN)
+    assert {"make deploy && ./announce.sh", UNKNOWN.text} <= set(shown.texts())
+    shown.button(name).click()
+    assert shown.answers.given == [("ask_u", name, None, "once")]
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer", "allowed", "words"),
+    [
+        (QUESTION, "Blue", None, "Answered: Blue · by window at "),
+        (APPROVAL, "", True, "Allowed once · by window at "),
+        (APPROVAL, "not now", False, "Denied: not now · by window at "),
+        (LIMIT, "", True, "Went on · by window at "),
+        (UNKNOWN, "Skip it", None, "Chosen: Skip it · by window at "),
+    ],
+)
+def test_a_settled_ask_says_what_by_whom_and_when_and_takes_no_answer(
+    shown: Shown, ask: Ask, answer: str, allowed: bool | None, words: str
+) -> None:
+    at = datetime.now(UTC)
+    shown.show(
+        msgspec.structs.replace(
+            ask, status="answered", answer=answer, allowed=allowed, answered_by="window", answered_at=at
+        )
+    )
+    assert shown.controls() == []
+    assert f"{words}{at.astimezone():%H:%M}" in shown.texts()
+
+
+def test_one_block_shows_ask_after_ask_of_every_kind(shown: Shown) -> None:
+    for ask in (QUESTION, APPROVAL, LIMIT, UNKNOWN, APPROVAL, QUESTION):
+        shown.show(ask)
+        names = [widget.accessibleName() for widget in shown.controls()]
+        assert all(names) and len(names) == len(set(names))
+    assert QUESTION.text in shown.texts() and LIMIT.text not in shown.texts()
+
+
+def test_a_command_of_a_thousand_lines_is_all_there_and_scrolls(shown: Shown) -> None:
+    assert APPROVAL.approval is not None
+    command = "\n".join(f"echo {number}" for number in range(1000))
+    approval = msgspec.structs.replace(APPROVAL.approval, command=command)
+    shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
+    assert command in shown.texts()
+    assert shown.block.height() < 1200
+
+
+def test_equal_approvals_are_counted_and_settled_together(shown: Shown) -> None:
+    others = tuple(msgspec.structs.replace(APPROVAL, id=f"ask_{number}") for number in (2, 3))
+    shown.show(APPROVAL, others)
+    assert "2 more just like this wait: the same command, folder and files." in shown.texts()
+    shown.button("Allow these 3 once").click()
+    assert shown.answers.given == [(ask_id, "", True, "once") for ask_id in ("ask_a", "ask_2", "ask_3")]
+    shown.answers.given.clear()
+    shown.show(APPROVAL, others[:1])
+    shown.button("Deny these 2").click()
+    assert shown.answers.given == [(ask_id, "", False, "once") for ask_id in ("ask_a", "ask_2")]
+    shown.show(APPROVAL)
+    assert not any("these" in button.text() for button in shown.controls() if isinstance(button, QPushButton))
+
+
+HIDDEN = "true" + "\n" * 200 + "rm -r build"
+
+
+def with_command(command: str) -> Ask:
+    assert APPROVAL.approval is not None
+    return msgspec.structs.replace(APPROVAL, approval=msgspec.structs.replace(APPROVAL.approval, command=command))
+
+
+def test_a_tail_behind_two_hundred_newlines_is_told_and_can_be_shown(shown: Shown) -> None:
+    shown.show(with_command(HIDDEN))
+    more = shown.button("… 177 more lines · Show all: What will run")
+    before = shown.block.height_for(WIDTH)
+    more.click()
+    assert shown.block.height_for(WIDTH) > before + 2000
+    shown.button("Show less: What will run").click()
+    assert shown.block.height_for(WIDTH) == before
+
+
+def test_a_short_command_has_no_more_to_show(shown: Shown) -> None:
+    shown.show(APPROVAL)
+    assert not any("more line" in button.text() for button in shown.controls() if isinstance(button, QPushButton))
+
+
+def test_paths_and_reasons_of_an_approval_cannot_pretend_to_be_other_lines(shown: Shown) -> None:
+    assert APPROVAL.approval is not None
+    path = "/work/a\nWhy\u202e: harmless"
+    approval = msgspec.structs.replace(APPROVAL.approval, writes=(path,), rule=f"writes outside: {path}")
+    shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
+    assert "/work/a ↵ Why\\u202e: harmless" in shown.texts()
+    assert "writes outside: /work/a ↵ Why\\u202e: harmless" in shown.texts()

@@ -1,0 +1,182 @@
+"""What the blocks offer for branches: the switch, editing in place, retry and fork, and the open end."""
+
+from dataclasses import replace
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu
+
+from app.window.rows.base import RowView
+from app.window.rows.edit import MessageEditField
+from app.window.rows.row import BranchEndRow, BranchSwitchRow, EditMessageRow
+from tests.support.rows import KeptActions, end, node, reply, user
+from tests.window.rows.conftest import MakeBlock
+
+FORK = BranchSwitchRow("n0/fork", 2, 3, "n1", "n3", is_user=True, locked=False)
+
+
+def button(block: RowView, name: str) -> QAbstractButton:
+    return next(one for one in block.findChildren(QAbstractButton) if one.accessibleName() == name)
+
+
+def names(block: RowView) -> list[str]:
+    return [one.accessibleName() for one in block.findChildren(QAbstractButton) if not one.isHidden()]
+
+
+def menu_of(block: RowView) -> QMenu:
+    QApplication.sendEvent(
+        block, QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, QPoint(1, 1), block.mapToGlobal(QPoint(1, 1)))
+    )
+    return next(menu for menu in block.findChildren(QMenu) if not menu.title())
+
+
+def test_the_switch_goes_to_the_version_before_and_after(show: MakeBlock, actions: KeptActions) -> None:
+    block = show(FORK)
+    button(block, "Previous version").click()
+    button(block, "Next version").click()
+    assert actions.branches.asked == [("switch", "n1"), ("switch", "n3")]
+    assert block.accessibleName() == "Version 2 of 3"
+
+
+def test_at_the_last_version_and_while_the_agent_works_there_is_no_next_one(
+    show: MakeBlock, actions: KeptActions
+) -> None:
+    block = show(replace(FORK, number=3, next_id=None))
+    assert button(block, "Previous version").isEnabled() and not button(block, "Next version").isEnabled()
+    actions.branches.why = "The agent is at work."
+    block.set_row(replace(FORK, locked=True))
+    for name in ("Previous version", "Next version"):
+        assert not button(block, name).isEnabled()
+        assert button(block, name).toolTip() == "The agent is at work."
+
+
+def test_the_keyboard_stays_in_the_switch_when_it_comes_to_an_end(show: MakeBlock) -> None:
+    block = show(FORK)
+    button(block, "Next version").setFocus()
+    block.set_row(replace(FORK, number=3, previous_id="n2", next_id=None))
+    assert block.window().focusWidget() is button(block, "Previous version")
+
+
+def test_a_message_is_copied_edited_and_forked_by_buttons_and_by_its_menu(
+    show: MakeBlock, actions: KeptActions
+) -> None:
+    block = show(user("Write a poem", "n1"))
+    for name in ("Copy message", "Edit message", "Fork here"):
+        assert button(block, name).focusPolicy() == Qt.FocusPolicy.StrongFocus
+        button(block, name).click()
+    for entry in menu_of(block).actions():
+        entry.trigger()
+    assert actions.copied == ["Write a poem", "Write a poem"]
+    assert actions.branches.asked == [("edit", "n1"), ("fork", "n1")] * 2
+
+
+def test_a_reply_is_tried_again_with_the_same_or_another_model(show: MakeBlock, actions: KeptActions) -> None:
+    menu = menu_of(show(reply("A poem.", "n2")))
+    others = next(other for other in menu.findChildren(QMenu))
+    for entry in (*menu.actions(), *others.actions()):
+        entry.trigger()
+    assert actions.branches.asked == [
+        ("retry", "n2"), ("fork", "n2"), ("retry", "n2 one/model"), ("retry", "n2 another/model"),
+    ]  # fmt: skip
+
+
+def test_while_the_agent_works_the_menu_says_why_nothing_can_be_done(show: MakeBlock, actions: KeptActions) -> None:
+    actions.branches.why = "The agent is at work."
+    entries = {entry.text(): entry for entry in menu_of(show(reply("A poem.", "n2"))).actions()}
+    assert not entries["Retry"].isEnabled() and not entries["Fork here"].isEnabled()
+    assert entries["Retry"].toolTip() == "The agent is at work."
+
+
+def test_while_the_agent_works_nothing_is_forked_or_retried_by_a_button(show: MakeBlock, actions: KeptActions) -> None:
+    message = show(user("Write a poem", "n1"))
+    ending = show(replace(end("completed"), retry_id="n2", fork_id="n3"))
+    button(ending, "Have it done again").setFocus()
+    actions.branches.lock("The agent is at work.")
+    for block, name in ((message, "Fork here"), (ending, "Fork here"), (ending, "Have it done again")):
+        assert not button(block, name).isEnabled()
+        assert button(block, name).toolTip() == "The agent is at work."
+    assert button(message, "Edit message").isEnabled()
+    assert not ending.isAncestorOf(ending.window().focusWidget())
+    actions.branches.lock("")
+    assert button(message, "Fork here").isEnabled() and button(message, "Fork here").toolTip() == "Fork here"
+
+
+def test_a_message_is_edited_in_its_place_and_what_is_typed_is_kept(show: MakeBlock, actions: KeptActions) -> None:
+    row = EditMessageRow("n1/edit", node("n1", "Write a poem", "user"), "Write a poem")
+    block = show(row)
+    block.take_focus()
+    (field,) = block.findChildren(MessageEditField)
+    QTest.keyClicks(field, " now")
+    assert actions.branches.drafts == {"n1": "Write a poem now"}
+    block.set_row(EditMessageRow("n9/edit", node("n9", "Another", "user"), "Another"))
+    assert field.toPlainText() == "Another"
+    block.set_row(row)
+    assert field.toPlainText() == "Write a poem now"
+    QTest.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    QTest.keyClicks(field, "or later")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert actions.branches.asked == [("resend", "n1: Write a poem now\nor later")]
+
+
+def test_esc_leaves_the_message_as_it_was_and_stops_no_task(show: MakeBlock, actions: KeptActions) -> None:
+    block = show(EditMessageRow("n1/edit", node("n1", "Write a poem", "user"), "Write a poem"))
+    (field,) = block.findChildren(MessageEditField)
+    QTest.keyClicks(field, " now")
+    QTest.keyClick(field, Qt.Key.Key_Escape)
+    assert actions.branches.asked == [("end_edit", "")]
+    assert actions.branches.drafts == {"n1": "Write a poem"}
+
+
+def test_an_empty_message_cannot_be_sent(show: MakeBlock, actions: KeptActions) -> None:
+    block = show(EditMessageRow("n1/edit", node("n1", "Write", "user"), "Write"))
+    (field,) = block.findChildren(MessageEditField)
+    field.setPlainText("  ")
+    assert not button(block, "Send").isEnabled()
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert actions.branches.asked == []
+
+
+def test_a_field_grows_with_its_text(show: MakeBlock) -> None:
+    block = show(EditMessageRow("n1/edit", node("n1", "Write", "user"), "Write"))
+    before = block.height_for(600)
+    (field,) = block.findChildren(MessageEditField)
+    field.setPlainText("\n".join("Write" for _ in range(10)))
+    assert block.height_for(600) > before + 9 * field.fontMetrics().height()
+    field.setPlainText("\n".join("Write" for _ in range(1000)))
+    assert block.height_for(600) < before + 20 * field.fontMetrics().height()
+
+
+def test_what_failed_offers_retry_in_words_and_a_done_task_quietly(show: MakeBlock, actions: KeptActions) -> None:
+    block = show(replace(end("error", error="No answer."), retry_id="n2", fork_id="n3"))
+    assert names(block) == ["Fork here", "Retry"]
+    button(block, "Retry").click()
+    block.set_row(replace(end("completed", summary="Done."), retry_id="n1"))
+    assert names(block) == ["Have it done again"]
+    button(block, "Have it done again").click()
+    assert actions.branches.asked == [("retry", "n2"), ("retry", "n1")]
+
+
+def test_an_open_end_says_so_and_leads_on(show: MakeBlock, actions: KeptActions) -> None:
+    block = show(BranchEndRow("n1/open", ("n2", "n3")))
+    assert names(block) == ["Branch 1", "Branch 2"]
+    button(block, "Branch 2").click()
+    block.set_row(BranchEndRow("n1/open", ("n2",)))
+    assert names(block) == ["Go back to it"]
+    block.set_row(BranchEndRow("n1/open", tuple(f"n{number}" for number in range(40))))
+    assert names(block) == [f"Branch {number}" for number in range(35, 41)]
+    assert actions.branches.asked == [("switch", "n3")]
+
+
+def test_a_message_can_be_sent_again_as_soon_as_the_agent_is_done(show: MakeBlock, actions: KeptActions) -> None:
+    actions.branches.why = "The agent is at work."
+    row = EditMessageRow("n1/edit", node("n1", "Write", "user"), "Write", locked=True)
+    block = show(row)
+    (field,) = block.findChildren(MessageEditField)
+    QTest.keyClicks(field, " now")
+    assert not button(block, "Send").isEnabled() and button(block, "Send").toolTip() == "The agent is at work."
+    actions.branches.why = ""
+    field.moveCursor(field.textCursor().MoveOperation.Start)
+    block.set_row(replace(row, locked=False))
+    assert button(block, "Send").isEnabled()
+    assert (field.toPlainText(), field.textCursor().position()) == ("Write now", 0)

@@ -1,0 +1,94 @@
+"""Summaries and kept messages, as blocks."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QMenu, QPushButton
+
+from app.client.display_text import summary_words
+from app.protocol.blocks import SummaryBlock
+from app.window.rows.base import RowView
+from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.edit import MessageEditField
+from app.window.rows.row import Row, SummaryRow
+from app.window.rows.text_view import TextView
+from tests.support.rows import KeptActions, node, reply, user
+from tests.window.rows.conftest import WIDTH, MakeBlock, part
+
+SUMMARY = SummaryBlock(text="The **goal**.", until_id="n0", nodes=120, tokens_before=82_400, tokens_after=3_040)
+KEPT = "Kept in context: it stays word for word, whatever is summarised"
+
+
+def summary(show: MakeBlock) -> RowView:
+    return show(SummaryRow("s/0", node("s", role="system"), SUMMARY))
+
+
+def open_line(block: RowView) -> None:
+    line = next(one for one in block.findChildren(DisclosureButton))
+    line.setFocus()
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    block.resize(WIDTH, block.height_for(WIDTH))
+
+
+def test_a_summary_is_a_line_that_opens_to_its_text(show: MakeBlock) -> None:
+    block = summary(show)
+    assert part(block, DisclosureButton, "Summary of 120 earlier entries · 82k → 3.0k tokens").isVisible()
+    assert block.height() < 50
+    open_line(block)
+    assert part(block, TextView, "Summary").toPlainText() == "The goal."
+    assert block.markdown() == "The **goal**."
+
+
+def test_a_summary_is_changed_in_its_place_and_what_is_typed_is_kept_until_then(
+    show: MakeBlock, actions: KeptActions
+) -> None:
+    block = summary(show)
+    open_line(block)
+    part(block, QPushButton, "Edit summary").click()
+    field = part(block, MessageEditField, "Text of the summary")
+    assert field.toPlainText() == "The **goal**."
+    field.setPlainText("Another goal.")
+    again = summary(show)
+    open_line(again)
+    assert part(again, MessageEditField, "Text of the summary").toPlainText() == "Another goal."
+    part(again, QPushButton, "Save summary").click()
+    assert actions.context.asked == [("change_summary", "s: Another goal.")]
+    assert part(again, TextView, "Summary").isVisible()
+
+
+def test_esc_leaves_a_summary_as_it_was(show: MakeBlock, actions: KeptActions) -> None:
+    block = summary(show)
+    open_line(block)
+    part(block, QPushButton, "Edit summary").click()
+    QTest.keyClick(part(block, MessageEditField, "Text of the summary"), Qt.Key.Key_Escape)
+    assert part(block, TextView, "Summary").isVisible()
+    assert actions.context.asked == []
+
+
+def test_while_the_agent_works_a_summary_cannot_be_changed(show: MakeBlock, actions: KeptActions) -> None:
+    actions.branches.why = "The agent is at work here."
+    block = summary(show)
+    open_line(block)
+    assert not part(block, QPushButton, "Edit summary").isEnabled()
+
+
+@pytest.mark.parametrize("row", [user("Keep this", "u"), reply("Keep this", "r", step=2)])
+def test_a_kept_message_has_a_mark_and_its_menu_lets_it_go(show: MakeBlock, actions: KeptActions, row: Row) -> None:
+    block = show(row)
+    marks = [label for label in block.findChildren(QLabel) if label.accessibleName() == KEPT]
+    assert [mark.isVisible() for mark in marks] == [False]
+    _choose(block, "Keep in context")
+    assert [mark.isVisible() for mark in marks] == [True]
+    _choose(block, "Let go of context")
+    assert [mark.isVisible() for mark in marks] == [False]
+    assert [name for name, _ in actions.context.asked] == ["keep", "release"]
+
+
+def _choose(block: RowView, text: str) -> None:
+    menu = QMenu()
+    block.fill_menu(menu)
+    next(entry for entry in menu.actions() if entry.text() == text).trigger()
+
+
+def test_a_summary_of_one_entry_is_said_so() -> None:
+    assert summary_words(SummaryBlock(text="x", until_id="n", nodes=1)) == "Summary of 1 earlier entry"

@@ -1,0 +1,80 @@
+"""What others wrote is never read as HTML by a label or a tool tip: no picture is fetched, nothing becomes a link."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import Qt as GuiQt
+from PySide6.QtGui import QTextDocument
+from PySide6.QtWidgets import QLabel, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.window.rows.registry import view_type
+from app.window.rows.row import AskRow, ImageRow, Row
+from app.window.theme.theme import Theme
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.labels import ElidedLabel
+from tests.support.rows import APPROVAL, LIMIT, QUESTION, UNKNOWN, KeptActions, end, image, notice, reply, tool, user
+
+HTML = "<b>bold</b><img/src='file:///etc/passwd'/><a/href='http://127.0.0.1:1'>link</a>" + " long" * 30
+
+
+def read_as_html(widget: QWidget) -> list[str]:
+    """The texts of labels and tool tips in a widget that Qt would lay out as HTML of others."""
+    widgets = (widget, *widget.findChildren(QWidget))
+    labels = [label for label in widgets if isinstance(label, QLabel)]
+    wrong = [one.text() for one in labels if one.textFormat() != Qt.TextFormat.PlainText and is_html(one.text())]
+    return wrong + [one.toolTip() for one in widgets if is_html(one.toolTip())]
+
+
+def is_html(text: str) -> bool:
+    """True where a tag is read as one: the text that is shown lacks it."""
+    if not GuiQt.mightBeRichText(text):
+        return False
+    document = QTextDocument()
+    document.setHtml(text)
+    return "<b>bold" not in document.toPlainText()
+
+
+def picture() -> Row:
+    row = image("no picture at all")
+    assert isinstance(row, ImageRow)
+    return ImageRow(row.key, row.node, msgspec.structs.replace(row.image, name=HTML, path=HTML))
+
+
+ROWS: dict[str, Callable[[], Row]] = {
+    "person": lambda: user(HTML),
+    "reply": lambda: reply(HTML),
+    "language": lambda: reply(f"```{HTML.split()[0]}\ncode\n```\n"),
+    "picture": picture,
+    "command": lambda: tool("shell", {"command": HTML}),
+    "tool": lambda: tool(HTML, {"a": HTML}, HTML, is_error=True, summary=HTML),
+    "notice": lambda: notice("error", HTML),
+    "end": lambda: end("error", summary=HTML, error=HTML),
+    **{
+        ask.kind: lambda ask=ask: AskRow("ask", msgspec.structs.replace(ask, text=HTML, choices=(HTML,)))
+        for ask in (APPROVAL, LIMIT, QUESTION, UNKNOWN)
+    },
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_no_block_of_the_transcript_reads_what_others_wrote_as_html(qtbot: QtBot, theme: Theme, name: str) -> None:
+    row = ROWS[name]()
+    block = view_type(row)(theme, KeptActions())
+    qtbot.addWidget(block)
+    block.set_row(row)
+    block.resize(500, block.height_for(500))
+    block.show()
+    assert read_as_html(block) == []
+
+
+def test_titles_that_are_cut_and_names_of_buttons_are_no_html(qtbot: QtBot, theme: Theme) -> None:
+    label, button = ElidedLabel(theme, HTML), IconButton(theme, "stop", HTML)
+    for widget in (label, button):
+        qtbot.addWidget(widget)
+        widget.resize(60, 20)
+        widget.show()
+    assert label.toolTip() and button.toolTip()
+    assert read_as_html(label) + read_as_html(button) == []

@@ -1,0 +1,39 @@
+"""The badge at the end of a task."""
+
+import msgspec
+import pytest
+from PySide6.QtWidgets import QPushButton
+
+from app.protocol.tasks import Task
+from app.window.rows.row import TaskEndRow
+from app.window.widgets.labels import ElidedLabel
+from app.window.widgets.status_dot import dot_state
+from tests.support.protocol_events import ended
+from tests.window.rows.conftest import MakeBlock, part
+
+
+def unfinished(**changes: object) -> Task:
+    return msgspec.structs.replace(ended(summary="I thought about it."), **changes)
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        (unfinished(completion="undeclared"), "Ended without saying that it is done"),
+        (
+            unfinished(completion="refused", refused_calls=1),
+            "Ended, nothing it wanted to do was allowed",
+        ),
+    ],
+)
+def test_an_end_that_is_no_success_is_shown_as_none_and_offers_a_retry(show: MakeBlock, task: Task, words: str) -> None:
+    block = show(TaskEndRow("end", task, retry_id="node_1"))
+    assert block.accessibleName() == words
+    assert part(block, QPushButton, "Retry").isVisible()
+    assert dot_state(task) == "unfinished"
+
+
+def test_what_was_refused_stands_beside_a_good_end(show: MakeBlock) -> None:
+    block = show(TaskEndRow("end", unfinished(completion="replied", refused_calls=2, acting_calls=1)))
+    assert block.accessibleName() == "Task complete"
+    assert any("2 calls not allowed" in label.accessibleName() for label in block.findChildren(ElidedLabel))

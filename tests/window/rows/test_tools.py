@@ -1,0 +1,168 @@
+"""Tool calls and the end of a task, as blocks."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from app.client.safe_text import output_text
+from app.protocol.tasks import TaskStopReason
+from app.window.rows.base import RowView
+from app.window.rows.code_view import CodeView
+from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.row import ToolCallRow
+from app.window.rows.text_view import TextView
+from app.window.rows.tool import DiffView
+from app.window.theme.theme import Theme
+from app.window.transcript.view import TranscriptView
+from app.window.widgets.labels import one_line
+from tests.support.rows import KeptActions, RowList, end, reply, tool
+from tests.window.rows.conftest import WIDTH, MakeBlock, part
+
+_DIFF = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-old\n+new\n"
+
+
+def _line(block: RowView) -> DisclosureButton:
+    return block.findChildren(DisclosureButton)[0]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (tool("shell", {"command": "make\n  test"}), "running make ↵ test …"),
+        (
+            tool("shell", {"command": "make test"}, "12 passed", summary="exit 0", details={"duration_ms": 1210}),
+            "ran make test · exit 0 · 1.2 s",
+        ),
+        (
+            tool("shell", {"command": "rm x"}, "Not allowed.", is_error=True),
+            "running rm x · Not allowed.",
+        ),
+        (
+            tool("shell", {"command": "x"}, "no", is_error=True, summary="exit 2", details={"duration_ms": 9}),
+            "ran x · exit 2 · 0.0 s",
+        ),
+        (
+            tool("code", {"action": "patch", "path": "a.py"}, "ok", details={"diff": _DIFF, "added": 1, "removed": 2}),
+            "changed a.py +1 −2",
+        ),
+        (tool("code", {"action": "search", "pattern": "def x"}, "", summary="2 hits"), "searched for def x · 2 hits"),
+        (tool("code", {"action": "write", "path": "b"}, "ok", details={"added": 5, "removed": 0}), "wrote b +5"),
+        (tool("shell", {"command": "rm x"}, waiting=True), "waits for you before running rm x"),
+        (
+            tool("shell", {"command": "make deploy"}, unknown=True),
+            "cut off while running make deploy · outcome unknown",
+        ),
+        (tool("shell", {"command": "ls"}, interrupted=True), "running ls · the task was interrupted"),
+        (tool("weather", {"city": "Oslo"}, "rain"), "used weather"),
+        (tool("weather", {"city": "Oslo"}), "using weather …"),
+    ],
+)
+def test_a_call_says_in_one_line_what_was_done(show: MakeBlock, row: ToolCallRow, words: str) -> None:
+    line = _line(show(row))
+    assert line.text() == line.accessibleName() == words
+
+
+def test_a_call_opens_in_place_to_what_it_was_given_and_printed(show: MakeBlock, qtbot: QtBot) -> None:
+    block = show(tool("shell", {"command": "make"}, "one\ntwo"))
+    closed = block.height_for(WIDTH)
+    with qtbot.waitSignals([block.resized, block.opened]):
+        QTest.mouseClick(_line(block), Qt.MouseButton.LeftButton)
+    block.resize(WIDTH, block.height_for(WIDTH))
+    assert part(block, CodeView, "Arguments").toPlainText() == "make"
+    assert part(block, CodeView, "Output").toPlainText() == "one\ntwo"
+    assert block.height() > closed
+    QTest.keyClick(_line(block), Qt.Key.Key_Space)
+    assert block.height_for(WIDTH) == closed
+
+
+def test_an_open_call_shows_its_output_as_it_comes(show: MakeBlock) -> None:
+    block = show(tool("shell", {"command": "make"}, output=""))
+    block.set_open(True)
+    text = ""
+    for number in range(100):
+        text += f"line {number}\n"
+        block.set_row(tool("shell", {"command": "make"}, output=text))
+    block.resize(WIDTH, block.height_for(WIDTH))
+    output = part(block, CodeView, "Output")
+    assert output.toPlainText() == text.rstrip("\n")
+    assert output.height() < 500
+    block.set_row(tool("shell", {"command": "make"}, "all done"))
+    assert output.toPlainText() == "all done"
+
+
+def test_of_a_very_long_output_the_end_is_shown_while_it_runs(show: MakeBlock) -> None:
+    block = show(tool("shell", {"command": "make"}))
+    block.set_open(True)
+    block.set_row(tool("shell", {"command": "make"}, output="".join(f"line {number}\n" for number in range(9_000))))
+    lines = part(block, CodeView, "Output").toPlainText().splitlines()
+    assert (lines[-1], len(lines)) == ("line 8999", 200)
+
+
+def test_a_change_shows_its_diff_instead_of_its_arguments(show: MakeBlock) -> None:
+    row = tool("code", {"action": "patch", "path": "a.py"}, "ok", details={"diff": _DIFF, "added": 1, "removed": 1})
+    block = show(row)
+    block.set_open(True)
+    block.set_row(row)
+    assert part(block, DiffView, "Changes").toPlainText() == "@@ -1 +1 @@\n-old\n+new"
+    names = [view.accessibleName() for view in block.findChildren(TextView) if view.isVisible()]
+    assert names == ["Changes"]
+
+
+def test_an_opened_call_stays_open_when_it_was_out_of_view(qtbot: QtBot, theme: Theme) -> None:
+    rows = RowList([tool("shell", {"command": "make"}, "out", "t"), *(reply("x\n\ny", f"r{n}") for n in range(200))])
+    theme.set_motion(False)
+    view = TranscriptView(rows, theme, KeptActions())
+    qtbot.addWidget(view)
+    view.resize(800, 600)
+    view.show()
+    view.to_start()
+    line = next(line for line in view.findChildren(DisclosureButton) if line.isVisible())
+    line.click()
+    view.to_end()
+    view.to_start()
+    block = next(
+        block for block in view.findChildren(RowView) if block.isVisible() and block.findChildren(DisclosureButton)
+    )
+    assert part(block, CodeView, "Output").toPlainText() == "out"
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("completed", "Task complete"),
+        ("manual_stop", "Stopped"),
+        ("error", "Failed"),
+        ("iteration_limit", "Ended at its limit of turns"),
+        ("time_limit", "Ended at its limit of time"),
+        ("budget_limit", "Ended at its budget"),
+    ],
+)
+def test_the_end_of_a_task_says_how_it_ended_and_what_it_took(
+    show: MakeBlock, reason: TaskStopReason, words: str
+) -> None:
+    block = show(end(reason))
+    labels = [label.text() for label in block.findChildren(QLabel) if label.isVisible() and label.text()]
+    assert labels == [words, "6 turns · 8,840 tokens · $0.0312 · 1 min 14 s"]
+    assert block.accessibleName() == words
+
+
+def test_the_end_shows_the_summary_or_what_went_wrong(show: MakeBlock) -> None:
+    assert part(show(end("completed", summary="All **done**.")), TextView, "Summary").toPlainText() == "All done."
+    assert part(show(end("error", error="No *key*.")), TextView, "What went wrong").toPlainText() == "No *key*."
+
+
+def test_output_is_cleaned_of_what_steers_a_terminal() -> None:
+    assert output_text("\x1b[32mok\x1b[0m\r\n10 %\r20 %\rdone\n\x07") == "ok\ndone\n"
+    assert output_text("tab\tstays\r\n") == "tab\tstays\n"
+    assert one_line("a\n  b   c", 20) == "a b c"
+    assert one_line("x" * 50, 10) == "x" * 9 + "…"
+
+
+def test_a_change_that_looks_like_the_name_of_a_file_is_shown(show: MakeBlock) -> None:
+    diff = "--- a.sql\n+++ a.sql\n@@ -1 +1 @@\n--- DROP TABLE old;\n+++ DROP TABLE new\u202e;\n"
+    block = show(tool("code", {"action": "patch", "path": "a.sql"}, "ok", details={"diff": diff}))
+    _line(block).click()
+    shown = part(block, CodeView, "Changes").toPlainText()
+    assert shown == "@@ -1 +1 @@\n--- DROP TABLE old;\n+++ DROP TABLE new\\u202e;"

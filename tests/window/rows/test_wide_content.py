@@ -1,0 +1,100 @@
+"""What is long, wide or leads elsewhere: outputs, tables, pictures of the web, links, and cards by keyboard."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
+
+from app.protocol.base import JsonObject
+from app.window.rows.base import RowView
+from app.window.rows.code_view import CodeView, find_links
+from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.reply import TableView
+from app.window.rows.row import Row
+from app.window.rows.text_view import TextView
+from tests.support.rows import KeptActions, reply, tool
+from tests.window.rows.conftest import WIDTH, MakeBlock, part
+
+
+def _opened(show: MakeBlock, row: Row) -> RowView:
+    block = show(row)
+    block.findChildren(DisclosureButton)[0].click()
+    block.resize(WIDTH, block.height_for(WIDTH))
+    return block
+
+
+def test_of_a_long_output_the_end_is_shown_and_all_of_it_copied(show: MakeBlock, actions: KeptActions) -> None:
+    lines = [f"line {number} of the output" for number in range(5_000)]
+    block = _opened(show, tool("shell", {"command": "make"}, "\n".join(lines)))
+    output = part(block, CodeView, "Output")
+    assert output.toPlainText().split("\n") == lines[-200:]
+    assert output.verticalScrollBar().value() == output.verticalScrollBar().maximum() > 0
+    told = [label.text() for label in block.findChildren(QLabel) if label.isVisible()]
+    assert "Its end is shown; copying takes all of it." in told
+    part(block, QToolButton, "Copy output").click()
+    assert actions.copied == ["\n".join(lines)]
+
+
+def test_an_output_that_is_kept_in_a_file_can_be_opened_as_a_whole(show: MakeBlock, actions: KeptActions) -> None:
+    details: JsonObject = {"stdout_file": "/tmp/out 1.txt", "stderr_file": None}
+    block = _opened(show, tool("shell", {"command": "make"}, "the end", details=details))
+    part(block, QPushButton, "Open the whole output").click()
+    assert actions.links == ["file:///tmp/out 1.txt"]
+    block.set_row(tool("shell", {"command": "make"}, "short"))
+    assert not [button for button in block.findChildren(QPushButton) if button.isVisible()]
+
+
+@pytest.mark.parametrize(
+    ("text", "links"),
+    [
+        ("see https://example.org/a?b=1, or (http://localhost:8000).", ["https://example.org/a?b=1", "http://localhost:8000"]),
+        ("  File /home/anna/work/a.py:24:7: error", ["/home/anna/work/a.py:24:7"]),
+        ("shop/basket.py:3 and ./x/y.md and ../up/z.txt", ["shop/basket.py:3", "./x/y.md", "../up/z.txt"]),
+        ("and/or 12/34 12:30 a.b.c 1.2.3 //x", []),
+    ],
+)  # fmt: skip
+def test_addresses_and_paths_of_an_output_can_be_clicked(text: str, links: list[str]) -> None:
+    pieces = list(find_links(text))
+    assert "".join(piece.text for piece in pieces) == text
+    assert [piece.link for piece in pieces if piece.link] == links
+
+
+def test_a_wide_table_scrolls_by_itself_and_breaks_no_word(show: MakeBlock) -> None:
+    names = [f"a_long_column_name_{number}" for number in range(14)]
+    row = "| " + " | ".join(names) + " |\n|" + "---|" * 14 + "\n|" + " x |" * 14
+    table = part(show(reply(row)), TableView, "Table")
+    assert table.horizontalScrollBar().maximum() > 0
+    assert table.height() < 150
+    narrow = part(show(reply("| a | b |\n|---|---|\n| 1 | 2 |")), TableView, "Table")
+    assert narrow.horizontalScrollBar().maximum() == 0
+
+
+def test_a_picture_of_the_web_is_not_fetched_but_named_with_its_address(show: MakeBlock) -> None:
+    text = part(show(reply("See ![the plan](https://example.org/x.png) here.")), TextView, "Reply")
+    assert text.toPlainText() == "See Load the plan (https://example.org/x.png) here."
+    assert text.between(6, 8).charFormat().anchorHref() == "https://example.org/x.png"
+
+
+def test_a_card_is_opened_and_closed_by_the_keyboard_alone(show: MakeBlock) -> None:
+    line = show(tool("shell", {"command": "ls"}, "x")).findChildren(DisclosureButton)[0]
+    states: list[bool] = []
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_Return, Qt.Key.Key_Space):
+        QTest.keyClick(line, key)
+        states.append(line.isChecked())
+    assert states == [True, True, False, True, False]
+
+
+def test_long_lines_of_code_are_broken_when_wanted(show: MakeBlock) -> None:
+    code = "```text\n" + "word " * 60 + "\nend\n```"
+    block = show(reply(code))
+    view = part(block, CodeView, "Code, text")
+    before = block.height_for(WIDTH)
+    assert view.horizontalScrollBar().maximum() > 0
+    part(block, QToolButton, "Wrap long lines").click()
+    block.resize(WIDTH, block.height_for(WIDTH))
+    assert view.horizontalScrollBar().maximum() == 0
+    assert block.height() > before + 2 * view.line_height()
+    block.set_open(False)
+    block.set_row(reply("```\nshort\n```"))
+    assert [button for button in block.findChildren(QToolButton) if button.accessibleName().startswith("Wrap")]
+    assert not [b for b in block.findChildren(QToolButton) if b.isVisible() and b.accessibleName().startswith("Wrap")]

@@ -1,0 +1,1 @@
+"""One open conversation on a real engine."""

@@ -1,0 +1,182 @@
+"""Several agents in an opened conversation, with a real engine: who is looked at, written to, named and stopped."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from app.protocol.agents import Agent
+from app.protocol.conversations import TurnTaking
+from app.window.rows.row import ReplyRow, SpeakerRow, UserRow
+from app.window.stores.conversation.agents import NewAgent
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.task_options import TaskOptions
+from tests.support.model_server import ModelServer, ReceivedRequest, Reply
+from tests.support.processes import until
+from tests.support.store_engine import Mirror, StoreEngine, store_engine
+
+
+class Company:
+    """A conversation of two agents, each at the end of the first reply."""
+
+    def __init__(self, engine: StoreEngine, store: ConversationStore, mirror: Mirror) -> None:
+        self.engine = engine
+        self.store = store
+        self.mirror = mirror
+        self.trouble: list[str] = []
+        store.failed.connect(self.trouble.append)
+
+    @property
+    def said(self) -> list[str]:
+        """What was said, and by whom where that is told."""
+        words: list[str] = []
+        for row in self.mirror.rows:
+            match row:
+                case UserRow(text=text) | ReplyRow(markdown=text):
+                    words.append(text)
+                case SpeakerRow(speaker=speaker):
+                    words.append(f"{speaker.name}:")
+                case _:
+                    pass
+        return words
+
+    def agent(self, name: str) -> Agent:
+        return next(agent for agent in self.store.agents.all if agent.name == name)
+
+    def has_answered(self, name: str) -> bool:
+        task = self.engine.stores.tasks.of_agent(self.agent(name).id)
+        return task is not None and task.ended_at is not None
+
+    async def until_said(self, *words: str) -> None:
+        try:
+            await until(lambda: self.said == [*words], 5.0)
+        except TimeoutError:
+            assert self.said == [*words], str((self.said, self.trouble))
+            raise
+
+
+async def company(stack: AsyncExitStack, home: Path, model: ModelServer) -> Company:
+    engine = await stack.enter_async_context(store_engine(home, model))
+    engine.parts.services.settings.set("default_api_base", engine.parts.model.url)
+    task = await engine.parts.start("begin", approve="all")
+    store, mirror = await engine.open(task.conversation_id)
+    store.requests.options = TaskOptions("openai_compatible/test-model")
+    await mirror.until("TaskEnd")
+    assert store.conversation_id is not None
+    store.agents.add(store.conversation_id, NewAgent("coder", color="teal"))
+    await until(lambda: store.agents.is_several)
+    return Company(engine, store, mirror)
+
+
+def echo(request: ReceivedRequest) -> Reply:
+    """Says again what was said last."""
+    said = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
+    return Reply(text=f"You said {said[-1]}.")
+
+
+async def test_who_joins_is_looked_at_and_names_stand_above_what_each_says(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        people = await company(stack, tmp_path, ModelServer(answer=echo))
+        await until(lambda: people.store.agents.shown == people.agent("Coder"))
+        await people.until_said("begin", "Assistant:", "You said begin.")
+        people.store.requests.send("go on")
+        await people.until_said("begin", "Assistant:", "You said begin.", "go on", "Coder:", "You said go on.")
+        assert people.store.task is not None
+        assert people.store.task.agent_id == people.agent("Coder").id
+        people.store.requests.send("@Assistant and you?")
+        await until(lambda: people.said[-2:] == ["Assistant:", "You said @Assistant and you?."])
+        assert people.trouble == []
+
+
+async def test_two_that_work_side_by_side_each_have_a_branch_and_one_is_stopped_alone(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    def answer(request: ReceivedRequest) -> Reply:
+        said = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
+        return Reply(text="At last.", gate=gate) if said[-1] in ("one", "two") else Reply(text="Hello.")
+
+    async with AsyncExitStack() as stack:
+        people = await company(stack, tmp_path, ModelServer(answer=answer))
+        stack.callback(gate.set)
+        store, tasks = people.store, people.engine.stores.tasks
+        assistant, coder = people.agent("Assistant"), people.agent("Coder")
+        await until(lambda: store.agents.shown is not None and store.agents.shown.id == coder.id)
+        store.requests.send("one")
+        await people.until_said("begin", "Assistant:", "Hello.", "one")
+        await until(lambda: people.agent("Assistant").head_id != assistant.head_id)  # it goes along
+        store.agents.move_head(assistant.id, assistant.head_id or "")
+        await until(lambda: people.agent("Assistant").head_id == assistant.head_id)
+        store.agents.show_agent(assistant.id)
+        await people.until_said("begin", "Assistant:", "Hello.")
+        assert store.branches.locked == "", "who is looked at rests, and can go elsewhere"
+        store.requests.send("two")
+        await people.until_said("begin", "Assistant:", "Hello.", "two")
+        conversation_id = store.conversation_id or ""
+        assert len(tasks.at_work(conversation_id)) == 2
+        store.requests.stop()
+        await until(lambda: len(tasks.at_work(conversation_id)) == 1)
+        assert tasks.at_work(conversation_id)[0].agent_id == coder.id
+        assert tasks.of_conversation(conversation_id) == tasks.of_agent(coder.id), "the one at work says most"
+        store.agents.show_agent(coder.id)
+        await people.until_said("begin", "Assistant:", "Hello.", "one")
+        gate.set()
+        await people.until_said("begin", "Assistant:", "Hello.", "one", "Coder:", "At last.")
+        assert people.trouble == []
+
+
+async def test_what_is_chosen_for_one_is_not_sent_to_another(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        people = await company(stack, tmp_path, ModelServer(answer=echo))
+        store = people.store
+        store.agents.add(store.conversation_id or "", NewAgent("assistant", "Ada", model="openai_compatible/own"))
+        await until(lambda: any(one.name == "Ada" for one in store.agents.all))
+        store.agents.show_agent(people.agent("Assistant").id)
+        models: list[str] = []
+        for name in ("Ada", "Coder"):
+            store.requests.send(f"@{name} and you?")
+            await until(lambda name=name: people.has_answered(name))
+            task = people.engine.stores.tasks.of_agent(people.agent(name).id)
+            models.append(task.model if task is not None else "")
+        assert models == ["openai_compatible/own", "openai_compatible/test-model"]
+
+
+async def test_who_is_removed_is_looked_at_no_longer_and_what_it_said_stays(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        people = await company(stack, tmp_path, ModelServer(answer=echo))
+        store = people.store
+        await until(lambda: store.agents.shown == people.agent("Coder"))
+        store.requests.send("go on")
+        await until(lambda: people.said[-1] == "You said go on." and store.branches.locked == "")
+        store.agents.remove(people.agent("Coder").id)
+        await until(lambda: not store.agents.is_several)
+        await people.until_said("begin", "Assistant:", "You said begin.", "go on", "Coder:", "You said go on.")
+        assert store.agents.shown == people.agent("Assistant")
+
+
+async def test_turns_are_stored_and_told_and_the_word_goes_round(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        people = await company(stack, tmp_path, ModelServer(answer=echo))
+        store = people.store
+        rule = TurnTaking(rule="round_robin", limit=4)
+        store.agents.take_turns(store.conversation_id or "", rule)
+        await until(lambda: store.agents.turns == rule)
+        store.requests.send("both of you")
+        await until(lambda: store.replies_since_user == 2 and store.branches.locked == "")
+        await until(lambda: people.agent("Assistant").head_id == people.agent("Coder").head_id)
+        assert [word for word in people.said[-5:] if word.endswith(":")] == ["Coder:", "Assistant:"], (
+            "the first has spoken last"
+        )
+        again, mirror = await people.engine.open(store.conversation_id or "")
+        assert again.agents.turns == rule
+        assert [row.key for row in mirror.rows] == [row.key for row in people.mirror.rows]
+
+
+async def test_one_that_is_gone_when_the_conversation_is_read_is_not_looked_at(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        people = await company(stack, tmp_path, ModelServer(answer=echo))
+        stores = people.engine.stores
+        again = stores.open(people.store.conversation_id, "agent_gone")
+        stack.callback(stores.close, again)
+        assert again.agents.chosen_id == "agent_gone", "nothing is known yet"
+        await until(lambda: again.is_loaded)
+        assert again.agents.chosen_id is None
+        assert again.agents.shown == people.agent("Assistant")

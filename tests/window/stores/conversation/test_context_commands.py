@@ -1,0 +1,50 @@
+"""Summaries and kept messages in the store of a conversation, over a real engine."""
+
+from pathlib import Path
+
+from app.window.rows.row import SummaryRow
+from tests.engine.agent.compaction.test_context_window import SUMMARY
+from tests.engine.agent.compaction.test_summaries import answering, said, talk
+from tests.support.model_server import ModelServer
+from tests.support.processes import until
+from tests.support.store_engine import store_engine
+
+
+async def test_a_summary_by_hand_becomes_a_row_and_another_text_for_it_another(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
+        talked = await talk(engine.parts, 4)
+        store, mirror = await engine.open(talked.conversation_id)
+        assert store.context.locked == ""
+        store.context.summarise()
+        await until(lambda: "Summary" in mirror.kinds and store.context.locked == "")
+        row = next(row for row in mirror.rows if isinstance(row, SummaryRow))
+        assert row.summary.text == SUMMARY
+        store.context.change_summary(row.node.id, "It was about the tide.")
+        await until(lambda: mirror.kinds.count("Summary") == 2)
+        texts = [row.summary.text for row in mirror.rows if isinstance(row, SummaryRow)]
+        assert texts == [SUMMARY, "It was about the tide."]
+
+
+async def test_a_message_is_kept_and_let_go_and_a_refusal_is_told(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
+        talked = await talk(engine.parts, 1)
+        store, _ = await engine.open(talked.conversation_id)
+        message = await said(engine.parts, talked.conversation_id, "Message 0")
+        store.context.keep(message.id)
+        await until(lambda: store.context.is_kept(message.id))
+        store.context.release(message.id)
+        await until(lambda: not store.context.is_kept(message.id))
+        told: list[str] = []
+        store.failed.connect(told.append)
+        store.context.keep("nowhere")
+        await until(lambda: bool(told))
+        assert "no node" in told[0]
+
+
+async def test_in_a_conversation_that_has_not_begun_there_is_nothing_to_summarise(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
+        store = engine.stores.open(None)
+        told: list[str] = []
+        store.failed.connect(told.append)
+        store.context.summarise()
+        assert told == [store.context.locked] == ["Nothing was said here yet."]

@@ -1,0 +1,119 @@
+"""Find in one conversation: what is loaded, what is above it, and what stands in another branch."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.protocol.conversations import Node
+from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
+from app.window.rows.markdown import markdown_document
+from app.window.rows.row import ReplyRow
+from app.window.stores.conversation.find import FindStore, row_text
+from app.window.stores.conversation.store import ConversationStore
+from app.window.theme.theme import Theme
+from tests.support.engine_server import EngineServer, engine_server
+from tests.support.processes import until
+from tests.support.records import NOW, agent, conversation, node
+from tests.support.rows import reply, tool
+from tests.support.store_engine import stores_on
+
+_COUNT = 120
+
+
+def _said(number: int, text: str, node_id: str = "", parent: str | None = None) -> Node:
+    made = node(node_id or f"n{number}", parent or (f"n{number - 1}" if number else None), text=text)
+    return msgspec.structs.replace(made, created_at=NOW + timedelta(seconds=number))
+
+
+async def _tell(engine: EngineServer) -> None:
+    """A branch of 120 messages, of which n5, n20, n110 and n115 say it, and one beside n10 that does too."""
+    engine.log.publish(ConversationUpdate(conversation=conversation()))
+    for number in range(_COUNT):
+        has_it = number in (5, 20, 110, 115)
+        text = f"{number}. A **Need**le, and needle." if has_it else f"{number}. Hay."
+        engine.log.publish(TaskMessage(node=_said(number, text)))
+    engine.log.publish(TaskMessage(node=_said(11, "Another needle.", "x11", "n10")))
+    engine.log.publish(AgentUpdate(agent=agent(version=1, head_id=f"n{_COUNT - 1}")))
+    await engine.log.flush()
+
+
+@asynccontextmanager
+async def _searched(home: Path) -> AsyncGenerator[tuple[EngineServer, ConversationStore, FindStore]]:
+    async with engine_server(home) as engine, stores_on(engine.endpoint) as stores:
+        await _tell(engine)
+        store = stores.open("c1")
+        await until(lambda: store.is_loaded)
+        yield engine, store, FindStore(store, stores.session)
+
+
+def _at(store: ConversationStore, find: FindStore) -> tuple[int, int, str]:
+    row = store.row(find.row) if find.row is not None else None
+    return find.place, find.total, row.node.id if isinstance(row, ReplyRow) else ""
+
+
+async def test_hits_are_gone_through_in_their_order_and_round(tmp_path: Path, qapp: QApplication) -> None:
+    async with _searched(tmp_path) as (_, store, find):
+        find.search("NEEDLE", store.count() - 6)
+        assert _at(store, find) == (3, 4, "n115")
+        seen: list[tuple[int, int, str]] = []
+        for _ in range(3):
+            find.next()
+            seen.append(_at(store, find))
+        assert seen == [(4, 4, "n115"), (1, 4, "n110"), (2, 4, "n110")]
+        find.previous()
+        assert _at(store, find) == (1, 4, "n110")
+
+
+async def test_what_is_above_and_not_loaded_is_told_and_gone_to(tmp_path: Path, qapp: QApplication) -> None:
+    async with _searched(tmp_path) as (_, store, find):
+        find.search("needle", 0)
+        await until(lambda: bool(find.earlier))
+        assert [hit.node_id for hit in find.earlier] == ["n20", "n5"]
+        assert [hit.node_id for hit in find.elsewhere] == ["x11"]
+        find.previous()
+        await until(lambda: find.total > 4)
+        assert (_at(store, find)[2], find.earlier) == ("n20", ())
+        assert [hit.node_id for hit in find.elsewhere] == ["x11"]
+
+
+async def test_what_comes_meanwhile_is_found_too(tmp_path: Path, qapp: QApplication) -> None:
+    async with _searched(tmp_path) as (engine, _, find):
+        find.search("needle", 0)
+        at = find.current
+        engine.log.publish(TaskMessage(node=_said(_COUNT, "One more needle.")))
+        await engine.log.flush()
+        await until(lambda: find.total == 5 or bool(qapp.processEvents()))
+        assert (find.current, find.place) == (at, 1)
+
+
+async def test_signs_of_patterns_are_just_letters_and_an_empty_text_finds_nothing(
+    tmp_path: Path, qapp: QApplication
+) -> None:
+    async with _searched(tmp_path) as (_, _, find):
+        find.search("need.*", 0)
+        assert (find.total, find.current) == (0, None)
+        find.next()
+        find.search("  ", 0)
+        assert (find.total, find.pattern) == (0, None)
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "It is **bold**, *slanted* and `__init__` of [the guide](https://example.org).",
+        "# A heading with a_name_like_this",
+        "> quoted ~~struck~~",
+        "2 * 3 * 4 = 24",
+    ],
+)
+def test_a_text_is_searched_as_it_is_read(theme: Theme, markdown: str) -> None:
+    assert row_text(reply(markdown)).strip() == markdown_document(markdown, theme).toPlainText()
+
+
+def test_a_call_is_searched_in_what_it_was_given_and_printed() -> None:
+    assert row_text(tool("shell", {"command": "make test"}, "12 passed\x1b[0m")) == "make test\n12 passed"

@@ -1,0 +1,48 @@
+"""What an interrupted task shows of a call that has no result: it is not at work, and it may need a person."""
+
+import msgspec
+
+from app.protocol.blocks import ToolCallBlock
+from app.protocol.tasks import Task
+from app.window.rows.row import AskRow, ToolCallRow
+from app.window.stores.conversation.branch import LoadedBranch
+from tests.support import records
+from tests.support.rows import UNKNOWN, WHEN
+
+CALL = ToolCallBlock(call_id="call_1", tool="shell", arguments={"command": "make deploy"})
+
+
+def branch_of(task: Task) -> LoadedBranch:
+    """A conversation whose last node is a reply of the task, with one call."""
+    reply = msgspec.structs.replace(
+        records.node("n1", None), role="assistant", blocks=(CALL,), task_id=task.id, created_at=WHEN
+    )
+    branch = LoadedBranch()
+    branch.show((reply,), False, ())
+    branch.put_task(task)
+    return branch
+
+
+def the_task(status: str) -> Task:
+    return msgspec.structs.replace(records.task("task_1"), status=status, ended_at=None)
+
+
+def calls(branch: LoadedBranch) -> list[ToolCallRow]:
+    return [row for row in branch.rows("n1") if isinstance(row, ToolCallRow)]
+
+
+def test_a_call_without_a_result_is_shown_as_interrupted_until_the_task_goes_on() -> None:
+    branch = branch_of(the_task("tool_executing"))
+    assert [row.interrupted for row in calls(branch)] == [False]
+    assert "n1" in branch.put_task(the_task("interrupted"))
+    assert [row.interrupted for row in calls(branch)] == [True]
+    assert "n1" in branch.put_task(the_task("running"))
+    assert [row.interrupted for row in calls(branch)] == [False]
+
+
+def test_a_call_of_unknown_outcome_has_its_card_and_says_so() -> None:
+    branch = branch_of(the_task("interrupted"))
+    assert [*branch.asks.put(UNKNOWN)] == ["n1"]
+    call, ask = branch.rows("n1")
+    assert isinstance(call, ToolCallRow) and call.unknown
+    assert isinstance(ask, AskRow) and ask.ask == UNKNOWN

@@ -1,0 +1,188 @@
+"""Long conversations and long lists, page by page, and coming back after the line was lost."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from app.protocol.asks import Ask
+from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Node
+from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
+from app.window.rows.row import AskRow, TaskEndRow, ToolCallRow, UserRow
+from app.window.stores.stores import Stores
+from tests.support.connections import cable_to
+from tests.support.engine_server import EngineServer, engine_server
+from tests.support.processes import until
+from tests.support.records import NOW, agent, conversation, task
+from tests.support.store_engine import Mirror, stores_on
+
+
+def turn(number: int, parent: str | None) -> list[Node]:
+    """A task's request, a call under the id that every turn uses, and its result."""
+    user = Node(
+        id=f"u{number}", conversation_id="c1", parent_id=parent, role="user", author="user",
+        blocks=(TextBlock(text=f"Request {number}."),), status="complete", created_at=at(number, 0),
+        task_id=f"t{number}",
+    )  # fmt: skip
+    call = ToolCallBlock(call_id="call_0", tool="shell", arguments={"command": f"echo {number}"})
+    result = ToolResultBlock(call_id="call_0", tool="shell", text=f"{number}\n", is_error=False)
+    reply = msgspec.structs.replace(
+        user, id=f"r{number}", parent_id=user.id, role="assistant", blocks=(call,), created_at=at(number, 1)
+    )
+    answer = msgspec.structs.replace(
+        reply, id=f"a{number}", parent_id=reply.id, role="tool_result", blocks=(result,), created_at=at(number, 3)
+    )
+    return [user, reply, answer]
+
+
+def at(number: int, second: int) -> datetime:
+    return NOW + timedelta(minutes=number, seconds=second)
+
+
+async def store_turns(engine: EngineServer, first: int, count: int) -> None:
+    """Publish so many turns, each a task of its own with an answered approval."""
+    if first == 0:
+        engine.log.publish(ConversationUpdate(conversation=conversation()))
+        engine.log.publish(AgentUpdate(agent=agent()))
+    for number in range(first, first + count):
+        engine.log.publish(TaskUpdate(task=task(f"t{number}", started_at=at(number, 0))))
+        for node in turn(number, f"a{number - 1}" if number else None):
+            engine.log.publish(TaskMessage(node=node))
+        approval = Ask(
+            id=f"k{number}", task_id=f"t{number}", conversation_id="c1", kind="approval", text="Run it.",
+            created_at=at(number, 2), status="answered", allowed=True, answered_by="me",
+        )  # fmt: skip
+        engine.log.publish(AskUpdate(ask=approval))
+        engine.log.publish(AgentUpdate(agent=agent(version=number + 1, head_id=f"a{number}")))
+        ended = task(f"t{number}", started_at=at(number, 0), ended_at=at(number, 4))
+        engine.log.publish(TaskUpdate(task=ended))
+    await engine.log.flush()
+
+
+def requests_of(mirror: Mirror) -> list[str]:
+    return [row.text for row in mirror.rows if isinstance(row, UserRow)]
+
+
+async def opened(stores: Stores) -> Mirror:
+    store = stores.open("c1")
+    mirror = Mirror(store)
+    await until(lambda: store.is_loaded)
+    return mirror
+
+
+async def test_older_pages_come_above_and_every_call_has_its_own_result(tmp_path: Path) -> None:
+    async with engine_server(tmp_path / "home") as engine, stores_on(engine.endpoint) as stores:
+        await store_turns(engine, 0, 60)
+        mirror = await opened(stores)
+        assert mirror.store.has_older
+        assert mirror.changes == [("reset", 0, len(mirror.rows))]
+        while mirror.store.has_older:
+            count = len(mirror.rows)
+            mirror.store.load_older()
+            mirror.store.load_older()
+            await until(lambda: len(mirror.rows) > count)  # noqa: B023 -- awaited at once
+        assert requests_of(mirror) == [f"Request {number}." for number in range(60)]
+        assert mirror.kinds == ["User", "ToolCall", "Ask", "TaskEnd"] * 60
+        results = [row.result.text for row in mirror.rows if isinstance(row, ToolCallRow) and row.result is not None]
+        assert results == [f"{number}\n" for number in range(60)]
+        asks = [row.ask.id for row in mirror.rows if isinstance(row, AskRow)]
+        assert asks == [f"k{number}" for number in range(60)]
+
+
+async def test_a_node_far_above_is_found_with_all_that_is_between(tmp_path: Path) -> None:
+    async with engine_server(tmp_path / "home") as engine, stores_on(engine.endpoint) as stores:
+        await store_turns(engine, 0, 60)
+        store = stores.open("c1")
+        reached: list[int] = []
+        missed: list[bool] = []
+        store.reached.connect(reached.append)
+        store.missed.connect(lambda: missed.append(True))
+        store.seek("u3")
+        assert store.is_seeking
+        await until(lambda: bool(reached))
+        row = store.row(reached[0])
+        assert isinstance(row, UserRow)
+        assert (row.text, store.place_of(reached[0]), store.is_seeking) == ("Request 3.", ("u3", 0), False)
+        store.seek("a7")  # a result stands at its call
+        store.seek("r7", 1)
+        store.seek("gone")
+        assert [store.place_of(index) for index in reached[1:]] == [("r7", 0), ("r7", 1)]
+        await until(lambda: bool(missed))
+
+
+async def test_the_end_of_the_oldest_of_many_tasks_is_shown(tmp_path: Path) -> None:
+    async with engine_server(tmp_path / "home") as engine, stores_on(engine.endpoint) as stores:
+        await store_turns(engine, 0, 560)
+        store = stores.open("c1")
+        reached: list[int] = []
+        store.reached.connect(reached.append)
+        store.seek("u0")
+        await until(lambda: bool(reached))
+        assert [type(store.row(index)) for index in range(4)] == [UserRow, ToolCallRow, AskRow, TaskEndRow]
+
+
+async def test_what_was_missed_while_the_line_was_down_is_added_and_the_rest_stays(tmp_path: Path) -> None:
+    async with (
+        engine_server(tmp_path / "home") as engine,
+        cable_to(engine.endpoint()) as cable,
+        stores_on(cable.find) as stores,
+    ):
+        states: list[str] = []
+        stores.session.state_changed.connect(lambda: states.append(stores.session.state))
+        await store_turns(engine, 0, 3)
+        mirror = await opened(stores)
+        cable.pull()
+        await until(lambda: stores.session.state == "lost")
+        assert stores.session.reason
+        await store_turns(engine, 3, 2)
+        cable.pulled = False
+        await until(lambda: len(mirror.rows) == 20)
+        assert states[-1:] == ["ready"]
+        assert requests_of(mirror) == [f"Request {number}." for number in range(5)]
+        assert all(how == "changed" or first >= 12 for how, first, _ in mirror.changes[1:])
+
+
+async def test_an_engine_whose_record_is_another_one_is_read_anew(tmp_path: Path) -> None:
+    async with cable_to(None) as cable:
+        async with engine_server(tmp_path / "one") as engine:
+            await store_turns(engine, 0, 4)
+            cable.target = engine.endpoint()
+            context = stores_on(cable.find)
+            stores = await context.__aenter__()
+            mirror = await opened(stores)
+            assert len(mirror.rows) == 16
+        async with engine_server(tmp_path / "two") as engine:
+            await store_turns(engine, 0, 2)
+            cable.target = engine.endpoint()
+            await until(lambda: len(mirror.rows) == 8)
+            assert requests_of(mirror) == ["Request 0.", "Request 1."]
+            assert [how for how, _, _ in mirror.changes] == ["reset", "removed", "changed"]
+            assert stores.session.state == "ready"
+            await context.__aexit__(None, None, None)
+
+
+async def test_a_conversation_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
+    async with engine_server(tmp_path / "home") as engine, stores_on(engine.endpoint) as stores:
+        store = stores.open("gone")
+        said: list[str] = []
+        store.failed.connect(said.append)
+        await until(lambda: bool(said))
+        assert said == ["There is no conversation 'gone'."]
+        assert not store.is_loaded
+        stores.close(store)
+
+
+async def test_without_an_engine_the_session_says_why_and_can_try_again(tmp_path: Path) -> None:
+    async with cable_to(None) as cable, stores_on(cable.find) as stores:
+        assert (stores.session.state, stores.session.reason) == ("lost", "No engine runs.")
+        said: list[str] = []
+        stores.asks.failed.connect(said.append)
+        stores.asks.answer("k1", text="yes")
+        await until(lambda: bool(said))
+        assert "No engine runs." in said[0]
+        async with engine_server(tmp_path / "home") as engine:
+            cable.target = engine.endpoint()
+            stores.session.retry()
+            await until(lambda: stores.session.state == "ready")
+            await stores.session.close()

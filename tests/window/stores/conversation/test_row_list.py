@@ -1,0 +1,97 @@
+"""Rows in sections, replaced with the least change."""
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.window.rows.row import AskRow, Row
+from app.window.stores.conversation.row_list import RowList
+from tests.support.records import ask
+
+SECTIONS = st.lists(st.lists(st.integers(0, 40), max_size=5), max_size=6)
+
+
+def row(name: str, number: int = 0) -> Row:
+    return AskRow(name, ask(f"k{number}"))
+
+
+@dataclass
+class Listener:
+    """Keeps names by what it is told, and counts."""
+
+    def __post_init__(self) -> None:
+        self.list = RowList(self.on_inserted, self.on_changed, self.on_removed)
+        self.rows: list[Row] = []
+        self.told: list[tuple[str, int, int]] = []
+
+    def on_inserted(self, first: int, count: int) -> None:
+        self.rows[first:first] = [self.list[index] for index in range(first, first + count)]
+        self.check("inserted", first, count)
+
+    def on_changed(self, index: int) -> None:
+        self.rows[index] = self.list[index]
+        self.check("changed", index, 1)
+
+    def on_removed(self, first: int, count: int) -> None:
+        del self.rows[first : first + count]
+        self.check("removed", first, count)
+
+    def check(self, how: str, first: int, count: int) -> None:
+        self.told.append((how, first, count))
+        assert self.rows == [self.list[index] for index in range(len(self.list))]
+
+
+def sections_of(numbers: list[list[int]]) -> list[tuple[str, list[Row]]]:
+    seen: set[int] = set()
+    made: list[tuple[str, list[Row]]] = []
+    for place, section in enumerate(numbers):
+        new = [number for number in dict.fromkeys(section) if number not in seen]
+        seen.update(new)
+        made.append((str(place), [row(str(number), number % 3) for number in new]))
+    return made
+
+
+@given(SECTIONS, SECTIONS)
+def test_who_keeps_rows_by_what_is_told_has_the_same_rows(before: list[list[int]], after: list[list[int]]) -> None:
+    listener = Listener()
+    listener.list.replace(sections_of(before))
+    listener.list.replace(sections_of(after))
+    assert listener.rows == [one for _, rows in sections_of(after) for one in rows]
+
+
+@given(SECTIONS)
+def test_the_same_rows_again_are_no_change(sections: list[list[int]]) -> None:
+    listener = Listener()
+    listener.list.replace(sections_of(sections))
+    listener.told.clear()
+    listener.list.replace(sections_of(sections))
+    assert listener.told == []
+
+
+def test_a_section_changes_in_its_place() -> None:
+    listener = Listener()
+    listener.list.replace([("a", [row("1"), row("2")]), ("b", []), ("c", [row("3")])])
+    listener.told.clear()
+    listener.list.put("b", [row("4"), row("5")])
+    listener.list.put("a", [row("1"), row("6"), row("2", 1)])
+    listener.list.put("d", [row("7")])
+    listener.list.put("c", [])
+    assert listener.told == [
+        ("inserted", 2, 2),
+        ("inserted", 1, 1),
+        ("changed", 2, 1),
+        ("inserted", 6, 1),
+        ("removed", 5, 1),
+    ]
+    assert [one.key for one in listener.rows] == ["1", "6", "2", "4", "5", "7"]
+
+
+def test_older_sections_come_first_and_later_changes_find_their_place() -> None:
+    listener = Listener()
+    listener.list.fill([("b", [row("2")])])
+    listener.rows = [listener.list[0]]
+    listener.list.prepend([("x", []), ("a", [row("1")])])
+    listener.list.put("b", [row("2"), row("3")])
+    listener.list.put("a", [row("0"), row("1")])
+    assert [one.key for one in listener.rows] == ["0", "1", "2", "3"]

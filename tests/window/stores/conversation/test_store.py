@@ -1,0 +1,224 @@
+"""An opened conversation: its rows as a real engine works, and what a person does in it."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from app.protocol.base import EmptyParams
+from app.protocol.engine import ENGINE_STATUS
+from app.window.rows.row import AskRow, FileRow, NoticeRow, ReplyRow, TaskEndRow, ToolCallRow, UserRow
+from app.window.stores.task_options import TaskOptions
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import until
+from tests.support.store_engine import Mirror, store_engine
+
+DONE = Reply(calls=(Call("task_complete", {"summary": "all done"}),))
+QUESTION = Call("ask_user", {"question": "Which?", "choices": ["a", "b"]})
+LONG = "".join(f"Paragraph {number} says a few words.\n\n" for number in range(12))
+
+
+def texts_of(mirror: Mirror) -> list[str]:
+    return [row.markdown for row in mirror.rows if isinstance(row, ReplyRow)]
+
+
+async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_path: Path) -> None:
+    shell = Call("shell", {"command": "echo hi"}, id="call_1")
+    turns = [
+        Reply(thinking="Hm.", text="First.\n\n- a\n- b\n\nThen:", calls=(QUESTION,)),
+        Reply(calls=(Call("send_update", {"message": "Half **done**."}, id="call_0"), shell)),
+        DONE,
+    ]
+    async with store_engine(tmp_path, ModelServer(turns=turns)) as engine:
+        task = await engine.parts.start("do it", approve="ask")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("Ask")
+        store.requests.send("b")
+        await until(lambda: [ask.kind for ask in store.waiting] == ["approval"])
+        store.requests.answer(store.waiting[0].id, allow=True)
+        await mirror.until("TaskEnd")
+        assert mirror.kinds == [
+            "User", "Thinking", "Reply", "Reply", "Reply", "Ask", "Reply", "ToolCall", "Ask", "TaskEnd",
+        ]  # fmt: skip
+        texts = [(row.markdown, row.step, row.streaming) for row in mirror.rows if isinstance(row, ReplyRow)]
+        assert texts == [
+            ("First.\n\n", 1, False),
+            ("- a\n- b\n\n", 0, False),
+            ("Then:", 0, False),
+            ("Half **done**.", 2, False),
+        ]
+        asks = [row.ask for row in mirror.rows if isinstance(row, AskRow)]
+        assert [(ask.status, ask.answer, ask.allowed, ask.answered_by) for ask in asks] == [
+            ("answered", "b", None, "the window"),
+            ("answered", "", True, "the window"),
+        ]
+        tool, end = mirror.rows[7], mirror.rows[9]
+        assert isinstance(tool, ToolCallRow) and tool.result is not None and "hi" in tool.result.text
+        assert isinstance(end, TaskEndRow) and end.task.summary == "all done"
+
+
+async def test_what_the_engine_tells_an_agent_is_a_remark_and_no_message_of_the_person(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(turns=[Reply(text="Thinking."), DONE])) as engine:
+        task = await engine.parts.start("do it", mode="task")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("TaskEnd")
+        assert mirror.kinds == ["User", "Reply", "Notice", "TaskEnd"]
+        told = mirror.rows[2]
+        assert isinstance(told, NoticeRow) and told.notice.text.startswith("Errand told the agent: “If the job is done")
+        store.edit_last()
+        assert mirror.kinds[0] == "EditMessage"
+
+
+async def test_a_conversation_read_again_has_the_same_rows(tmp_path: Path) -> None:
+    turns = [Reply(text="I ask.", calls=(QUESTION,)), Reply(text="Bye.")]
+    async with store_engine(tmp_path, ModelServer(turns=turns)) as engine:
+        task = await engine.parts.start("do it", approve="ask")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("Ask")
+        store.requests.send("b")
+        await mirror.until("TaskEnd")
+        _, again = await engine.open(task.conversation_id)
+        assert again.rows == mirror.rows
+        assert again.kinds == ["User", "Reply", "Ask", "Reply", "TaskEnd"]
+        end = again.rows[-1]
+        assert isinstance(end, TaskEndRow) and end.task.summary == "", "the last words stand right above it"
+
+
+async def test_while_a_reply_streams_only_its_last_row_changes(tmp_path: Path) -> None:
+    reply = Reply(text=LONG, piece_length=12, piece_delay_s=0.012)
+    async with store_engine(tmp_path, ModelServer(turns=[reply])) as engine:
+        task = await engine.parts.start("tell")
+        _, mirror = await engine.open(task.conversation_id)
+        seen = 1
+        await until(lambda: mirror.kinds[-1:] == ["Reply"])
+        mirror.changes.clear()
+        await until(lambda: isinstance(row := mirror.rows[-1], ReplyRow) and "Paragraph 11" in row.markdown)
+        streamed = [change for change in mirror.changes if change[0] != "reset"]
+        assert len(streamed) > 3
+        for how, first, count in streamed:
+            assert how in ("changed", "inserted")
+            assert first + count >= seen - 1, "an earlier row changed"
+            seen = max(seen, first + count)
+        await mirror.until("TaskEnd")
+        assert "".join(texts_of(mirror)) == LONG
+
+
+async def test_who_comes_while_a_reply_streams_sees_its_text_so_far_and_a_stop_keeps_it(tmp_path: Path) -> None:
+    reply = Reply(text=LONG, piece_length=12, stall_after=30)
+    async with store_engine(tmp_path, ModelServer(turns=[reply])) as engine:
+        task = await engine.parts.start("tell")
+        _, first = await engine.open(task.conversation_id)
+        await until(lambda: first.kinds.count("Reply") == 12)
+        store, second = await engine.open(task.conversation_id)
+        await until(lambda: texts_of(second) == texts_of(first))
+        store.requests.stop()
+        await second.until("TaskEnd")
+        assert "Notice" not in second.kinds
+        end = second.rows[-1]
+        assert isinstance(end, TaskEndRow) and end.task.stop_reason == "manual_stop"
+        assert end.remarks == ("By the window.", "The last reply was cut short; what had come is kept.")
+        said = "".join(texts_of(second))
+        assert LONG.startswith(said) and len(said) > 300
+
+
+async def test_what_is_sent_starts_a_conversation_steers_the_task_at_work_and_starts_the_next(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    turns = [
+        Reply(text="One.", calls=(Call("shell", {"command": "true"}),), gate=gate),
+        Reply(text="Two."),
+        Reply(text="3."),
+    ]
+    async with store_engine(tmp_path, ModelServer(turns=turns)) as engine:
+        engine.parts.services.settings.set("default_api_base", engine.parts.model.url)
+        store = engine.stores.open(None)
+        mirror = Mirror(store)
+        assert (store.title, store.is_loaded, store.count()) == ("New conversation", True, 0)
+        store.requests.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace), approve="all")
+        store.requests.send("Count the files")
+        await until(lambda: store.task is not None and mirror.kinds == ["User"])
+        assert store.title == "Count the files"
+        store.requests.send("and the folders")
+        store.requests.follow_up("then rest")
+        await engine.stores.session.call(ENGINE_STATUS, EmptyParams())  # so they have arrived
+        gate.set()
+        await mirror.until("TaskEnd")
+        said = [row.text for row in mirror.rows if isinstance(row, UserRow)]
+        assert said == ["Count the files", "and the folders", "then rest"]
+        store.requests.send("again")
+        await until(lambda: mirror.kinds.count("TaskEnd") == 2)
+
+
+async def test_files_that_go_with_an_answer_are_read_with_it(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "Which colour?"}),))
+    async with store_engine(tmp_path, ModelServer(turns=[question, DONE])) as engine:
+        task = await engine.parts.start("Paint it")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("Ask")
+        sample = tmp_path / "sample.txt"
+        sample.write_text("blue")
+        store.requests.send("like this", (str(sample),))
+        await mirror.until("TaskEnd")
+        (answer,) = (row.ask.answer for row in mirror.rows if isinstance(row, AskRow))
+        assert answer == "like this"
+        assert [row.file.path for row in mirror.rows if isinstance(row, FileRow)] == [str(sample)]
+        assert str(sample) in str(engine.parts.model.requests[1].messages[-1]["content"])
+
+
+async def test_a_text_that_is_not_taken_is_given_back_with_the_reason(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(turns=[DONE])) as engine:
+        store = engine.stores.open(None)
+        back: list[str] = []
+        why: list[str] = []
+
+        def take_back(text: str) -> None:
+            back.append(text)
+
+        store.requests.unsent.connect(take_back)
+        store.failed.connect(why.append)
+        store.requests.options = TaskOptions(model="nowhere/model")
+        store.requests.send("Do it")
+        await until(lambda: bool(why))
+        assert back == ["Do it"]
+        assert "nowhere" in why[0]
+        store.requests.options = TaskOptions(model="scripted/none", workspace="/not/there")
+        store.requests.send("Do it")
+        await until(lambda: len(why) == 2)
+        assert "not a folder" in why[1]
+        assert store.count() == 0
+
+
+async def test_an_approval_knows_what_waits_for_the_same_elsewhere(tmp_path: Path) -> None:
+    shell = Reply(calls=(Call("shell", {"command": "touch a"}),))
+    async with store_engine(tmp_path, ModelServer(turns=[shell, DONE])) as engine:
+        task = await engine.parts.start("one", approve="ask")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("Ask")
+        other = await engine.parts.start("two", approve="ask")
+        there = await engine.parts.watcher.ask(other.id)
+
+        def others() -> list[str]:
+            row = mirror.rows[-1]
+            return [ask.id for ask in row.others] if isinstance(row, AskRow) else []
+
+        await until(lambda: others() == [there.id])
+        engine.stores.asks.answer(there.id, allow=False)
+        await until(lambda: others() == [])
+        assert [ask.status for ask in store.waiting] == ["waiting"]
+
+
+async def test_live_output_stands_once_however_often_more_of_it_comes(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    # The shell keeps the gate open: opened for each step it could meet the writer of the step before, and its end.
+    step = "read -r _ <&3"
+    prints = ("echo 1", "printf '10%%\\r20%%'", "printf '\\rgr\\303'", "printf '\\274n\\n'")
+    command = "; ".join((f"exec 3<> '{gate}'", *(f"{step}; {line}" for line in prints), step))
+    turns = [Reply(calls=(Call("shell", {"command": command}),)), DONE]
+    async with store_engine(tmp_path, ModelServer(turns=turns)) as engine:
+        task = await engine.parts.start("do it", approve="all")
+        _, mirror = await engine.open(task.conversation_id)
+        await mirror.until("ToolCall")
+        await asyncio.to_thread(gate.write_text, "\n")  # what came before somebody looked is not sent again
+        for text in ("1", "1\n20%", "1\ngr", "1\ngrün"):
+            await until(lambda text=text: [row.output for row in mirror.rows if isinstance(row, ToolCallRow)] == [text])
+            await asyncio.to_thread(gate.write_text, "\n")
+        await mirror.until("TaskEnd")

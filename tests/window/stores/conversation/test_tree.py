@@ -1,0 +1,121 @@
+"""The tree of an opened conversation: read from a real engine, kept by its events, and a way to its branches."""
+
+from pathlib import Path
+
+import pytest
+
+from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from app.window.rows.row import ReplyRow, UserRow
+from app.window.stores.conversation.tree import TreeStore
+from tests.support.model_replies import DONE, shell
+from tests.support.model_server import ModelServer, Reply
+from tests.support.store_engine import Mirror, StoreEngine, store_engine
+from tests.support.window import until
+
+pytestmark = pytest.mark.usefixtures("qapp")
+
+REPLIES = [Reply(text=text) for text in ("One.", "Two.", "Three.")]
+
+
+async def say(engine: StoreEngine, prompt: str, task: Task | None = None, sibling_of: str | None = None) -> Task:
+    conversation_id = task.conversation_id if task is not None else None
+    params = TaskStartParams(
+        prompt=prompt,
+        conversation_id=conversation_id,
+        sibling_of=sibling_of,
+        model="openai_compatible/test-model",
+        api_base=engine.parts.model.url,
+        approve="all",
+    )
+    started = await engine.parts.services.runner.start(params)
+    return await engine.parts.watcher.end(started.id)
+
+
+async def retry(engine: StoreEngine, node_id: str) -> Task:
+    started = await engine.parts.services.runner.retry(TaskRetryParams(node_id=node_id))
+    return await engine.parts.watcher.end(started.id)
+
+
+def texts(mirror: Mirror) -> list[str]:
+    return [
+        row.text if isinstance(row, UserRow) else row.markdown
+        for row in mirror.rows
+        if isinstance(row, UserRow | ReplyRow)
+    ]
+
+
+def said(tree: TreeStore) -> list[str]:
+    return [f"{line.text}{' <' if line.is_head else ''}" for line in tree.lines]
+
+
+async def test_it_shows_all_branches_and_where_the_agent_stands(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(replies=[shell("true"), DONE, Reply(text="Two.")])) as engine:
+        first = await say(engine, "first")
+        reply = engine.parts.watcher.nodes()[1]
+        store, _ = await engine.open(first.conversation_id)
+        tree = TreeStore(store, engine.stores.session)
+        tree.open()
+        await until(lambda: tree.is_loaded)
+        assert (said(tree), tree.has_forks) == (["first <"], False)
+        assert [(line.turns, [task.id for task in line.tasks]) for line in tree.lines] == [(2, [first.id])]
+        second = await retry(engine, reply.id)
+        await until(lambda: said(tree) == ["first", "Running.", "Two. <"] and tree.lines[-1].tasks[-1:] == (second,))
+        assert tree.has_forks
+
+
+async def test_what_comes_while_it_is_closed_is_there_when_it_opens_again(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(replies=REPLIES)) as engine:
+        first = await say(engine, "first")
+        store, _ = await engine.open(first.conversation_id)
+        tree = TreeStore(store, engine.stores.session)
+        tree.open()
+        await until(lambda: said(tree) == ["first <"])
+        tree.close()
+        await say(engine, "second", first)
+        tree.open()
+        await until(lambda: said(tree) == ["first", "second <"])
+
+
+async def test_going_to_another_branch_shows_it_there_and_to_the_same_one_only_scrolls(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(replies=REPLIES)) as engine:
+        first = await say(engine, "first")
+        message = engine.parts.watcher.nodes()[0]
+        await say(engine, "second", first)
+        await say(engine, "other", first, message.id)
+        store, mirror = await engine.open(first.conversation_id)
+        reached: list[int] = []
+        store.reached.connect(reached.append)
+        tree = TreeStore(store, engine.stores.session)
+        tree.open()
+        await until(lambda: said(tree) == ["first", "second", "other <"])
+        tree.go(tree.lines[0].node_id)
+        await until(lambda: reached == [0])
+        assert texts(mirror) == ["first", "One.", "second", "Two."]
+        await until(lambda: said(tree) == ["first", "second <", "other"])
+        agent = store.agents.shown
+        tree.go(tree.lines[1].node_id)
+        await until(lambda: len(reached) == 2)
+        assert store.place_of(reached[1])[0] == tree.lines[1].node_id
+        assert store.agents.shown == agent
+
+
+async def test_while_the_agent_works_no_other_branch_is_gone_to_and_that_is_told(tmp_path: Path) -> None:
+    replies = [Reply(text="One."), Reply(text="Two."), shell("sleep 60")]
+    async with store_engine(tmp_path, ModelServer(replies=replies)) as engine:
+        first = await say(engine, "first")
+        reply = engine.parts.watcher.nodes()[1]
+        await retry(engine, reply.id)
+        started = await engine.parts.start("work", conversation_id=first.conversation_id)
+        await engine.parts.watcher.task(started.id, lambda task: task.status == "tool_executing")
+        store, _ = await engine.open(first.conversation_id)
+        told: list[str] = []
+        store.failed.connect(told.append)
+        tree = TreeStore(store, engine.stores.session)
+        tree.open()
+        await until(lambda: said(tree) == ["first", "One.", "Two.", "work <"])
+        tree.go(reply.id)
+        assert told and "at work" in told[0]
+        await engine.parts.services.runner.stop(started.id, "the test")
+        await until(lambda: not store.branches.locked)
+        tree.go(reply.id)
+        await until(lambda: said(tree) == ["first", "One. <", "Two.", "work"])

@@ -1,0 +1,32 @@
+"""The engine as a process of its own that dies while the window is open."""
+
+import os
+import signal
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from app.client.launch import connect, read_endpoint
+from app.paths import Paths
+from app.window.stores.stores import make_stores
+from tests.support.command_line import engine_home
+from tests.support.processes import until
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Generator[Paths]:
+    with engine_home(tmp_path / "home") as paths:
+        yield paths
+
+
+async def test_an_engine_that_was_killed_is_started_again(paths: Paths) -> None:
+    stores = make_stores(lambda: connect(paths, "the window"))
+    states: list[str] = []
+    stores.session.state_changed.connect(lambda: states.append(stores.session.state))
+    await stores.session.start()
+    killed = read_endpoint(paths).pid
+    os.kill(killed, signal.SIGKILL)
+    await until(lambda: states == ["ready", "lost", "ready"])
+    assert read_endpoint(paths).pid != killed
+    await stores.session.close()

@@ -1,0 +1,85 @@
+"""The transcript with every kind of row: names, themes, and what it leaves behind."""
+
+import gc
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible, QTextDocument
+from PySide6.QtWidgets import QWidget
+from shiboken6 import delete, isValid
+
+from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.row import Row
+from app.window.rows.text_view import TextView
+from app.window.theme.theme import Theme
+from app.window.transcript.view import TranscriptView
+from tests.support.rows import KeptActions, RowList, end, image, long_conversation, notice, reply, thinking, tool, user
+from tests.window.transcript.conftest import Page
+
+MakePage = Callable[..., Page]
+
+
+def _every_kind() -> list[Row]:
+    return [
+        user("a question", "u"),
+        thinking("a thought", "th"),
+        reply("an answer with [a link](https://example.org)", "r", step=1),
+        reply("```python\nprint(1)\n```", "f"),
+        tool("shell", {"command": "ls"}, "x", "t"),
+        image(key="i"),
+        notice("info", "a remark", "n"),
+        end("completed", summary="done", key="e"),
+    ]
+
+
+def test_every_control_has_a_name_and_is_reached_by_tab(page: MakePage) -> None:
+    shown = page(_every_kind())
+    shown.view.resize(800, 1_200)
+    for line in shown.view.findChildren(DisclosureButton):
+        line.click()
+    shown.view.settle()
+    controls = [
+        widget
+        for block in shown.blocks()
+        for widget in block.findChildren(QWidget)
+        if widget.isVisible() and widget.focusPolicy() != Qt.FocusPolicy.NoFocus
+    ]
+    assert len(controls) >= 12
+    for control in controls:
+        assert control.focusPolicy() & Qt.FocusPolicy.TabFocus, control
+        interface = QAccessible.queryAccessibleInterface(control)
+        assert interface.text(QAccessible.Text.Name), control
+
+
+def test_another_theme_repaints_all_and_moves_nothing(page: MakePage, theme: Theme) -> None:
+    shown = page([*long_conversation(100), *_every_kind(), *long_conversation(100)])
+    shown.view.to_row(100)
+    before = (shown.texts(), [block.y() for block in shown.blocks()])
+    light = {view.palette().text().color().name() for view in shown.view.findChildren(TextView)}
+    theme.set_mode("dark")
+    shown.view.settle()
+    assert (shown.texts(), [block.y() for block in shown.blocks()]) == before
+    dark = {view.palette().text().color().name() for view in shown.view.findChildren(TextView) if view.isVisible()}
+    assert dark.isdisjoint(light)
+
+
+def _documents() -> int:
+    gc.collect()
+    return sum(isinstance(one, QTextDocument) and isValid(one) for one in gc.get_objects())
+
+
+def test_a_closed_transcript_leaves_no_document(theme: Theme) -> None:
+    before = _documents()
+    view = TranscriptView(RowList(_every_kind()), theme, KeptActions())
+    view.show()
+    assert _documents() > before
+    delete(view)
+    assert _documents() <= before
+
+
+def test_what_was_shown_is_not_kept(page: MakePage) -> None:
+    before = _documents()
+    shown = page(long_conversation(2_000))
+    for _ in range(100):
+        shown.view.scroll_by(-500)
+    assert _documents() - before < 120

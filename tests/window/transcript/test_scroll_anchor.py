@@ -1,0 +1,192 @@
+"""Where the transcript stands when rows come, go and grow."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton
+from pytestqt.qtbot import QtBot
+
+from app.window.rows.base import RowView
+from app.window.rows.row import Row
+from tests.support.rows import long_conversation, reply, user
+from tests.window.transcript.conftest import Page
+
+MakePage = Callable[..., Page]
+
+
+def _many(count: int, word: str = "row") -> list[Row]:
+    return [reply(f"{word} {number}", f"{word}{number}") for number in range(count)]
+
+
+def _button(page: Page) -> QAbstractButton:
+    buttons = page.view.findChildren(QAbstractButton)
+    return next(button for button in buttons if button.accessibleName().startswith("New messages"))
+
+
+def test_a_long_conversation_opens_at_its_end_with_few_widgets(page: MakePage) -> None:
+    shown = page(long_conversation(10_000))
+    assert shown.view.is_at_end
+    assert shown.view.shown.stop == 10_000
+    assert len(shown.view.findChildren(RowView)) < 60
+
+
+def test_a_short_conversation_starts_at_the_top(page: MakePage) -> None:
+    shown = page([user("Hello"), reply("Good day.")])
+    assert shown.texts() == ["Hello", "Good day."]
+    assert 0 < shown.top_of("Hello") < 50
+
+
+def test_an_empty_conversation_takes_its_first_rows(page: MakePage) -> None:
+    shown = page([])
+    shown.rows.append(user("Hello"))
+    shown.view.settle()
+    assert shown.texts() == ["Hello"]
+
+
+def test_it_stays_at_the_end_while_rows_come_and_grow(page: MakePage) -> None:
+    shown = page(_many(100))
+    shown.rows.append(reply("new", "s", streaming=True))
+    for length in range(1, 60, 10):
+        shown.rows.change(100, reply("word " * 30 * length, "s", streaming=True))
+        shown.view.settle()
+        assert shown.view.is_at_end
+        last = shown.blocks()[-1]
+        assert last.y() + last.height() <= shown.view.viewport().height()
+
+
+def test_it_stays_in_place_while_a_person_reads_above(page: MakePage, qtbot: QtBot) -> None:
+    shown = page(_many(100))
+    shown.view.scroll_by(-700)
+    text = shown.texts()[2]
+    before = shown.top_of(text)
+    shown.rows.append(*_many(20, "later"))
+    shown.rows.change(119, reply("long " * 2_000, "later19", streaming=True))
+    shown.view.settle()
+    assert shown.top_of(text) == before
+    assert _button(shown).isVisible()
+    QTest.mouseClick(_button(shown), Qt.MouseButton.LeftButton)
+    assert shown.view.is_at_end
+    assert not _button(shown).isVisible()
+
+
+def test_older_rows_above_move_nothing(page: MakePage) -> None:
+    shown = page(_many(40), has_older=True)
+    for y in (0, 10, 30, 200):
+        shown.view.to_start()
+        shown.view.scroll_by(y)
+        text = shown.texts()[1]
+        before = shown.top_of(text)
+        shown.rows.insert(0, _many(50, f"older{y}."))
+        shown.view.settle()
+        assert shown.top_of(text) == before
+
+
+def test_measuring_the_rows_above_moves_nothing(page: MakePage, qtbot: QtBot) -> None:
+    shown = page([reply(f"{number}. " + "word " * (number * 37 % 400), f"r{number}") for number in range(300)])
+    shown.view.to_row(150)
+    first = shown.texts()[0]
+    before = shown.top_of(first)
+    for _ in range(30):
+        shown.view.scroll_by(-300)
+        qtbot.wait(0)
+    for _ in range(30):
+        shown.view.scroll_by(300)
+        qtbot.wait(0)
+    assert shown.top_of(first) == before
+
+
+def test_a_new_width_keeps_the_row_at_the_top(page: MakePage) -> None:
+    shown = page(long_conversation(400))
+    shown.view.to_row(200)
+    for width in (420, 1_200, 800):
+        shown.view.resize(width, 600)
+        assert shown.view.shown.start == 200
+
+
+def test_rows_that_go_above_move_nothing(page: MakePage) -> None:
+    shown = page(_many(200))
+    shown.view.to_row(100)
+    text = shown.texts()[3]
+    before = shown.top_of(text)
+    shown.rows.remove(10, 20)
+    shown.view.settle()
+    assert shown.top_of(text) == before
+
+
+def test_a_row_may_become_one_of_another_kind(page: MakePage) -> None:
+    shown = page(_many(3))
+    shown.rows.change(1, user("now a question", "row1"))
+    shown.view.settle()
+    assert shown.texts() == ["row 0", "now a question", "row 2"]
+
+
+def test_all_rows_may_be_new(page: MakePage) -> None:
+    shown = page(_many(300))
+    shown.view.to_row(100)
+    shown.rows.replace(_many(2, "other"))
+    shown.view.settle()
+    assert shown.texts() == ["other 0", "other 1"]
+    shown.rows.replace([])
+    shown.view.settle()
+    assert shown.texts() == []
+
+
+def test_older_rows_are_asked_for_once_when_the_first_one_is_near(page: MakePage) -> None:
+    shown = page(_many(100), has_older=True)
+    assert shown.actions.older == 0
+    shown.view.to_start()
+    shown.view.scroll_by(20)
+    assert shown.actions.older == 1
+    shown.rows.insert(0, _many(50, "older"))
+    shown.view.settle()
+    assert shown.actions.older == 1
+    shown.view.to_start()
+    assert shown.actions.older == 2
+
+
+def test_a_transcript_in_the_background_is_laid_out_when_it_is_shown(page: MakePage) -> None:
+    shown = page(_many(10))
+    shown.view.hide()
+    made = len(shown.view.findChildren(RowView))
+    shown.rows.append(*_many(500, "later"))
+    shown.view.settle()
+    assert len(shown.view.findChildren(RowView)) == made
+    shown.view.show()
+    assert shown.texts()[-1] == "later 499"
+
+
+def test_the_column_is_760_pixels_wide_and_in_the_middle(page: MakePage) -> None:
+    shown = page(_many(3))
+    shown.view.resize(1_400, 600)
+    block = shown.blocks()[0]
+    assert block.width() == 760
+    assert abs(block.x() - (shown.view.viewport().width() - 760) // 2) <= 1
+
+
+def test_the_column_stays_where_it_is_when_the_scroll_bar_comes(page: MakePage) -> None:
+    short, long = page(_many(1)), page(_many(200))
+    assert long.view.verticalScrollBar().maximum() > 0
+    assert {block.x() for block in short.blocks()} == {block.x() for block in long.blocks()}
+
+
+def test_a_shorter_conversation_is_laid_out_while_rows_of_the_longer_were_to_be_measured(
+    page: MakePage, qtbot: QtBot
+) -> None:
+    found = _about_to_measure(page, qtbot)
+    found.rows.replace(_many(3, "new"))
+    qtbot.waitUntil(lambda: found.texts() == ["new 0", "new 1", "new 2"])
+
+
+def test_rows_that_are_removed_are_measured_no_more(page: MakePage, qtbot: QtBot) -> None:
+    found = _about_to_measure(page, qtbot)
+    found.rows.remove(3, 197)
+    qtbot.waitUntil(lambda: found.texts() == ["row 0", "row 1", "row 2"])
+
+
+def _about_to_measure(page: MakePage, qtbot: QtBot) -> Page:
+    """At the end of 200 rows, of which those near the view are measured at the next turn of the loop."""
+    found = page(_many(200))
+    qtbot.waitUntil(found.view.windowHandle().isExposed)
+    found.view.to_end()
+    return found

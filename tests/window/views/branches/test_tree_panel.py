@@ -1,0 +1,140 @@
+"""The tree panel on a real engine's conversation."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QListView, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.conversation.tree import TreeStore
+from app.window.theme.theme import Theme
+from app.window.views.branches.tree_panel import TreePanelView
+from app.window.views.conversation.tree_splitter import TreeSplitterView
+from app.window.views.shared.export_dialog import ExportDialog
+from tests.support.model_server import ModelServer, Reply
+from tests.support.store_engine import StoreEngine, store_engine
+from tests.support.window import desk, until
+
+
+async def say(engine: StoreEngine) -> Task:
+    params = TaskStartParams(
+        prompt="Write a poem", model="openai_compatible/test-model", api_base=engine.parts.model.url
+    )
+    started = await engine.parts.services.runner.start(params)
+    return await engine.parts.watcher.end(started.id)
+
+
+async def retry(engine: StoreEngine, node_id: str) -> None:
+    started = await engine.parts.services.runner.retry(TaskRetryParams(node_id=node_id))
+    await engine.parts.watcher.end(started.id)
+
+
+def panel_on(store: ConversationStore, engine: StoreEngine, theme: Theme, qtbot: QtBot) -> TreePanelView:
+    panel = TreePanelView(TreeStore(store, engine.stores.session), theme)
+    qtbot.addWidget(panel)
+    panel.resize(320, 400)
+    panel.show()
+    return panel
+
+
+async def test_one_branch_says_how_to_make_another_and_two_are_drawn(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Roses."), Reply(text="Violets.")])) as engine:
+        task = await say(engine)
+        reply = engine.parts.watcher.nodes()[1]
+        store, _ = await engine.open(task.conversation_id)
+        panel = panel_on(store, engine, theme, qtbot)
+        assert panel.note == "Reading the tree…"
+        await until(lambda: "This conversation has one branch" in panel.note)
+        await retry(engine, reply.id)
+        await until(lambda: len(panel.lines) == 3 and not panel.note)
+        places = panel.findChild(QListView)
+        assert places is not None and places.accessibleName() == "Branches of this conversation"
+        spoken = [places.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(3)]
+        assert spoken == [
+            "Write a poem, You, in front",
+            "Roses., 1 of 2, Reply, Done, in another branch",
+            "Violets., 2 of 2, Reply, Done, here now",
+        ]
+
+
+async def test_enter_goes_to_the_branch_of_a_line(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+    async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Roses."), Reply(text="Violets.")])) as engine:
+        task = await say(engine)
+        reply = engine.parts.watcher.nodes()[1]
+        await retry(engine, reply.id)
+        store, _ = await engine.open(task.conversation_id)
+        panel = panel_on(store, engine, theme, qtbot)
+        await until(lambda: len(panel.lines) == 3)
+        places = panel.findChild(QListView)
+        assert places is not None and places.currentIndex().row() == 2, "it opens where the conversation stands"
+        QTest.keyClick(places, Qt.Key.Key_Up)
+        QTest.keyClick(places, Qt.Key.Key_Return)
+        await until(lambda: store.holds(reply.id))
+        await until(lambda: [line.is_head for line in panel.lines] == [False, True, False])
+        assert places.currentIndex().row() == 1
+
+
+async def test_the_branch_of_a_line_is_written_to_a_file(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    async with desk(qapp, theme, tmp_path, [Reply(text="Violets.")]) as place:
+        await place.finish()
+        await retry(place.engine, place.engine.parts.watcher.nodes()[1].id)
+        place.view.tree.toggle()
+        panel = place.view.tree.panel
+        await until(lambda: len(panel.lines) == 3)
+        menu = panel.menu_of(panel.lines[1])
+        (export,) = (action for action in menu.actions() if action.text() == "Export this branch …")
+        export.trigger()
+        (dialog,) = place.view.findChildren(ExportDialog)
+        assert (dialog.windowTitle(), dialog.nameFilters()[-1]) == (
+            "Export branch",
+            "For keeping and importing (*.jsonl)",
+        )
+        told: list[str] = []
+        place.engine.stores.conversations.exported.connect(told.append)
+        path = tmp_path / "branch.html"
+        dialog.fileSelected.emit(str(path))
+        await until(lambda: bool(told))
+        page = path.read_text(encoding="utf-8")
+        assert ("At work." in page, "Violets." in page) == (True, False)
+        assert "on other branches" in page
+        dialog.reject()
+
+
+async def test_the_tree_opens_beside_a_conversation_with_the_keyboard_and_closes_again(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    replies = [Reply(text=text) for text in ("Roses.", "Violets.", "Lilies.")]
+    async with store_engine(tmp_path, ModelServer(replies=replies)) as engine:
+        task = await say(engine)
+        await retry(engine, engine.parts.watcher.nodes()[1].id)
+        store, _ = await engine.open(task.conversation_id)
+        split = TreeSplitterView(QWidget(), store, engine.stores.session, theme)
+        qtbot.addWidget(split)
+        split.resize(900, 400)
+        split.show()
+        left: list[bool] = []
+        split.left.connect(lambda: left.append(True))
+        assert split.panes == ()
+        split.toggle()
+        (panel,) = split.panes
+        assert isinstance(panel, TreePanelView)
+        await until(lambda: len(panel.lines) == 3)
+        assert isinstance(split.focusWidget(), QListView)
+        split.toggle()
+        assert (split.panes, left) == ((), [True])
+        await retry(engine, engine.parts.watcher.nodes()[1].id)
+        split.toggle()
+        await until(lambda: len(panel.lines) == 4)
+
+
+async def test_before_the_first_task_the_tree_says_how_branches_come_to_be(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        panel = panel_on(engine.stores.open(None), engine, theme, qtbot)
+        assert "This conversation has one branch" in panel.note

@@ -1,0 +1,163 @@
+"""Files that go with a message: dropped, pasted, told when they cannot be, and seen by the model."""
+
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.window.rows.row import FileRow, ImageRow
+from app.window.stores.catalog import ModelStore
+from app.window.theme.theme import Theme
+from app.window.views.composer.attachments import AttachmentView
+from app.window.views.composer.drop_payload import DropHintView, PastedFiles
+from app.window.views.composer.input_panel import InputPanelView
+from tests.support.model_server import Reply
+from tests.support.window import Desk, desk, until
+
+_ALT = Qt.KeyboardModifier.AltModifier
+
+
+@pytest.fixture
+async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
+    async with desk(qapp, theme, tmp_path, [Reply(text=f"Reply {number}.") for number in range(8)]) as opened:
+        yield opened
+
+
+def picture() -> QImage:
+    image = QImage(40, 30, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.red)
+    return image
+
+
+def files(*paths: Path) -> QMimeData:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    return mime
+
+
+def drop(person: Desk, mime: QMimeData) -> None:
+    """As Qt tells it: first that something is dragged above the view."""
+    action, button, keys = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    QApplication.sendEvent(person.view, QDragEnterEvent(QPoint(50, 50), action, mime, button, keys))
+    hint = person.view.findChild(DropHintView)
+    assert hint is not None and hint.isVisible()
+    QApplication.sendEvent(person.view, QDropEvent(QPointF(50, 50), action, mime, button, keys))
+    assert not hint.isVisible()
+
+
+def chips(person: Desk) -> list[str]:
+    return [Path(path).name for path in person.view.composer.attachments.paths]
+
+
+async def test_a_picture_and_a_file_that_are_dropped_go_with_the_message(person: Desk, tmp_path: Path) -> None:
+    shot, notes = tmp_path / "shot.png", tmp_path / "notes.txt"
+    picture().save(str(shot))
+    notes.write_text("a line")
+    drop(person, files(shot, notes))
+    assert chips(person) == ["shot.png", "notes.txt"]
+    QTest.keyClicks(person.view.composer.field, "What is this?")
+    QTest.keyClick(person.view.composer.field, Qt.Key.Key_Return, _ALT)
+    assert chips(person) == []
+    await person.until_waiting(1)
+    await person.finish()
+    sent = str(person.server.requests[-1].body["messages"])
+    assert "What is this?" in sent and str(notes) in sent and "data:image/png;base64," in sent
+    rows = [person.view.store.row(index) for index in range(person.view.store.count())]
+    assert [row.image.name for row in rows if isinstance(row, ImageRow)] == ["shot.png"]
+    assert [row.file.name for row in rows if isinstance(row, FileRow)] == ["notes.txt"]
+
+
+async def test_a_pasted_picture_is_a_file_of_its_owner_alone_and_gone_when_it_is_taken_away(person: Desk) -> None:
+    mime = QMimeData()
+    mime.setImageData(picture())
+    person.view.composer.field.insertFromMimeData(mime)
+    (path,) = map(Path, person.view.composer.attachments.paths)
+    assert (path.stat().st_mode & 0o777, path.suffix) == (0o600, ".png")
+    assert QImage(str(path)).size() == picture().size()
+    chip = person.view.findChild(AttachmentView)
+    assert chip is not None
+    QTest.mouseClick(chip.button, Qt.MouseButton.LeftButton)
+    assert (chips(person), path.exists(), person.view.composer.attachments.isVisible()) == ([], False, False)
+
+
+async def test_text_is_pasted_as_text(person: Desk) -> None:
+    mime = QMimeData()
+    mime.setText("some words")
+    person.view.composer.field.insertFromMimeData(mime)
+    assert (person.view.composer.text, chips(person)) == ("some words", [])
+
+
+async def test_a_text_too_long_to_be_written_in_is_attached_as_a_file(person: Desk) -> None:
+    mime = QMimeData()
+    mime.setText("x" * 60_000)
+    person.view.composer.field.insertFromMimeData(mime)
+    (path,) = map(Path, person.view.composer.attachments.paths)
+    assert (person.view.composer.text, path.suffix, path.stat().st_size) == ("", ".txt", 60_000)
+    (chip,) = person.view.composer.attachments.findChildren(AttachmentView)
+    QTest.mouseClick(chip.button, Qt.MouseButton.LeftButton)
+    assert (chips(person), path.exists()) == ([], False)
+
+
+async def test_what_is_refused_keeps_the_text_and_its_files(person: Desk, tmp_path: Path) -> None:
+    why: list[str] = []
+    person.view.store.failed.connect(why.append)
+    notes = tmp_path / "notes.txt"
+    notes.write_text("a line")
+    person.view.composer.attachments.add([str(notes), str(tmp_path / "not there")])
+    assert len(why) == 1 and "gone" in why[0]
+    notes.unlink()
+    QTest.keyClicks(person.view.composer.field, "Read it")
+    QTest.keyClick(person.view.composer.field, Qt.Key.Key_Return)
+    await until(lambda: len(why) == 2)
+    assert "not there any more" in why[1]
+    assert (person.view.composer.text, chips(person)) == ("Read it", ["notes.txt"])
+
+
+async def test_a_pipe_is_told_and_not_waited_for(person: Desk, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    refused: list[str] = []
+    person.view.composer.attachments.refused.connect(refused.append)
+    drop(person, files(tmp_path / "pipe.png"))
+    assert refused == ["pipe.png could not be attached: it is a named pipe, not a file."]
+    person.view.composer.attachments.restore([str(tmp_path / "pipe.png")])  # as of a draft, where a file was before
+    assert chips(person) == ["pipe.png"]
+
+
+async def test_at_most_twenty_files_go_with_a_message(person: Desk, tmp_path: Path) -> None:
+    why: list[str] = []
+    person.view.store.failed.connect(why.append)
+    paths = [tmp_path / f"{number}.txt" for number in range(21)]
+    for path in paths:
+        path.write_text("x")
+    drop(person, files(*paths))
+    assert (len(chips(person)), len(why)) == (20, 1)
+
+
+async def test_a_folder_is_where_a_new_conversation_works_and_named_in_one_that_has_begun(
+    person: Desk, theme: Theme, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    drop(person, files(folder))
+    assert person.view.composer.text == str(folder)
+    stores = person.engine.stores
+    new = stores.open(None)
+    foot = InputPanelView(new, stores, ModelStore(stores.session), theme, PastedFiles(tmp_path))
+    foot.take(files(folder))
+    assert (new.requests.options.workspace, foot.composer.text) == (str(folder), "")
+    stores.close(new)
+    foot.deleteLater()
+
+
+async def test_a_text_over_the_limit_is_told_and_kept(person: Desk) -> None:
+    why: list[str] = []
+    person.view.store.failed.connect(why.append)
+    person.view.composer.set_text("words " * 200_000)
+    QTest.keyClick(person.view.composer.field, Qt.Key.Key_Return)
+    assert len(why) == 1 and "too long" in why[0]
+    assert len(person.view.composer.text) >= 1_199_999

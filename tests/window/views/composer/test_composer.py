@@ -1,0 +1,164 @@
+"""The composer: what its button does, and what its keys do."""
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt, SignalInstance
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.window.theme.theme import Theme
+from app.window.views.composer.composer import ComposerMode, ComposerState, ComposerView
+from app.window.views.composer.drop_payload import drop_payload
+from app.window.views.composer.input_panel import PromptHistory
+from app.window.views.composer.prompt_edit import PromptEditView
+
+_ALT = Qt.KeyboardModifier.AltModifier
+_SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+SAID = ["newest", "older", "oldest"]
+
+
+def texts(signal: SignalInstance) -> list[str]:
+    """What a signal of the composer tells from now on."""
+    heard: list[str] = []
+
+    def hear(text: str) -> None:
+        heard.append(text)
+
+    signal.connect(hear)
+    return heard
+
+
+@pytest.fixture
+def composer(qtbot: QtBot, theme: Theme) -> ComposerView:
+    view = ComposerView(theme, QWidget())
+    qtbot.addWidget(view)
+    view.resize(600, 200)
+    view.show()
+    return view
+
+
+@pytest.mark.parametrize(
+    ("situation", "text", "mode", "can_press"),
+    [
+        (ComposerState(), "", "send", False),
+        (ComposerState(), "do it", "send", True),
+        (ComposerState(active=True), "", "stop", True),
+        (ComposerState(active=True), "other way", "steer", True),
+        (ComposerState(active=True, stopping=True), "", "stopping", False),
+        (ComposerState(active=True, question="Which?"), "", "reply", False),
+        (ComposerState(active=True, question="Which?"), "that", "reply", True),
+        (ComposerState(connected=False), "do it", "send", False),
+    ],
+)
+def test_the_button_does_what_the_moment_asks_for(
+    composer: ComposerView, situation: ComposerState, text: str, mode: ComposerMode, can_press: bool
+) -> None:
+    composer.show_situation(situation)
+    composer.set_text(text)
+    assert (composer.mode, composer.button.isEnabled()) == (mode, can_press)
+    assert composer.button.accessibleName() == mode.capitalize()
+
+
+def test_enter_sends_and_empties_shift_enter_breaks_alt_enter_queues(composer: ComposerView) -> None:
+    sent, queued = texts(composer.submitted), texts(composer.queued)
+    QTest.keyClicks(composer.field, "one")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return, _SHIFT)
+    QTest.keyClicks(composer.field, "two")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return)
+    QTest.keyClicks(composer.field, "later")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return, _ALT)
+    assert (sent, queued, composer.text) == (["one\ntwo"], ["later"], "")
+
+
+def test_nothing_is_sent_while_the_engine_is_away_and_the_text_stays(composer: ComposerView) -> None:
+    sent = texts(composer.submitted)
+    composer.show_situation(ComposerState(connected=False))
+    QTest.keyClicks(composer.field, "do it")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return)
+    assert (sent, composer.text) == ([], "do it")
+
+
+def test_blanks_alone_are_not_sent(composer: ComposerView) -> None:
+    sent = texts(composer.submitted)
+    QTest.keyClicks(composer.field, "   ")
+    QTest.keyClick(composer.field, Qt.Key.Key_Return)
+    assert sent == []
+
+
+def test_the_field_grows_with_its_text_up_to_twelve_lines(composer: ComposerView) -> None:
+    heights: list[int] = []
+    for lines in (1, 2, 12, 13, 500):
+        composer.set_text("\n".join(["line"] * lines))
+        heights.append(composer.field.height())
+    one, two, twelve, thirteen, many = heights
+    assert one < two < twelve == thirteen == many
+    assert twelve == pytest.approx(one + 11 * (two - one), abs=11)
+
+
+def test_a_question_stands_as_the_placeholder(composer: ComposerView) -> None:
+    composer.show_situation(ComposerState(active=True, question="Which one?"))
+    assert composer.field.placeholderText() == "Which one?"
+
+
+def test_up_recalls_only_in_an_empty_field(composer: ComposerView) -> None:
+    asked: list[None] = []
+    composer.recall_asked.connect(lambda: asked.append(None))
+    QTest.keyClick(composer.field, Qt.Key.Key_Up)
+    QTest.keyClicks(composer.field, "x")
+    QTest.keyClick(composer.field, Qt.Key.Key_Up)
+    assert len(asked) == 1
+
+
+def test_a_line_that_would_make_typing_slow_is_to_be_attached_and_a_megabyte_of_lines_is_not(
+    composer: ComposerView,
+) -> None:
+    told: list[str] = []
+
+    def take(mime: QMimeData) -> None:
+        told.append(drop_payload(mime).text)
+
+    composer.brought.connect(take)
+    mime = QMimeData()
+    mime.setText("x" * 60_000)
+    composer.field.insertFromMimeData(mime)
+    assert (composer.text, told) == ("", ["x" * 60_000])
+    mime.setText("a line of words\n" * 65_000)
+    composer.field.insertFromMimeData(mime)
+    assert len(composer.text) == 16 * 65_000 and len(told) == 1
+
+
+def test_the_caret_stops_blinking_where_nobody_types_and_blinks_again_at_a_key(
+    composer: ComposerView, qtbot: QtBot
+) -> None:
+    field = composer.findChild(PromptEditView)
+    assert isinstance(field, PromptEditView)
+    field.setFocus()
+    qtbot.waitUntil(field.hasFocus)
+    before = QApplication.cursorFlashTime()
+    field.rest_caret()
+    assert QApplication.cursorFlashTime() == 0
+    QTest.keyClick(field, Qt.Key.Key_A)
+    assert QApplication.cursorFlashTime() == before
+    field.rest_caret()
+    field.clearFocus()
+    assert QApplication.cursorFlashTime() == before
+
+
+def test_the_way_goes_to_the_oldest_and_back_to_what_was_being_written() -> None:
+    history = PromptHistory()
+    shown = ["half a thought"]
+    for by in (-1, -1, -1, -1, 1, 1, 1, 1):
+        shown.append(history.step(by, SAID, shown[-1]) or shown[-1])
+    assert shown[1:] == ["newest", "older", "oldest", "oldest", "older", "newest", "half a thought", "half a thought"]
+
+
+def test_a_message_that_was_changed_on_the_way_is_what_is_being_written() -> None:
+    history = PromptHistory()
+    history.step(-1, SAID, "")
+    assert history.step(-1, SAID, "newest, but other") == "newest"
+    assert history.step(1, SAID, "newest") == "newest, but other"
+
+
+def test_without_messages_nothing_changes() -> None:
+    assert PromptHistory().step(-1, [], "a word") is None

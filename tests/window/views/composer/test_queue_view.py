@@ -1,0 +1,105 @@
+"""The queue above the input, on a real engine: what waits is seen, edited, moved, sent now and removed."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.window.theme.theme import Theme
+from tests.support.model_server import Reply
+from tests.support.window import Desk, desk, press, until
+
+_ALT = Qt.KeyboardModifier.AltModifier
+
+
+@pytest.fixture
+async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
+    async with desk(qapp, theme, tmp_path, [Reply(text=f"Reply {number}.") for number in range(8)]) as opened:
+        yield opened
+
+
+async def test_what_waits_stands_above_the_input_until_the_agent_has_read_it(person: Desk) -> None:
+    assert person.view.foot.queue.isHidden()
+    await person.follow_up("then rest")
+    person.view.store.requests.send("mind the hidden ones")
+    await person.until_waiting(2)
+    assert person.waiting == ["next turn: mind the hidden ones", "after this work: then rest"]
+    assert person.view.foot.queue.isVisible()
+    assert await person.finish() == ["Begin", "mind the hidden ones", "then rest"]
+    assert (person.waiting, person.view.foot.queue.isVisible()) == ([], False)
+
+
+async def test_it_is_edited_moved_sent_now_and_removed_with_the_mouse(person: Desk) -> None:
+    await person.follow_up("one", "two", "three", "four")
+    press(person.row(0), "Remove")
+    await person.until_waiting(3)
+    press(person.row(1), "Move up")
+    await until(lambda: person.waiting[0] == "after this work: three")
+    press(person.row(2), "Send now: read before the next turn")
+    await until(lambda: person.waiting[0] == "next turn: four")
+    press(person.row(2), "Edit")
+    QTest.keyClicks(person.row(2).field, "2")
+    press(person.view.foot.queue.rows[2], "Keep the change")
+    await until(lambda: person.waiting[2] == "after this work: 2")
+    assert await person.finish() == ["Begin", "four", "three", "2"]
+
+
+async def test_all_of_it_is_done_with_the_keyboard_alone(person: Desk) -> None:
+    await person.follow_up("one", "two", "three")
+    QTest.keyClick(person.row(0), Qt.Key.Key_Down, _ALT)
+    await until(lambda: person.waiting[1] == "after this work: one")
+    QTest.keyClick(person.row(0), Qt.Key.Key_Return)
+    QTest.keyClicks(person.view.foot.queue.rows[0].field, "2")
+    QTest.keyClick(person.view.foot.queue.rows[0].field, Qt.Key.Key_Return)
+    await until(lambda: person.waiting[0] == "after this work: 2")
+    QTest.keyClick(person.row(1), Qt.Key.Key_Delete)
+    await person.until_waiting(2)
+    assert person.view.focusWidget() is person.view.foot.queue.rows[1]
+    QTest.keyClick(person.view.foot.queue.rows[1], Qt.Key.Key_Down)
+    assert person.view.focusWidget() is person.view.composer.field
+    assert await person.finish() == ["Begin", "2", "three"]
+
+
+async def test_esc_leaves_an_edit_and_stops_nothing(person: Desk) -> None:
+    await person.follow_up("one")
+    row = person.row(0)
+    row.edit()
+    QTest.keyClicks(row.field, "other")
+    QTest.keyClick(row.field, Qt.Key.Key_Escape)
+    assert (row.is_editing, person.waiting, person.task.stopping) == (False, ["after this work: one"], False)
+
+
+async def test_a_change_of_a_text_that_was_read_meanwhile_comes_back_to_the_input_with_the_reason(
+    person: Desk,
+) -> None:
+    why: list[str] = []
+    person.view.store.failed.connect(why.append)
+    await person.follow_up("one")
+    person.row(0).edit()
+    QTest.keyClicks(person.view.foot.queue.rows[0].field, "another")
+    await person.finish()
+    await until(lambda: bool(why))
+    assert person.view.composer.text == "another"
+    assert "has read this text already" in why[0]
+
+
+async def test_a_file_that_is_dropped_into_a_waiting_text_is_named_in_it(person: Desk, tmp_path: Path) -> None:
+    await person.follow_up("one")
+    row = person.row(0)
+    row.edit()
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(tmp_path))])
+    row.field.insertFromMimeData(mime)
+    assert row.changed_text == str(tmp_path)
+
+
+async def test_more_than_four_lines_scroll(person: Desk) -> None:
+    heights: list[int] = []
+    for number in range(6):
+        await person.follow_up(f"text {number}")
+        heights.append(person.view.foot.queue.height())
+    line = heights[0]
+    assert heights == [line, 2 * line, 3 * line, 4 * line, 4 * line, 4 * line]

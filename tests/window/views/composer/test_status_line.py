@@ -1,0 +1,156 @@
+"""The line under the transcript says which limits are near."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QLabel, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.protocol.tasks import Task
+from app.protocol.usage import Usage
+from app.window.stores.usage import ContextUsageStore
+from app.window.theme.theme import Theme
+from app.window.views.composer.status_line import ModeSwitchView, StatusLineView
+from app.window.views.usage.context_bar import ContextBarView
+from tests.support import records
+from tests.support.model_replies import DONE, shell
+from tests.support.model_server import ModelServer, Reply
+from tests.support.processes import until
+from tests.support.store_engine import store_engine
+
+RUNNING = records.task(step_count=1)
+ENDED = msgspec.structs.replace(RUNNING, status="completed", stop_reason="completed", ended_at=records.NOW)
+
+
+async def test_limits_that_are_near_are_named_until_the_task_ends(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
+        qtbot.addWidget(line)
+        task = records.task(step_count=41)
+        line.show_task(task)
+        assert "limit" not in line.text
+        line.show_task(msgspec.structs.replace(task, near=("turns", "money")))
+        assert "near its limit: turns, money" in line.text
+        line.show_task(msgspec.structs.replace(task, near=("turns",), status="completed", ended_at=records.NOW))
+        assert "limit" not in line.text
+        line.show_task(None)
+        assert line.text == ""
+
+
+async def test_what_the_agent_does_is_read_whole_where_there_is_little_room(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
+        qtbot.addWidget(line)
+        used = Usage(input_tokens=123_456, output_tokens=7_890)
+        line.show_task(msgspec.structs.replace(records.task(step_count=41), status="paused", usage=used))
+        line.resize(220, line.sizeHint().height())
+        line.show()
+        shown = [label.text() for label in line.findChildren(QLabel) if label.isVisible()]
+        assert shown[0] == line.text.split(" · ")[0]
+        assert shown[1].endswith("…")
+
+
+async def test_a_wait_for_a_limit_counts_down_while_it_is_seen_and_can_be_ended(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
+        qtbot.addWidget(line)
+        line.resize(900, line.sizeHint().height())
+        held = msgspec.structs.replace(
+            records.task(),
+            status="paused",
+            activity="usage limit until 14:05",
+            retry_at=datetime.now(UTC) + timedelta(seconds=50),
+        )
+        line.show_task(held)
+        line.show()
+        before = line.text
+        assert before.startswith("Usage limit until 14:05 · goes on in ")
+        qtbot.waitUntil(lambda: line.text != before, timeout=2500)
+        button = line.findChild(QPushButton)
+        assert isinstance(button, QPushButton)
+        with qtbot.waitSignal(line.try_now_asked):
+            button.click()
+        line.show_task(msgspec.structs.replace(held, retry_at=None, status="thinking", activity=""))
+        assert not button.isVisible()
+        assert "goes on" not in line.text
+
+
+async def test_no_clock_runs_while_a_task_waits_for_a_person(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
+        qtbot.addWidget(line)
+        line.show()
+        line.show_task(records.task())
+        assert _runs_a_clock(line)
+        for status in ("waiting_user", "paused"):
+            line.show_task(msgspec.structs.replace(records.task(), status=status))
+            assert not _runs_a_clock(line)
+
+
+def _runs_a_clock(line: StatusLineView) -> bool:
+    return any(timer.isActive() and not timer.isSingleShot() for timer in line.findChildren(QTimer))
+
+
+def click(button: ModeSwitchView) -> None:
+    (inner,) = button.findChildren(QPushButton)
+    inner.click()
+
+
+def offer(button: ModeSwitchView) -> str:
+    (inner,) = button.findChildren(QPushButton)
+    return inner.text() if not button.isHidden() else ""
+
+
+@pytest.mark.parametrize(
+    ("task", "offered"),
+    [
+        (RUNNING, ""),
+        (msgspec.structs.replace(RUNNING, decided="task"), "Make it a chat"),
+        (msgspec.structs.replace(RUNNING, decided="task", stopping=True), ""),
+        (msgspec.structs.replace(RUNNING, decided="chat"), ""),
+        (msgspec.structs.replace(RUNNING, mode="chat", decided="chat"), "Make it a task"),
+        (msgspec.structs.replace(ENDED, decided="chat"), "Go on as a task"),
+        (msgspec.structs.replace(ENDED, mode="chat"), "Go on as a task"),
+        (msgspec.structs.replace(ENDED, decided="task"), ""),
+        (msgspec.structs.replace(ENDED, decided="chat", stop_reason="manual_stop"), ""),
+    ],
+)
+def test_the_other_way_is_offered_where_there_is_one(task: Task, offered: str, qtbot: QtBot) -> None:
+    button = ModeSwitchView()
+    qtbot.addWidget(button)
+    button.show_task(task)
+    assert offer(button) == offered
+    button.show_task(None)
+    assert offer(button) == ""
+
+
+async def test_a_chat_goes_on_as_a_task_and_a_task_is_made_a_chat(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+    gate = asyncio.Event()
+    server = ModelServer(replies=[Reply(text="You could."), shell("true"), DONE, shell("true"), Reply(gate=gate)])
+    async with store_engine(tmp_path, server) as engine:
+        chat = await engine.parts.start("could one?")
+        store, _ = await engine.open(chat.conversation_id)
+        line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
+        qtbot.addWidget(line)
+        line.mode.asked.connect(store.requests.set_mode)
+        store.taskUpdate.connect(lambda: line.show_task(store.task))
+        line.show_task(store.task)
+        await until(lambda: offer(line.mode) == "Go on as a task")
+        assert "taken as a chat" in line.text
+        click(line.mode)
+        await until(lambda: store.task is not None and store.task.summary == "all done")
+        started = await engine.parts.start("count", conversation_id=chat.conversation_id)
+        await until(lambda: offer(line.mode) == "Make it a chat")
+        click(line.mode)
+        taken = await engine.parts.watcher.task(started.id, lambda task: task.mode == "chat")
+        assert taken.decided == "chat"
+        gate.set()
+        await engine.parts.watcher.end(started.id)

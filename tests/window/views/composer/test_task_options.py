@@ -1,0 +1,183 @@
+"""What the next task is started with: chosen in the row and the panel, kept for new conversations, sent along."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox
+from pytestqt.qtbot import QtBot
+
+from app.protocol.agents import Personality
+from app.window.stores.task_options import TaskOptionDefaults, TaskOptions
+from app.window.stores.window_state import WindowStateStore
+from app.window.theme.theme import Theme
+from app.window.views.composer.task_options_bar import TaskOptionsView
+from app.window.views.composer.task_options_dialog import TaskOptionsDialog
+from app.window.views.shared.picker import PickerDialog
+from tests.support.model_server import Reply
+from tests.support.records import agent, task
+from tests.support.window import Desk, desk, press, until
+
+PEOPLE = (
+    Personality(id="assistant", name="Assistant", system_prompt="You help."),
+    Personality(id="coder", name="Coder", system_prompt="You write code.", model="m/code", thinking_level="high"),
+)
+OFFER = TaskOptionDefaults(("m/plain", "m/code"), "m/plain", PEOPLE)
+
+
+@pytest.fixture
+def choices(qtbot: QtBot, theme: Theme) -> TaskOptionsView:
+    view = TaskOptionsView(theme)
+    view.offer(OFFER)
+    qtbot.addWidget(view)
+    view.resize(700, 40)
+    view.show()
+    return view
+
+
+@pytest.fixture
+async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
+    async with desk(qapp, theme, tmp_path, [Reply(text=f"Reply {number}.") for number in range(8)]) as opened:
+        yield opened
+
+
+def panel(choices: TaskOptionsView) -> TaskOptionsDialog:
+    QTest.mouseClick(choices.more_button, Qt.MouseButton.LeftButton)
+    dialog = choices.findChild(TaskOptionsDialog)
+    assert dialog is not None
+    return dialog
+
+
+def take(box: QComboBox, text: str) -> None:
+    """As a person chooses in a box."""
+    box.setCurrentIndex(box.findText(text))
+    box.activated.emit(box.currentIndex())
+
+
+def test_the_next_task_goes_to_the_same_server_until_another_model_is_chosen(choices: TaskOptionsView) -> None:
+    begun = msgspec.structs.replace(task(), model="openai_compatible/mine", api_base="http://127.0.0.1:9/v1")
+    choices.follow(begun)
+    assert choices.options.start("More", "c1").api_base == "http://127.0.0.1:9/v1"
+    choices.pick_model()
+    picker = choices.findChild(PickerDialog)
+    assert picker is not None
+    picker.chosen.emit("m/code")
+    params = choices.options.start("More", "c1")
+    assert (params.model, params.api_base) == ("m/code", None)
+
+
+def test_a_model_that_nobody_chose_is_not_sent_however_late_its_agent_is_known(choices: TaskOptionsView) -> None:
+    coder = msgspec.structs.replace(agent("a1"), personality_id="coder")
+    choices.follow(msgspec.structs.replace(task(), model="m/code"))
+    assert choices.options.model == "m/code", "it is not the default"
+    choices.offer(replace(OFFER, agent=coder))
+    assert (choices.options.model, choices.model) == (None, "m/code"), "it is the personality's"
+    choices.offer(replace(OFFER, agent=msgspec.structs.replace(coder, model="m/own")))
+    assert choices.options.model == "m/code", "it was chosen over the agent's own"
+    choices.offer(replace(OFFER, agent=msgspec.structs.replace(coder, model="m/code")))
+    assert choices.options.model is None
+
+
+def test_what_another_agent_was_started_with_is_not_for_this_one(choices: TaskOptionsView) -> None:
+    choices.offer(replace(OFFER, agent=agent("a2")))
+    choices.follow(msgspec.structs.replace(task("t1"), model="m/code", mode="chat"))
+    assert (choices.options.model, choices.options.mode, choices.model) == (None, "chat", "m/code")
+    params = choices.options.start("More", "c1")
+    assert (params.model, params.model_if_none) == (None, "m/code"), "for one that has none of its own"
+    choices.choose(replace(choices.options, model="m/mine"))
+    choices.follow(msgspec.structs.replace(task("t2"), model="m/code"))
+    assert choices.options.model == "m/mine"
+
+
+def test_a_level_of_thinking_that_nobody_chose_for_this_agent_is_not_sent(choices: TaskOptionsView) -> None:
+    coder = msgspec.structs.replace(agent("a1"), personality_id="coder")
+    choices.offer(replace(OFFER, agent=coder))
+    choices.follow(msgspec.structs.replace(task("t1"), agent_id="another", thinking_level="low"))
+    assert choices.options.thinking_level is None, "it was another one's"
+    choices.follow(msgspec.structs.replace(task("t2"), agent_id="a1", thinking_level="high"))
+    assert choices.options.thinking_level is None, "it is the personality's"
+    choices.follow(msgspec.structs.replace(task("t3"), agent_id="a1", thinking_level="off"))
+    assert choices.options.thinking_level == "off"
+
+
+def test_all_is_chosen_in_the_panel_and_what_is_unusual_stands_in_the_row(choices: TaskOptionsView) -> None:
+    dialog = panel(choices)
+    take(dialog.personality, "Coder")
+    take(dialog.mode, "Task")
+    take(dialog.thinking, "Low")
+    QTest.keyClicks(dialog.budget, "1.5")
+    assert choices.options == TaskOptions(
+        mode="task", thinking_level="low", budget_usd=1.5, personality_id="coder", approve="ask"
+    )
+    assert choices.more_button.accessibleName() == "More choices: Coder, Task, thinks: low, $1.5 at most"
+    assert choices.model_button.accessibleName() == "Model: m/code"
+    dialog.close()
+
+
+def test_a_personality_brings_its_own_model_and_thinking(choices: TaskOptionsView) -> None:
+    choices.choose(TaskOptions(model="m/plain", thinking_level="low"))
+    dialog = panel(choices)
+    take(dialog.personality, "Coder")
+    assert choices.options == TaskOptions(personality_id="coder")
+    dialog.close()
+
+
+def test_a_budget_that_is_no_amount_is_marked_and_not_taken(choices: TaskOptionsView) -> None:
+    dialog = panel(choices)
+    QTest.keyClicks(dialog.budget, "2x")
+    assert (dialog.budget.property("state"), choices.options.budget_usd) == ("wrong", 2.0)
+    dialog.budget.setText("2,50")
+    assert (dialog.budget.property("state"), choices.options.budget_usd) == ("wrong", 2.0)
+    dialog.budget.setText("1,000")
+    assert (dialog.budget.property("state"), choices.options.budget_usd) == ("", 1000.0)
+    dialog.budget.clear()
+    assert (dialog.budget.property("state"), choices.options.budget_usd) == ("", None)
+    dialog.close()
+
+
+def test_that_all_is_allowed_is_asked_once_and_then_told_in_amber(choices: TaskOptionsView) -> None:
+    dialog = panel(choices)
+    take(dialog.approvals, "Allow all")
+    assert choices.options.approve == "ask"
+    press(dialog, "Keep asking")
+    assert (choices.options.approve, dialog.approvals.currentText()) == ("ask", "Ask me")
+    take(dialog.approvals, "Allow all")
+    press(dialog, "Allow everything")
+    assert (choices.options.approve, choices.more_button.property("tone")) == ("all", "waiting")
+    dialog.close()
+
+
+def test_a_narrow_row_folds_to_icons_that_keep_their_names(choices: TaskOptionsView) -> None:
+    buttons = (choices.folder_button, choices.model_button, choices.more_button)
+    assert all(button.text() for button in buttons)
+    choices.resize(sum(button.sizeHint().width() for button in buttons) - 1, 40)
+    assert [bool(button.text()) for button in buttons] == [True, True, False]
+    choices.resize(choices.minimumSizeHint())
+    assert not any(button.text() for button in buttons)
+    assert all(button.accessibleName() for button in buttons)
+
+
+def test_choices_are_kept_for_new_conversations_but_never_that_all_is_allowed(tmp_path: Path) -> None:
+    state = WindowStateStore(tmp_path / "window.json")
+    chosen = TaskOptions(mode="chat", approve="all", budget_usd=0.5, personality_id="coder", workspace="/work")
+    state.keep_options(chosen)
+    state.flush()
+    assert WindowStateStore(tmp_path / "window.json").kept.options == replace(chosen, approve="ask")
+
+
+async def test_the_next_task_is_started_as_chosen_and_what_was_chosen_stays(person: Desk) -> None:
+    await person.finish()
+    foot = person.view.foot
+    await until(lambda: len(person.engine.stores.personalities.all) >= 2)
+    chosen = TaskOptions(model="scripted/note", mode="task", budget_usd=3.0, approve="never", personality_id="coder")
+    foot.choose(chosen)
+    before = person.task.id
+    QTest.keyClicks(foot.composer.field, "Go on")
+    QTest.keyClick(foot.composer.field, Qt.Key.Key_Return)
+    await until(lambda: person.task.id != before)
+    assert (person.task.mode, person.task.budget_usd, person.task.approve) == ("task", 3.0, "never")
+    await until(lambda: foot.choices.more_button.accessibleName().startswith("More choices: Deny, Coder, Task"))

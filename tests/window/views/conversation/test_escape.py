@@ -1,0 +1,196 @@
+"""Esc closes what is on top; a running task is stopped by a second Esc within a second, and by nothing else."""
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QWidget
+
+from app.window.stores.conversation.agents import NewAgent
+from app.window.stores.task_options import TaskOptionDefaults
+from app.window.theme.theme import Theme
+from app.window.views.composer.task_options_dialog import TaskOptionsDialog
+from app.window.views.conversation.conversation_view import ConversationView
+from app.window.views.conversation.find_bar import FindBarView
+from app.window.views.shared.actions import ActionName
+from app.window.views.shared.picker import PickerDialog
+from app.window.views.usage.context_popover import ContextPopoverView
+from tests.support.window import desk, press, until
+from tests.window.accessibility.full_window import Office, office, top
+
+AGAIN = "Press Esc again to stop"
+ESCAPE = Qt.Key.Key_Escape
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """`open` shows something over the conversation at work and gives what an Esc must close."""
+
+    name: str
+    open: Callable[[Office], QWidget]
+
+
+@pytest.fixture
+async def at_work(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Office]:
+    """A main window with a task at work in front."""
+    async with office(qapp, theme, tmp_path) as opened:
+        view = await opened.open(opened.busy)
+        opened.window.activateWindow()
+        QApplication.processEvents()
+        view.composer.field.setFocus()
+        yield opened
+
+
+def escape(dialog: QWidget | None = None) -> None:
+    """Where the keyboard is, as a person presses it: in a popup, in the dialog that has just come, or in the window."""
+    above = QApplication.activePopupWidget() or dialog
+    place = (above.focusWidget() or above) if above is not None else QApplication.focusWidget()
+    assert place is not None
+    QTest.keyClick(place, ESCAPE)
+
+
+def is_stopping(view: ConversationView) -> bool:
+    task = view.store.task
+    assert task is not None
+    return task.stopping or task.ended_at is not None
+
+
+def reminds(view: ConversationView) -> bool:
+    return view.foot.status.text.startswith(AGAIN)
+
+
+def _action(name: ActionName) -> Callable[[Office], QWidget]:
+    def opened(at_work: Office) -> QWidget:
+        before = set(QApplication.topLevelWidgets())
+        at_work.window.on_action(name)
+        return next(w for w in QApplication.topLevelWidgets() if w not in before and w.isVisible())
+
+    return opened
+
+
+def _choices(at_work: Office) -> QWidget:
+    at_work.front.foot.choices.more_button.click()
+    return top(TaskOptionsDialog)
+
+
+def _models(at_work: Office) -> QWidget:
+    choices = at_work.front.foot.choices
+    choices.offer(TaskOptionDefaults(("one/model", "another/model"), "one/model"))
+    choices.pick_model()
+    return top(PickerDialog)
+
+
+def _context(at_work: Office) -> QWidget:
+    bar = at_work.front.foot.context
+    popover = ContextPopoverView(at_work.theme, bar)
+    popover.open_above(bar)
+    return popover
+
+
+def _menu(at_work: Office) -> QWidget:
+    menu = QMenu(at_work.front.foot.agents)
+    menu.addAction("Turns…")
+    menu.popup(at_work.window.mapToGlobal(QPoint(200, 200)))
+    return menu
+
+
+def _find(at_work: Office) -> QWidget:
+    at_work.front.open_find()
+    return at_work.front.findChildren(FindBarView)[0]
+
+
+def _find_from_elsewhere(at_work: Office) -> QWidget:
+    bar = _find(at_work)
+    at_work.front.composer.field.setFocus()
+    return bar
+
+
+OVERLAYS = (
+    Overlay("the choices of the next task", _choices),
+    Overlay("the list of models", _models),
+    Overlay("the parts of the context", _context),
+    Overlay("a menu", _menu),
+    Overlay("the search in the conversation", _find),
+    Overlay("the search, with the keyboard elsewhere", _find_from_elsewhere),
+    Overlay("the palette", _action("palette")),
+    Overlay("all tabs", _action("all_tabs")),
+    Overlay("the settings", _action("settings")),
+    Overlay("usage", _action("usage")),
+    Overlay("the sheet of shortcuts", _action("shortcuts")),
+    Overlay("one more agent", _action("add_agent")),
+)
+
+
+async def test_esc_closes_whatever_is_open_over_a_task_at_work_and_stops_nothing(at_work: Office) -> None:
+    findings: list[str] = []
+    view = at_work.front
+    for overlay in OVERLAYS:
+        view.composer.field.setFocus()
+        opened = overlay.open(at_work)
+        assert opened.isVisible(), overlay.name
+        escape(opened if opened.isWindow() else None)
+        if opened.isVisible():
+            findings.append(f"{overlay.name} stays open")
+            opened.close()
+        if is_stopping(view) or reminds(view):
+            findings.append(f"{overlay.name}: Esc went to the task")
+        at_work.window.activateWindow()
+        QApplication.processEvents()
+    assert findings == []
+
+
+async def test_esc_closes_one_thing_at_a_time(at_work: Office) -> None:
+    view = at_work.front
+    dialog = _choices(at_work)
+    (box,) = (box for box in dialog.findChildren(QComboBox) if box.accessibleName() == "Mode")
+    box.showPopup()
+    assert box.view().isVisible()
+    escape()
+    assert (box.view().isVisible(), dialog.isVisible()) == (False, True)
+    escape()
+    assert not dialog.isVisible()
+    at_work.window.activateWindow()
+    QApplication.processEvents()
+    view.store.agents.add(at_work.busy, NewAgent("coder", color="teal"))
+    await until(lambda: view.foot.mentions is not None)
+    mentions = view.foot.mentions
+    assert mentions is not None
+    view.composer.field.setFocus()
+    QTest.keyClicks(view.composer.field, "@")
+    assert mentions.isVisible()
+    escape()
+    assert not mentions.isVisible()
+    view.transcript.setFocus()
+    QTest.keyClick(view.transcript, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    assert view.transcript.has_selection
+    escape()
+    assert not view.transcript.has_selection
+    assert not reminds(view) and not is_stopping(view)
+
+
+async def test_a_task_is_stopped_by_a_second_esc_soon_after_the_first_one(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    async with desk(qapp, theme, tmp_path, ()) as place:
+        view = place.view
+        QTest.keyClick(view.composer.field, ESCAPE)
+        assert reminds(view), "the first one says so"
+        await until(lambda: not reminds(view))
+        QTest.keyClick(view.composer.field, ESCAPE)
+        assert reminds(view) and not is_stopping(view), "the second one came late"
+        held = QKeyEvent(QEvent.Type.KeyPress, ESCAPE, Qt.KeyboardModifier.NoModifier, "", True)
+        QApplication.sendEvent(view.composer.field, held)
+        assert not is_stopping(view), "a key that is held is pressed once"
+        QTest.keyClick(view.composer.field, ESCAPE)
+        await until(lambda: is_stopping(view))
+        assert not reminds(view)
+
+
+async def test_the_stop_button_needs_no_second_press(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    async with desk(qapp, theme, tmp_path, ()) as place:
+        press(place.view.composer, "Stop")
+        await until(lambda: is_stopping(place.view))

@@ -1,0 +1,149 @@
+"""The search in a conversation as a person uses it: type, step, leave."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.protocol.blocks import TextBlock, ThinkingBlock
+from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
+from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.text_view import TextView
+from app.window.stores.conversation.find import FindStore
+from app.window.theme.theme import Theme
+from app.window.transcript.view import TranscriptView
+from app.window.views.conversation.find_bar import FindBarView
+from tests.support.engine_server import engine_server
+from tests.support.processes import until
+from tests.support.records import agent, conversation, node
+from tests.support.rows import KeptActions
+from tests.support.store_engine import stores_on
+
+FIELD = "Find in this conversation"
+
+
+class Searched:
+    """A conversation of 40 messages with its search, on a page."""
+
+    def __init__(self, page: QWidget, transcript: TranscriptView, bar: FindBarView, composer: QLineEdit) -> None:
+        self.page = page
+        self.transcript = transcript
+        self.bar = bar
+        self.composer = composer
+
+    @property
+    def field(self) -> QLineEdit:
+        return next(field for field in self.bar.findChildren(QLineEdit) if field.accessibleName() == FIELD)
+
+    def type(self, text: str) -> None:
+        QTest.keyClicks(self.field, text)
+        QTest.keyClick(self.field, Qt.Key.Key_Return)
+
+    def marked(self) -> list[tuple[str, str]]:
+        """The marked words in view, each with its kind."""
+        views = [view for view in self.transcript.findChildren(TextView) if view.isVisible()]
+        return [(view.between(mark.start, mark.end).selectedText(), mark.kind) for view in views for mark in view.marks]
+
+
+@asynccontextmanager
+async def searched(home: Path, theme: Theme, qtbot: QtBot) -> AsyncGenerator[Searched]:
+    async with engine_server(home) as engine, stores_on(engine.endpoint) as stores:
+        engine.log.publish(ConversationUpdate(conversation=conversation()))
+        for number in range(40):
+            made = node(f"n{number}", f"n{number - 1}" if number else None, text=f"Message {number}, a line to read.")
+            if number == 3:
+                made = node("n3", "n2", text="")
+                thought = ThinkingBlock(text="I keep a secret, a second secret.")
+                made = type(made)(
+                    id="n3", conversation_id="c1", parent_id="n2", role="assistant", author="a1",
+                    blocks=(thought, TextBlock(text="Nothing.")), status="complete", created_at=made.created_at,
+                )  # fmt: skip
+            engine.log.publish(TaskMessage(node=made))
+        engine.log.publish(AgentUpdate(agent=agent(version=1, head_id="n39")))
+        await engine.log.flush()
+        store = stores.open("c1")
+        await until(lambda: store.is_loaded)
+        transcript = TranscriptView(store, theme, KeptActions())
+        bar = FindBarView(FindStore(store, stores.session), transcript, theme)
+        page, composer = QWidget(), QLineEdit()
+        column = QVBoxLayout(page)
+        for widget in (bar, transcript, composer):
+            column.addWidget(widget)
+        qtbot.addWidget(page)
+        page.resize(700, 500)
+        page.show()
+        page.activateWindow()
+        composer.setFocus()
+        yield Searched(page, transcript, bar, composer)
+
+
+def _count(bar: FindBarView) -> str:
+    return bar.count.text()
+
+
+async def test_every_hit_in_view_is_marked_and_the_one_looked_at_more(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with searched(tmp_path, theme, qtbot) as found:
+        found.bar.open()
+        found.type("line")
+        assert _count(found.bar).endswith("of 39")
+        kinds = [kind for word, kind in found.marked() if word == "line"]
+        assert len(kinds) > 3
+        assert (kinds.count("hit_now"), set(kinds)) == (1, {"hit", "hit_now"})
+        QTest.keyClick(found.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+        before = _count(found.bar)
+        QTest.keyClick(found.field, Qt.Key.Key_Return)
+        assert _count(found.bar) != before
+
+
+async def test_a_hit_far_away_comes_into_view(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+    async with searched(tmp_path, theme, qtbot) as found:
+        found.bar.open()
+        found.type("message 1,")
+        assert _count(found.bar) == "1 of 1"
+        assert 1 in found.transcript.shown
+        assert ("Message 1,", "hit_now") in found.marked()
+
+
+async def test_a_closed_card_tells_its_hits_and_opens_for_the_one_looked_at(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with searched(tmp_path, theme, qtbot) as found:
+        found.transcript.to_start()
+        found.bar.open()
+        found.type("secret")
+        assert _count(found.bar) == "1 of 2"
+        assert found.marked() == [("secret", "hit_now"), ("secret", "hit")]
+        line = next(line for line in found.transcript.findChildren(DisclosureButton) if line.isVisible())
+        line.click()
+        found.transcript.settle()
+        assert line.text().endswith("· 2 found")
+
+
+async def test_leaving_clears_the_marks_and_gives_the_keyboard_back(
+    tmp_path: Path, theme: Theme, qtbot: QtBot, qapp: QApplication
+) -> None:
+    async with searched(tmp_path, theme, qtbot) as found:
+        qtbot.waitUntil(found.page.isActiveWindow)
+        found.bar.open()
+        assert found.page.focusWidget() is found.field
+        found.type("nowhere to be found")
+        assert _count(found.bar) == "Not found"
+        found.field.selectAll()
+        found.type("line")
+        QTest.keyClick(found.field, Qt.Key.Key_Escape)
+        assert (found.bar.isVisible(), found.marked()) == (False, [])
+        assert found.page.focusWidget() is found.composer
+
+
+async def test_words_marked_after_a_jump_go_with_the_next_click(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+    async with searched(tmp_path, theme, qtbot) as found:
+        found.transcript.hits.mark_words(["read", "message"])
+        assert {word for word, _ in found.marked()} == {"Message", "read"}
+        QTest.mouseClick(found.transcript.viewport(), Qt.MouseButton.LeftButton)
+        assert found.marked() == []

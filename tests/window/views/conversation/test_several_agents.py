@@ -1,0 +1,203 @@
+"""Several agents in the window: their row, the names in the input, the dialogs, and what waits with another one."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.protocol.conversations import TurnTaking
+from app.window.stores.conversation.agents import NewAgent
+from app.window.theme.theme import Theme
+from app.window.views.agents.dialogs import AddAgentDialog, RemoveAgentDialog, TurnOrderDialog
+from app.window.views.branches.ask_models_dialog import AskModelsDialog
+from app.window.views.composer.task_options_dialog import TaskOptionsDialog
+from tests.support.model_server import Call, Reply
+from tests.support.window import Desk, desk, press, until
+
+_QUESTION = Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices": ["Blue", "Green"]}),))
+
+
+async def joined(place: Desk, name: str = "Coder") -> str:
+    """One more agent, which is looked at; its id."""
+    store = place.view.store
+    known = len(store.agents.all)
+    store.agents.add(store.conversation_id or "", NewAgent("assistant", name, color="teal"))
+    await until(lambda: len(store.agents.all) > known and store.agents.chosen_id is not None)
+    return store.agents.chosen_id or ""
+
+
+def names(place: Desk) -> list[str]:
+    """The chips as they are read aloud."""
+    return [chip.accessibleName() for chip in place.view.foot.agents.chips]
+
+
+async def test_the_row_comes_with_the_second_agent_and_says_who_works_and_who_is_looked_at(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    async with desk(qapp, theme, tmp_path, []) as place:
+        foot = place.view.foot
+        assert not foot.agents.isVisible()
+        await joined(place)
+        assert foot.agents.isVisible()
+        assert names(place) == ["Assistant, working", "Coder, looked at"]
+        assert foot.status.text.startswith("Assistant: Thinking"), "it writes the branch that is seen"
+        assert foot.composer.mode == "stop"
+        foot.composer.set_text("and you?")
+        assert foot.composer.mode == "send", "a word for the one that is looked at, which rests"
+        foot.composer.set_text("")
+        place.view.activateWindow()
+        foot.composer.field.setFocus()
+        QTest.mouseClick(foot.agents.chips[0], Qt.MouseButton.LeftButton)
+        assert foot.composer.field.hasFocus(), "the next word is for that one"
+        await until(lambda: names(place) == ["Assistant, working, looked at", "Coder"])
+        foot.composer.set_text("mind the tests")
+        assert foot.composer.mode == "steer"
+
+
+async def test_names_are_offered_after_an_at_sign_and_taken_by_keys(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    async with desk(qapp, theme, tmp_path, []) as place:
+        field = place.view.composer.field
+        place.view.activateWindow()
+        field.setFocus()
+        QTest.keyClicks(field, "@")
+        assert place.view.foot.mentions is None, "of one agent there is nothing to choose"
+        field.clear()
+        await joined(place, "Code Reader")
+        await joined(place, "Critic")
+        mentions = place.view.foot.mentions
+        assert mentions is not None
+        field.setFocus()
+        QTest.keyClicks(field, "mail me@co")
+        assert not mentions.isVisible(), "that is an address"
+        QTest.keyClicks(field, " @c")
+        assert [mentions.list.item(row).text() for row in range(mentions.list.count())] == ["Code Reader", "Critic"]
+        assert mentions.height() <= mentions.list.height() + theme.tokens.space_tight, "no larger than its rows"
+        assert mentions.list.viewport().rect().contains(mentions.list.visualItemRect(mentions.list.item(1)))
+        QTest.keyClick(field, Qt.Key.Key_Down)
+        QTest.keyClick(field, Qt.Key.Key_Tab)
+        assert field.toPlainText() == "mail me@co @Critic "
+        assert field.hasFocus() and not mentions.isVisible()
+        QTest.keyClicks(field, "@code r")
+        QTest.keyClick(field, Qt.Key.Key_Return)
+        assert field.toPlainText() == "mail me@co @Critic @Code Reader ", "Enter took the name and sent nothing"
+        QTest.keyClicks(field, "@")
+        QTest.keyClick(field, Qt.Key.Key_Escape)
+        assert not mentions.isVisible()
+        assert not place.task.stopping and place.task.ended_at is None, "Esc closed the list and stopped nothing"
+        QTest.keyClicks(field, "c")
+        assert not mentions.isVisible(), "it was not wanted"
+
+
+async def test_an_agent_is_added_with_what_the_dialog_says(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    async with desk(qapp, theme, tmp_path, []) as place:
+        await until(lambda: bool(place.engine.stores.personalities.all))
+        place.view.foot.add_agent()
+        dialog = top(AddAgentDialog)
+        assert isinstance(dialog, AddAgentDialog)
+        dialog.personality.setCurrentIndex(dialog.personality.findText("Researcher"))
+        assert dialog.name.placeholderText() == "Researcher"
+        dialog.name.setText("  Ada ")
+        dialog.color.setCurrentIndex(dialog.color.findText("Violet"))
+        press(dialog, "Add")
+        await until(lambda: place.view.store.agents.is_several)
+        ada = place.view.store.agents.all[-1]
+        assert (ada.name, ada.personality_id, ada.color) == ("Ada", "researcher", "violet")
+
+
+async def test_the_second_agent_is_asked_for_beside_the_input(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    async with desk(qapp, theme, tmp_path, []) as place:
+        await until(lambda: place.view.store.agents.shown is not None)
+        place.view.foot.choices.more_button.click()
+        panel = top(TaskOptionsDialog)
+        press(panel, "Add an agent…")
+        assert not panel.isVisible()
+        press(top(AddAgentDialog), "Add")
+        await until(lambda: place.view.foot.agents.isVisible())
+
+
+async def test_turns_are_set_and_told_beside_the_row(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    async with desk(qapp, theme, tmp_path, []) as place:
+        coder = await joined(place)
+        place.view.foot.set_turns()
+        dialog = top(TurnOrderDialog)
+        assert isinstance(dialog, TurnOrderDialog)
+        assert not dialog.moderator.isEnabled()
+        dialog.rule.setCurrentIndex(dialog.rule.findText("A moderator"))
+        dialog.moderator.setCurrentIndex(dialog.moderator.findData(coder))
+        dialog.limit.setFocus()
+        dialog.limit.selectAll()
+        QTest.keyClicks(dialog.limit, "4")
+        assert dialog.limit.lineEdit().width() > dialog.limit.width() // 2, "what is typed is seen"
+        press(dialog, "Save")
+        rule = TurnTaking(rule="moderator", limit=4, moderator_id=coder)
+        await until(lambda: place.view.store.agents.turns == rule)
+        assert place.view.foot.agents.turns == "a moderator · 0 of 4"
+
+
+async def test_an_agent_is_removed_only_after_asking(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    async with desk(qapp, theme, tmp_path, []) as place:
+        await joined(place)
+        store, foot = place.view.store, place.view.foot
+        foot.agents.remove_asked.emit(store.agents.all[-1])
+        answer("Keep it")
+        assert store.agents.is_several
+        foot.agents.remove_asked.emit(store.agents.all[-1])
+        answer("Remove")
+        await until(lambda: not store.agents.is_several)
+        assert not foot.agents.isVisible()
+
+
+async def test_what_another_agent_asks_is_gone_to_on_its_branch(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    async with desk(qapp, theme, tmp_path, [_QUESTION]) as place:
+        store = place.view.store
+        await joined(place)
+        store.requests.send("ask me something")
+        await until(lambda: bool(store.waiting))
+        first = store.agents.all[0]
+        store.agents.show_agent(first.id)
+        await until(lambda: store.agents.shown == store.agents.get(first.id))
+        assert place.view.composer.mode == "stop", "the question is not this agent's"
+        place.view.go_to_ask()
+        await until(lambda: place.view.composer.mode == "reply")
+        assert store.agents.shown is not None and store.agents.shown.name == "Coder"
+
+
+def test_two_to_eight_models_can_be_asked(qapp: QApplication, theme: Theme) -> None:
+    parent = QWidget()
+    dialog = AskModelsDialog(theme, tuple(f"one/model-{number}" for number in range(10)), "one/model-3", "", parent)
+    assert dialog.chosen == ("one/model-3",)
+    dialog.show()
+    rows = [dialog.list.visualItemRect(dialog.list.item(row)) for row in range(10)]
+    assert rows[0].height() >= theme.tokens.icon_large and not rows[0].intersects(rows[1])
+    assert not dialog.ask.isEnabled()
+    dialog.list.item(0).setCheckState(Qt.CheckState.Checked)
+    assert not dialog.ask.isEnabled(), "nothing is asked yet"
+    dialog.field.setPlainText("Which is better?")
+    assert dialog.ask.isEnabled()
+    QTest.keyClicks(dialog.search, "model-7")
+    shown = [dialog.list.item(row).text() for row in range(10) if not dialog.list.item(row).isHidden()]
+    assert shown == ["one/model-0", "one/model-3", "one/model-7"], "what is chosen stays in sight"
+    QTest.keyClick(dialog.search, Qt.Key.Key_Down)
+    assert dialog.focusWidget() is dialog.list
+    QTest.keyClick(dialog.search, Qt.Key.Key_Escape)
+    assert (dialog.search.text(), dialog.isVisible()) == ("", True)
+    for row in range(9):
+        dialog.list.item(row).setCheckState(Qt.CheckState.Checked)
+    assert not dialog.ask.isEnabled()
+    parent.deleteLater()
+
+
+def answer(text: str) -> None:
+    """Choose in the question before an agent is removed."""
+    dialog = top(RemoveAgentDialog)
+    assert isinstance(dialog, RemoveAgentDialog)
+    next(button for button in dialog.buttons() if button.text() == text).click()
+
+
+def top(kind: type[QWidget]) -> QWidget:
+    return next(widget for widget in QApplication.topLevelWidgets() if isinstance(widget, kind) and widget.isVisible())

@@ -1,0 +1,98 @@
+"""The page of the data folder over a real engine server."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from app.engine.storage.records import nodes
+from app.protocol.events import AgentUpdate, ConversationUpdate
+from app.window.views.settings.data_page import DataPageView
+from tests.support.engine_server import EngineServer
+from tests.support.records import agent, conversation, node
+from tests.support.window import until
+from tests.window.views.settings.test_settings_dialog import Settings, engine, settings
+
+__all__ = ["engine", "settings"]
+
+
+async def fill(engine: EngineServer) -> None:
+    """An open conversation and an archived one of long ago."""
+    long_ago = datetime.now(UTC) - timedelta(days=400)
+    old = msgspec.structs.replace(conversation("c2"), archived=True, updated_at=long_ago)
+    for one in (conversation("c1"), old):
+        engine.log.publish(ConversationUpdate(conversation=one))
+        engine.database.journal.put(nodes.save(node(f"n-{one.id}", conversation_id=one.id)))
+    await engine.log.flush()
+
+
+def page_of(settings: Settings) -> DataPageView:
+    (page,) = settings.dialog.findChildren(DataPageView)
+    return page
+
+
+async def test_the_parts_of_the_folder_are_shown_with_their_sizes(settings: Settings, engine: EngineServer) -> None:
+    await fill(engine)
+    settings.dialog.open_page("data")
+    await settings.see("2 conversations, 1 of them archived")
+    for text in (str(engine.services.paths.home), "Records", "Long output", "free on the disk"):
+        await settings.see(text)
+
+
+async def test_everything_is_exported_and_taken_in_again(
+    settings: Settings, engine: EngineServer, tmp_path: Path
+) -> None:
+    await fill(engine)
+    settings.dialog.open_page("data")
+    page_of(settings).export("json", str(tmp_path / "all.jsonl"))
+    await settings.see(f"2 conversations with 2 messages written to {tmp_path / 'all.jsonl'}")
+    page_of(settings).take_in(str(tmp_path / "all.jsonl"))
+    await settings.see("2 were here already and left as they are.")
+    page_of(settings).take_in(str(tmp_path / "window.json"))
+    await settings.see("cannot be read: No such file or directory. Nothing was taken in.")
+    await until(lambda: settings.buttons()["Import …"].isEnabled())
+    page_of(settings).export("markdown", str(tmp_path / "pages"))
+    await settings.see(f"written to {tmp_path / 'pages'}")
+    assert len(list((tmp_path / "pages").glob("*.md"))) == 2
+
+
+async def test_old_ones_are_counted_before_they_are_deleted(settings: Settings, engine: EngineServer) -> None:
+    await fill(engine)
+    settings.dialog.open_page("data")
+    await settings.see("2 conversations")
+    settings.buttons()["Count what would be deleted"].click()
+    await settings.see("1 conversation with 1 message")
+    assert "Delete for good" in settings.buttons()
+    assert await engine.database.conversations.get("c2") is not None
+    settings.buttons()["Keep them"].click()
+    assert "Delete for good" not in settings.buttons()
+    settings.buttons()["Count what would be deleted"].click()
+    await until(lambda: "Delete for good" in settings.buttons())
+    settings.buttons()["Delete for good"].click()
+    await settings.see("1 conversation deleted, 1 message with them.")
+    assert await engine.database.conversations.get("c2") is None
+    settings.buttons()["Count what would be deleted"].click()
+    await settings.see("No archived conversation is that old.")
+
+
+async def test_conversations_without_an_agent_are_listed_with_sizes_before_they_go(
+    settings: Settings, engine: EngineServer
+) -> None:
+    await fill(engine)
+    engine.log.publish(AgentUpdate(agent=agent("a1")))
+    await engine.log.flush()
+    settings.dialog.open_page("data")
+    await settings.see("2 conversations")
+    settings.buttons()["List conversations without an agent"].click()
+    await settings.see("1 conversation without any agent")
+    await settings.see("“A title” · 1 message, ")
+    settings.buttons()["Leave them"].click()
+    assert await engine.database.conversations.get("c2") is not None
+    settings.buttons()["List conversations without an agent"].click()
+    await until(lambda: "Delete conversations without an agent for good" in settings.buttons())
+    settings.buttons()["Delete conversations without an agent for good"].click()
+    await settings.see("1 conversation deleted.")
+    assert await engine.database.conversations.get("c2") is None
+    assert await engine.database.conversations.get("c1") is not None
+    settings.buttons()["List conversations without an agent"].click()
+    await settings.see("Every conversation has an agent.")

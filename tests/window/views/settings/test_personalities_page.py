@@ -1,0 +1,147 @@
+"""The page of personalities over a real engine server."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtWidgets import QPlainTextEdit
+
+from app.client import personality_file
+from app.client.personality_file import NotAPersonality
+from app.protocol.agents import Personality
+from app.protocol.events import PersonalityUpdate
+from app.window.views.settings.personalities_page import PersonalitiesPageView
+from app.window.views.settings.personality_editor import ColorComboBox, TemperatureComboBox
+from tests.support.engine_server import EngineServer
+from tests.support.window import until
+from tests.window.views.settings.test_settings_dialog import Settings, engine, settings
+
+__all__ = ["engine", "settings"]
+
+PIRATE = Personality(id="pirate", name="Pirate", system_prompt="Talk like one.", tools=("code",))
+
+
+async def stored(engine: EngineServer, name: str) -> Personality | None:
+    return next((one for one in await engine.database.personalities.all() if one.name == name), None)
+
+
+async def open_page(settings: Settings) -> PersonalitiesPageView:
+    settings.dialog.open_page("personalities")
+    await settings.see("Assistant")
+    (page,) = settings.dialog.findChildren(PersonalitiesPageView)
+    return page
+
+
+def prompt(settings: Settings) -> QPlainTextEdit:
+    (field,) = (box for box in settings.dialog.findChildren(QPlainTextEdit) if box.isVisible())
+    return field
+
+
+async def test_a_new_one_is_written_saved_and_deleted_after_asking(settings: Settings, engine: EngineServer) -> None:
+    await open_page(settings)
+    settings.buttons()["New personality"].click()
+    settings.type("Name", "Pirate")
+    prompt(settings).setPlainText("Talk like one.")
+    await until(lambda: "Tool: shell" in settings.buttons())
+    settings.buttons()["Tool: shell"].click()
+    settings.buttons()["Save"].click()
+    await until(lambda: "Edit Pirate" in settings.buttons())
+    found = await stored(engine, "Pirate")
+    assert found is not None and (found.system_prompt, "shell" in found.tools) == ("Talk like one.", False)
+    settings.buttons()["Edit Pirate"].click()
+    settings.buttons()["Delete …"].click()
+    settings.buttons()["Keep it"].click()
+    settings.buttons()["Delete …"].click()
+    settings.buttons()["Delete"].click()
+    await until(lambda: "Edit Assistant" in settings.buttons() and "Edit Pirate" not in settings.buttons())
+    assert await stored(engine, "Pirate") is None
+
+
+async def test_what_is_not_saved_is_not_lost_by_a_slip(settings: Settings, engine: EngineServer) -> None:
+    await open_page(settings)
+    settings.buttons()["Edit Assistant"].click()
+    prompt(settings).setPlainText("Be brief.")
+    settings.dialog.open_page("about")
+    settings.dialog.open_page("personalities")
+    assert prompt(settings).toPlainText() == "Be brief."
+    settings.buttons()["Back"].click()
+    await settings.see("Leave without saving the changes?")
+    settings.buttons()["Go on editing"].click()
+    assert prompt(settings).toPlainText() == "Be brief."
+    settings.buttons()["Save"].click()
+    await settings.see("comes with Errand · changed")
+    settings.buttons()["Edit Assistant"].click()
+    assert "Delete …" not in settings.buttons()
+    settings.buttons()["Restore the original"].click()
+    settings.buttons()["Save"].click()
+    await until(lambda: "Edit Assistant" in settings.buttons())
+    assistant = await engine.database.personalities.get("assistant")
+    assert assistant is not None and assistant.system_prompt == ""
+
+
+async def test_what_the_engine_refuses_is_said_and_stays_in_the_fields(settings: Settings) -> None:
+    await open_page(settings)
+    settings.buttons()["Duplicate Assistant"].click()
+    assert settings.fields()["Name"].text() == "Assistant copy"
+    settings.type("Name", "Assistant")
+    settings.buttons()["Save"].click()
+    await settings.see("There is a personality named 'Assistant' already.")
+    assert settings.fields()["Name"].text() == "Assistant"
+
+
+async def test_what_another_window_saves_is_shown_at_once(settings: Settings, engine: EngineServer) -> None:
+    await open_page(settings)
+    engine.log.publish(PersonalityUpdate(personality=PIRATE))
+    await until(lambda: "Edit Pirate" in settings.buttons())
+
+
+async def test_a_file_becomes_a_new_one_and_nothing_is_stored_before_save(
+    settings: Settings, engine: EngineServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "pirate.json"
+    personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("code", "telepathy")), overwrite=False)
+    page = await open_page(settings)
+    page.take_in(str(file))
+    assert settings.fields()["Name"].text() == "Pirate"
+    assert await stored(engine, "Pirate") is None
+    settings.buttons()["Save"].click()
+    await until(lambda: "Edit Pirate" in settings.buttons())
+    found = await stored(engine, "Pirate")
+    assert found is not None and (found.id != "pirate", found.tools) == (True, ("code",))
+    page.take_in(str(tmp_path / "none.json"))
+    await settings.see("cannot be read: No such file or directory.")
+
+
+async def test_a_file_of_none_but_unknown_tools_gives_no_personality_that_may_use_all(
+    settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "seer.json"
+    personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("telepathy",)), overwrite=False)
+    page = await open_page(settings)
+    page.take_in(str(file))
+    await settings.see("It needs tools that there are not: telepathy.")
+    assert "Save" not in settings.buttons()
+
+
+def test_a_file_that_holds_no_personality_says_so(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text('{"id": 1}')
+    with pytest.raises(NotAPersonality, match="holds no personality"):
+        personality_file.read(tmp_path / "bad.json")
+
+
+async def test_colour_and_temperature_are_chosen_and_kept(settings: Settings, engine: EngineServer) -> None:
+    page = await open_page(settings)
+    settings.buttons()["Edit Assistant"].click()
+    (color,) = page.findChildren(ColorComboBox)
+    (warmth,) = page.findChildren(TemperatureComboBox)
+    assert (color.currentText(), warmth.currentText()) == ("Blue", "the model's own")
+    color.choose("pink")
+    warmth.choose(0.25)
+    settings.buttons()["Save"].click()
+    await settings.see("comes with Errand · changed")
+    assistant = await engine.database.personalities.get("assistant")
+    assert assistant is not None and (assistant.color, assistant.temperature) == ("pink", 0.25)
+    settings.buttons()["Edit Assistant"].click()
+    assert (color.currentText(), warmth.currentText()) == ("Pink", "0.25")
+    settings.buttons()["Restore the original"].click()
+    assert (color.currentText(), warmth.temperature) == ("Blue", None)

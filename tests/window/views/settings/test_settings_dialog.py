@@ -1,0 +1,272 @@
+"""The settings dialog over a real engine server."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QPlainTextEdit,
+    QPushButton,
+    QRadioButton,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.client.connection import Connection
+from app.protocol.asks import Grant
+from app.protocol.events import GrantUpdate
+from app.window.stores.stores import make_stores
+from app.window.stores.window_state import WindowStateStore
+from app.window.theme.theme import Theme
+from app.window.views.settings.dialog import SettingsDialog
+from app.window.views.shared.actions import ShortcutStore
+from tests.support.engine_server import EngineServer, engine_server
+from tests.support.model_server import ModelServer, Reply
+from tests.support.window import until
+
+GRANT = Grant(
+    id="grant_1",
+    tool="shell",
+    exact="python -m pytest -q",
+    scope="workspace",
+    scope_id="/home/anna/project",
+    created_at=datetime(2026, 11, 20, 9, 30, tzinfo=UTC),
+    created_by="window",
+    ask_id="ask_1",
+)
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
+    async with engine_server(tmp_path / "home") as running:
+        yield running
+
+
+class Settings:
+    """The dialog on the screen, as a person reads and uses it."""
+
+    def __init__(self, dialog: SettingsDialog) -> None:
+        self.dialog = dialog
+
+    def texts(self) -> str:
+        labels = [label.text() for label in self.dialog.findChildren(QLabel) if label.isVisible()]
+        boxes = [box.toPlainText() for box in self.dialog.findChildren(QPlainTextEdit) if box.isVisible()]
+        return "\n".join(labels + boxes)
+
+    async def see(self, text: str) -> None:
+        await until(lambda: text in self.texts())
+
+    def fields(self) -> dict[str, QLineEdit]:
+        return {field.accessibleName(): field for field in self.dialog.findChildren(QLineEdit) if field.isVisible()}
+
+    def buttons(self) -> dict[str, QAbstractButton]:
+        buttons = self.dialog.findChildren(QAbstractButton)
+        return {button.accessibleName(): button for button in buttons if button.isVisible()}
+
+    def type(self, name: str, text: str) -> None:
+        field = self.fields()[name]
+        field.selectAll()
+        QTest.keyClicks(field, text)
+        QTest.keyClick(field, Qt.Key.Key_Return)
+
+
+@pytest.fixture
+async def settings(engine: EngineServer, theme: Theme, qtbot: QtBot, tmp_path: Path) -> AsyncGenerator[Settings]:
+    async def connect() -> Connection:
+        connection = Connection(engine.endpoint, "window")
+        await connection.open()
+        return connection
+
+    stores = make_stores(connect)
+    session = stores.session
+    await session.start()
+    dialog = SettingsDialog(stores, theme, ShortcutStore(WindowStateStore(tmp_path / "window.json")))
+    qtbot.addWidget(dialog)
+    dialog.open_page("general")
+    yield Settings(dialog)
+    await session.close()
+
+
+async def test_every_declared_setting_is_there_with_its_help(settings: Settings, engine: EngineServer) -> None:
+    await settings.see("Turns of a task before it asks to go on.")
+    titles = {setting.title for setting in engine.services.settings.all()}
+    boxes = {box.accessibleName() for box in settings.dialog.findChildren(QComboBox) if box.isVisible()}
+    controls = settings.fields().keys() | settings.buttons().keys() | boxes
+    assert titles - controls == set()
+
+
+async def test_a_value_is_stored_when_enter_is_pressed_and_goes_back_to_its_default(
+    settings: Settings, engine: EngineServer
+) -> None:
+    await until(lambda: "Turns" in settings.fields())
+    settings.type("Turns", "7")
+    await until(lambda: engine.services.settings.values.max_turns == 7)
+    back = "Back to the default of Turns"
+    await until(lambda: back in settings.buttons())
+    settings.buttons()[back].click()
+    await until(lambda: engine.services.settings.values.max_turns == 50)
+    await until(lambda: back not in settings.buttons() and settings.fields()["Turns"].text() == "50")
+
+
+async def test_text_where_a_number_belongs_is_refused_beside_the_field_and_stays(settings: Settings) -> None:
+    await until(lambda: "Minutes" in settings.fields())
+    settings.type("Minutes", "a while")
+    await settings.see("This takes a number, such as 30.")
+    assert settings.fields()["Minutes"].text() == "a while"
+
+
+async def test_a_number_below_its_least_is_refused_beside_the_field(settings: Settings, engine: EngineServer) -> None:
+    await until(lambda: "Turns" in settings.fields())
+    settings.type("Turns", "0")
+    await settings.see("This cannot be less than 1.")
+    assert settings.fields()["Turns"].property("state") == "wrong"
+    assert engine.services.settings.values.max_turns == 50
+
+
+async def test_what_the_engine_refuses_is_told_beside_the_field(settings: Settings, engine: EngineServer) -> None:
+    await until(lambda: "Turns" in settings.fields())
+    settings.type("Turns", "9" * 40)
+    await settings.see("Setting max_turns: Expected int <= 1000000.")
+    assert engine.services.settings.values.max_turns == 50
+
+
+async def test_a_setting_with_choices_is_chosen_from_a_box(settings: Settings, engine: EngineServer) -> None:
+    await until(lambda: "Turns" in settings.fields())
+    box = next(box for box in settings.dialog.findChildren(QComboBox) if box.isVisible())
+    assert (box.accessibleName(), box.currentText()) == ("Thinking level", "off")
+    QTest.keyClick(box, Qt.Key.Key_Down)
+    QTest.keyClick(box, Qt.Key.Key_Down)
+    await until(lambda: engine.services.settings.values.thinking_level == "low")
+
+
+async def test_the_search_leaves_what_has_all_its_words(settings: Settings) -> None:
+    await until(lambda: "Budget" in settings.fields())
+    settings.type("Search settings", "dollars day")
+    await until(lambda: "Turns" not in settings.fields())
+    assert set(settings.fields()) == {"Search settings", "Budget of a day"}
+    settings.type("Search settings", "no such words")
+    await settings.see("No setting has these words.")
+
+
+async def test_a_key_goes_in_and_is_never_shown(settings: Settings, engine: EngineServer) -> None:
+    settings.dialog.open_page("providers")
+    await settings.see("No key (OPENAI_API_KEY)")
+    settings.buttons()["Add key … OpenAI"].click()
+    settings.type("Key of OpenAI", "sk-a-secret")
+    await until(lambda: "Remove the key of OpenAI" in settings.buttons())
+    assert "sk-a-secret" not in settings.texts()
+    assert "Key of OpenAI" not in settings.fields()
+    settings.buttons()["Remove the key of OpenAI"].click()
+    await until(lambda: "Add key … OpenAI" in settings.buttons())
+
+
+async def test_a_provider_is_tried_for_real_and_can_be_tried_again(settings: Settings, engine: EngineServer) -> None:
+    gate = asyncio.Event()
+    replies = [Reply(status=401, error="no"), Reply(text="OK", gate=gate)]
+    async with ModelServer(replies) as server:
+        engine.services.keys.offer({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
+        settings.dialog.open_page("providers")
+        await until(lambda: "Test OpenAI" in settings.buttons())
+        assert "Test Mistral" not in settings.buttons()
+        settings.buttons()["Test OpenAI"].click()
+        await settings.see("OpenAI refused the key (401). Check the variable OPENAI_API_KEY")
+        settings.buttons()["Test OpenAI"].click()
+        await settings.see("Asking one of its models …")
+        settings.buttons()["Test OpenAI"].click()
+        assert settings.buttons()["Test OpenAI"].text() == "Testing …"
+        settings.dialog.close()
+        settings.dialog.open_page("providers")
+        gate.set()
+        await settings.see("gpt-5.4 answered in")
+        assert settings.buttons()["Test OpenAI"].text() == "Test"
+        assert len(server.requests) == 2
+
+
+async def test_the_list_of_a_provider_is_fetched_and_what_fails_is_said_on_its_row(
+    settings: Settings, engine: EngineServer
+) -> None:
+    async with ModelServer(models=("first-model", "second-model")) as server:
+        engine.services.keys.offer({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
+        settings.dialog.open_page("providers")
+        await until(lambda: "Fetch lists of models" in settings.buttons())
+        settings.buttons()["Fetch lists of models"].click()
+        await settings.see("2 models, listed on")
+    await until(lambda: settings.buttons()["Fetch lists of models"].isEnabled())
+    settings.buttons()["Fetch lists of models"].click()
+    await settings.see("OpenAI could not be reached; the list from before is kept.")
+
+
+async def test_a_grant_is_shown_exactly_and_revoked(settings: Settings, engine: EngineServer) -> None:
+    engine.log.publish(GrantUpdate(grant=GRANT))
+    await engine.log.flush()
+    settings.dialog.open_page("permissions")
+    await settings.see("python -m pytest -q")
+    assert "In /home/anna/project · shell · given 20 Nov 2026" in settings.texts()
+    assert "not used yet" in settings.texts()
+    settings.buttons()["Revoke python -m pytest -q"].click()
+    used = msgspec.structs.replace(GRANT, last_used_at=GRANT.created_at)
+    engine.log.publish(GrantUpdate(grant=used))
+    await settings.see("last used 20 Nov 2026")
+    settings.buttons()["Yes, revoke python -m pytest -q"].click()
+    await settings.see("Nothing is remembered")
+
+
+async def test_about_says_where_the_data_is(settings: Settings, tmp_path: Path) -> None:
+    settings.dialog.open_page("about")
+    await settings.see(str(tmp_path / "home"))
+
+
+async def test_the_appearance_changes_at_once(settings: Settings, theme: Theme) -> None:
+    settings.dialog.open_page("appearance")
+    dark = next(button for button in settings.dialog.findChildren(QRadioButton) if button.text() == "Dark")
+    dark.click()
+    assert theme.tokens.dark
+
+
+async def test_without_an_engine_what_was_typed_stays_and_nothing_is_stored(
+    settings: Settings, engine: EngineServer
+) -> None:
+    await until(lambda: "Turns" in settings.fields())
+    await engine.server.close()
+    settings.type("Turns", "9")
+    assert settings.fields()["Turns"].text() == "9"
+    assert engine.services.settings.values.max_turns == 50
+
+
+async def test_every_control_of_every_page_has_a_name_and_is_reached_by_tab(settings: Settings) -> None:
+    names = settings.dialog.findChildren(QListWidget)[0]
+    await until(lambda: "Turns" in settings.fields())
+    for page in range(names.count()):
+        names.setCurrentRow(page)
+        await until(lambda: len(settings.texts()) > 0)
+        controls: list[QWidget] = [*settings.fields().values(), *settings.buttons().values()]
+        assert [control for control in controls if not control.accessibleName()] == []
+        own = [control for control in controls if not isinstance(control.parent(), QLineEdit)]  # Esc clears a search
+        unreached = [control for control in own if not control.focusPolicy() & Qt.FocusPolicy.TabFocus]
+        assert unreached == []
+
+
+async def test_the_keyboard_alone_goes_from_page_to_page(settings: Settings) -> None:
+    names = settings.dialog.findChildren(QListWidget)[0]
+    QTest.keyClick(names, Qt.Key.Key_Down)
+    await settings.see("Models and keys")
+    await until(lambda: any(isinstance(button, QPushButton) for button in settings.buttons().values()))
+
+
+async def test_a_setting_is_gone_to_by_its_name_the_keyboard_in_its_field(
+    settings: Settings, engine: EngineServer
+) -> None:
+    wanted = next(setting for setting in reversed(engine.services.settings.all()) if setting.kind == "integer")
+    settings.dialog.open_setting(wanted.name)
+    await until(lambda: wanted.title in settings.fields())
+    await until(lambda: settings.dialog.focusWidget() is settings.fields()[wanted.title])

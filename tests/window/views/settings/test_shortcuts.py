@@ -1,0 +1,167 @@
+"""Keys of actions: the store of them and the page that changes them."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
+from PySide6.QtGui import QAction, QHelpEvent, QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.window.stores.window_state import WindowStateStore
+from app.window.theme.theme import Theme
+from app.window.views.settings.shortcuts_page import ShortcutsPageView
+from app.window.views.shared.actions import ACTIONS, ActionName, ShortcutStore, WindowActions, shortcut_conflict
+from app.window.views.shell.dialogs import ShortcutsDialog
+from app.window.widgets.buttons import ShortcutToolTip
+from app.window.widgets.labels import TextLabel
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+@pytest.fixture
+def state(qapp: QApplication, tmp_path: Path) -> WindowStateStore:
+    return WindowStateStore(tmp_path / "window.json")
+
+
+@pytest.fixture
+def shortcuts(state: WindowStateStore) -> ShortcutStore:
+    return ShortcutStore(state)
+
+
+@pytest.fixture
+def page(qtbot: QtBot, theme: Theme, shortcuts: ShortcutStore) -> ShortcutsPageView:
+    view = ShortcutsPageView(theme, shortcuts)
+    qtbot.addWidget(view)
+    view.resize(700, 600)
+    view.show()
+    return view
+
+
+def button(page: QWidget, start: str) -> QAbstractButton:
+    found = [known for known in page.findChildren(QAbstractButton) if known.accessibleName().startswith(start)]
+    return next(known for known in found if known.isVisible())
+
+
+def texts(page: QWidget) -> list[str]:
+    return [label.text() for label in page.findChildren(TextLabel) if label.isVisible()]
+
+
+def press(page: QWidget, action: str, key: Qt.Key, modifiers: Qt.KeyboardModifier = CTRL) -> None:
+    keys = button(page, f"{action}:")
+    QTest.mouseClick(keys, Qt.MouseButton.LeftButton)
+    QTest.keyClick(keys, key, modifiers)
+
+
+def test_keys_are_the_tables_until_others_are_chosen_and_those_are_kept(
+    shortcuts: ShortcutStore, state: WindowStateStore, tmp_path: Path
+) -> None:
+    assert shortcuts.keys("new_task") == ("Ctrl+T", "Ctrl+N")
+    shortcuts.bind("new_task", "Ctrl+Alt+T")
+    state.flush()
+    again = ShortcutStore(WindowStateStore(tmp_path / "window.json"))
+    assert again.keys("new_task") == ("Ctrl+Alt+T",)
+    again.reset("new_task")
+    assert not again.any_changed
+
+
+def test_keys_taken_from_an_action_are_lost_to_it_and_its_default_does_not_take_them_back(
+    shortcuts: ShortcutStore,
+) -> None:
+    shortcuts.bind("tour", "Ctrl+T")
+    assert (shortcuts.keys("tour"), shortcuts.keys("new_task")) == (("Ctrl+T",), ("Ctrl+N",))
+    shortcuts.reset("new_task")
+    assert shortcuts.keys("new_task") == ("Ctrl+N",)
+    shortcuts.reset_all()
+    assert shortcuts.keys("new_task") == ("Ctrl+T", "Ctrl+N")
+
+
+@pytest.mark.parametrize("keys", ["Return", "Esc", "A", "Shift+A", "Tab", "Alt+Return", "Ctrl+C", "Ctrl+3"])
+def test_keys_that_are_needed_elsewhere_are_refused_in_words(keys: str) -> None:
+    assert shortcut_conflict(keys).endswith(".")
+
+
+def test_no_key_of_the_table_would_be_refused() -> None:
+    assert [keys for action in ACTIONS for keys in action.shortcuts if shortcut_conflict(keys)] == []
+
+
+def test_new_keys_work_at_once_in_every_window(qtbot: QtBot, shortcuts: ShortcutStore) -> None:
+    done: list[str] = []
+    slots: dict[ActionName, Callable[[], None]] = {a.name: partial(done.append, a.name) for a in ACTIONS}
+    window = QWidget()
+    qtbot.addWidget(window)
+    WindowActions(slots, lambda number: done.append(f"tab {number}"), shortcuts).add_to(window)
+    shortcuts.bind("tour", "Ctrl+Alt+P")
+    (entry,) = (known for known in window.actions() if known.text() == "Play the tour")
+    assert isinstance(entry, QAction)
+    assert entry.shortcuts() == [QKeySequence("Ctrl+Alt+P")]
+    entry.trigger()
+    assert done == ["tour"]
+
+
+def test_a_tool_tip_names_the_keys_in_force_when_it_is_shown(qtbot: QtBot, shortcuts: ShortcutStore) -> None:
+    slots: dict[ActionName, Callable[[], None]] = {a.name: lambda: None for a in ACTIONS}
+    window = QWidget()
+    qtbot.addWidget(window)
+    WindowActions(slots, lambda number: None, shortcuts).add_to(window)
+    control = QPushButton("Allow once", window)
+    ShortcutToolTip(control, "Allow once", "allow_once")
+    place = QPoint(1, 1)
+    tips: list[str] = []
+    for change in (lambda: None, lambda: shortcuts.bind("allow_once", "F8"), lambda: shortcuts.clear("allow_once")):
+        change()
+        QCoreApplication.sendEvent(control, QHelpEvent(QEvent.Type.ToolTip, place, place))
+        tips.append(control.toolTip())
+    assert tips == ["Allow once (Ctrl+Return)", "Allow once (F8)", "Allow once"]
+
+
+def test_pressed_keys_are_taken_and_shown_and_can_be_reset(page: ShortcutsPageView, shortcuts: ShortcutStore) -> None:
+    press(page, "Play the tour", Qt.Key.Key_Y)
+    assert shortcuts.keys("tour") == ("Ctrl+Y",)
+    assert button(page, "Play the tour:").text() == "Ctrl+Y"
+    QTest.mouseClick(button(page, "Back to the default of Play the tour"), Qt.MouseButton.LeftButton)
+    assert shortcuts.keys("tour") == ()
+
+
+def test_keys_of_another_action_are_named_and_kept_or_replaced(
+    page: ShortcutsPageView, shortcuts: ShortcutStore
+) -> None:
+    press(page, "Play the tour", Qt.Key.Key_W)
+    assert "Ctrl+W belongs to “Close tab”." in texts(page)
+    QTest.mouseClick(button(page, "Keep"), Qt.MouseButton.LeftButton)
+    assert (shortcuts.keys("tour"), shortcuts.keys("close_tab")) == ((), ("Ctrl+W",))
+    press(page, "Play the tour", Qt.Key.Key_W)
+    QTest.mouseClick(button(page, "Replace"), Qt.MouseButton.LeftButton)
+    assert (shortcuts.keys("tour"), shortcuts.keys("close_tab")) == (("Ctrl+W",), ())
+
+
+def test_refused_keys_say_why_and_escape_and_backspace_leave_and_clear(
+    page: ShortcutsPageView, shortcuts: ShortcutStore
+) -> None:
+    press(page, "Stop the task in front", Qt.Key.Key_Return, Qt.KeyboardModifier.NoModifier)
+    assert any(text.startswith("Return is needed for writing") for text in texts(page))
+    press(page, "Stop the task in front", Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
+    assert shortcuts.keys("stop") == ("Ctrl+.",)
+    press(page, "Stop the task in front", Qt.Key.Key_Backspace, Qt.KeyboardModifier.NoModifier)
+    assert shortcuts.keys("stop") == ()
+    assert button(page, "Stop the task in front:").text() == "None"
+
+
+def test_the_page_is_searched_by_words_and_by_keys(page: ShortcutsPageView, qtbot: QtBot) -> None:
+    field = page.findChild(QLineEdit)
+    assert isinstance(field, QLineEdit)
+    field.setText("ctrl+shift+t")
+    qtbot.waitUntil(lambda: "New task" not in texts(page))
+    assert "Reopen closed tab" in texts(page)
+
+
+def test_the_sheet_shows_the_keys_in_force(qtbot: QtBot, theme: Theme, shortcuts: ShortcutStore) -> None:
+    shortcuts.bind("new_task", "Ctrl+Alt+T")
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    sheet = ShortcutsDialog(theme, shortcuts, parent)
+    shown = [label.text() for label in sheet.findChildren(TextLabel)]
+    assert shown[shown.index("New task") + 1] == "Ctrl+Alt+T"

@@ -1,0 +1,119 @@
+"""The main window before and without an engine: its actions, its names, its tabs."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QLineEdit, QPlainTextEdit, QWidget
+
+from app.client.connection import Connection
+from app.client.errors import LaunchError
+from app.paths import Paths
+from app.window.main import build_window
+from app.window.stores.stores import make_stores
+from app.window.stores.task_options import TaskOptions
+from app.window.stores.window_state import WindowStateStore
+from app.window.theme.theme import Theme
+from app.window.views.shared.actions import ACTIONS
+from app.window.views.shell.main_window import MainWindow
+
+CONTROLS = (QAbstractButton, QAbstractItemView, QLineEdit, QPlainTextEdit)
+
+
+async def no_engine() -> Connection:
+    raise LaunchError("The engine did not start.")
+
+
+@pytest.fixture
+async def window(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[MainWindow]:
+    paths = Paths(tmp_path)
+    stores = make_stores(no_engine)
+    window = build_window(qapp, stores, paths, WindowStateStore(tmp_path / "window.json"), theme)
+    window.show()
+    yield window
+    window.close()
+    await stores.session.close()
+    window.deleteLater()
+
+
+async def test_every_control_has_a_name_and_is_reached_by_tab(window: MainWindow) -> None:
+    controls = [control for kind in CONTROLS for control in window.findChildren(kind) if control.isVisible()]
+    assert len(controls) >= 6
+    assert [repr(control) for control in controls if not control.accessibleName()] == []
+    own = [control for control in controls if not isinstance(control.parent(), QLineEdit)]  # Esc clears a field
+    unreached = [control.accessibleName() for control in own if not _is_reached(control)]
+    assert unreached == ["Close New task"]  # Ctrl+W is its way
+
+
+async def test_every_action_has_a_slot_and_no_shortcut_is_given_twice(window: MainWindow) -> None:
+    keys = [key for action in ACTIONS for key in action.shortcuts]
+    assert len(keys) == len(set(keys))
+    for action in ACTIONS:
+        window.on_action(action.name)
+    for popup in QApplication.topLevelWidgets():
+        if popup is not window:
+            popup.close()
+
+
+async def test_there_is_one_blank_page_however_often_it_is_asked_for(window: MainWindow) -> None:
+    window.on_action("new_task")
+    assert len(window.pages.tabs.keys) == 1
+    QTest.keyClicks(window.pages.front.composer.field, "half a thought")
+    window.on_action("new_task")
+    assert len(window.pages.tabs.keys) == 2
+    window.on_action("close_tab")
+    window.on_action("close_tab")
+    assert len(window.pages.tabs.keys) == 1
+
+
+async def test_an_engine_that_does_not_start_is_told_and_nothing_is_sent(window: MainWindow) -> None:
+    stores = window.stores
+    await stores.session.start()
+    assert window.connection.isVisible()
+    assert "The engine did not start." in window.connection.accessibleName()
+    field = window.pages.front.composer.field
+    QTest.keyClicks(field, "do it")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert window.pages.front.composer.text == "do it"
+
+
+async def test_the_window_can_be_as_narrow_as_700_and_tabs_stay_readable(window: MainWindow) -> None:
+    long = TaskOptions(workspace="/work/a_folder_with_a_name_that_is_as_long_as_it_gets", model="o/" + "m" * 60)
+    window.pages.front.foot.choose(long)
+    window.resize(700, 600)
+    assert window.minimumSizeHint().width() <= 700
+    for number in range(20):
+        window.pages.open(f"conv_{number}", behind=True)
+    QApplication.processEvents()
+    assert min(window.pages.tabs.tabRect(index).width() for index in range(20)) >= 90
+    assert window.width() == 700
+    assert window.minimumSizeHint().width() <= 700
+
+
+def _is_reached(control: QWidget) -> bool:
+    return bool(control.focusPolicy() & Qt.FocusPolicy.TabFocus)
+
+
+async def test_a_draft_and_the_files_with_it_survive_a_restart(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("a line")
+    drafts: list[tuple[str, tuple[str, ...]]] = []
+    for number in range(2):
+        stores, state = make_stores(no_engine), WindowStateStore(tmp_path / "window.json")
+        window = build_window(qapp, stores, Paths(tmp_path), state, theme)
+        window.show()
+        window.desk.restore()
+        composer = window.pages.front.composer
+        if number == 0:
+            QTest.keyClicks(composer.field, "half a thought")
+            composer.attachments.add([str(notes)])
+        drafts.append((composer.text, composer.attachments.paths))
+        window.close()
+        state.flush()
+        await stores.session.close()
+        window.deleteLater()
+    assert drafts == [("half a thought", (str(notes),))] * 2

@@ -1,0 +1,49 @@
+"""Where no model is set up a message is kept, and the way to one is shown."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.paths import Paths
+from app.window.main import build_window
+from app.window.stores.window_state import WindowStateStore
+from app.window.theme.theme import Theme
+from app.window.views.shell.main_window import MainWindow
+from tests.support.model_server import ModelServer
+from tests.support.store_engine import store_engine
+from tests.support.window import press, until
+
+
+@pytest.fixture
+async def window(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[MainWindow]:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        window = build_window(
+            qapp, engine.stores, Paths(tmp_path / "data"), WindowStateStore(tmp_path / "window.json"), theme
+        )
+        window.show()
+        yield window
+        window.close()
+        window.deleteLater()
+
+
+async def test_a_message_that_no_model_could_read_stays_and_the_window_leads_to_one(window: MainWindow) -> None:
+    view = window.desk.front
+    window.dialogs.settings_closed.emit()  # models are looked for anew then
+    await until(lambda: view.welcome.currentWidget() is view.welcome.first and view.composer.mode == "send")
+    QTest.keyClicks(view.composer.field, "Count the files")
+    QTest.keyClick(view.composer.field, Qt.Key.Key_Return)
+    assert view.no_model.isVisible() and not window.trouble.isVisible()
+    assert view.composer.text == "Count the files"
+    asked: list[bool] = []
+    view.foot.choices.providers_asked.connect(lambda: asked.append(True))
+    press(view.no_model, "Set up a model")
+    assert asked == [True]
+    view.tour_asked.emit()
+    assert not view.no_model.isVisible()
+    for dialog in QApplication.topLevelWidgets():
+        if dialog is not window:
+            dialog.close()

@@ -1,0 +1,213 @@
+"""Conversations in tabs and in windows of their own, without an engine."""
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+
+from app.client.connection import Connection
+from app.client.errors import LaunchError
+from app.paths import Paths
+from app.window.main import apply_appearance, build_window
+from app.window.stores.stores import make_stores
+from app.window.stores.window_state import WindowStateStore
+from app.window.theme.theme import Theme
+from app.window.views.shared.actions import ACTIONS
+from app.window.views.shell.main_window import MainWindow
+from tests.support.records import task
+
+
+async def no_engine() -> Connection:
+    raise LaunchError("The engine did not start.")
+
+
+@pytest.fixture
+def state(tmp_path: Path, qapp: QApplication) -> WindowStateStore:
+    return WindowStateStore(tmp_path / "window.json")
+
+
+@pytest.fixture
+async def window(
+    qapp: QApplication, theme: Theme, tmp_path: Path, state: WindowStateStore
+) -> AsyncGenerator[MainWindow]:
+    stores = make_stores(no_engine)
+    window = build_window(qapp, stores, Paths(tmp_path), state, theme)
+    window.show()
+    yield window
+    window.close()
+    await stores.session.close()
+    window.deleteLater()
+
+
+async def test_a_pinned_tab_is_kept_and_not_closed_with_the_others(window: MainWindow, state: WindowStateStore) -> None:
+    for name in ("conv_1", "conv_2", "conv_3"):
+        window.desk.open(name)
+    window.desk.open("conv_2")
+    window.on_action("pin_tab")
+    assert window.pages.open_ids == ("conv_2", "conv_1", "conv_3")
+    assert state.kept.pinned == ["conv_2"]
+    window.pages.close_others(window.pages.tabs.keys[2])
+    assert window.pages.open_ids == ("conv_2", "conv_3")
+    window.on_action("pin_tab")
+    assert state.kept.pinned == []
+
+
+async def test_a_tab_goes_to_a_window_of_its_own_and_back(window: MainWindow) -> None:
+    window.desk.open("conv_1")
+    window.desk.open("conv_2")
+    view = window.desk.front
+    window.on_action("own_window")
+    (own,) = window.desk.windows
+    assert own.page.view is view
+    assert (window.pages.open_ids, window.desk.front_id) == (("conv_1",), "conv_2")
+    window.desk.open("conv_1")
+    assert (window.desk.front_id, window.desk.front_window) == ("conv_1", None)
+    window.desk.open("conv_2")
+    assert window.desk.front_window is own
+    assert window.pages.open_ids == ("conv_1",)
+    window.on_action("own_window")
+    assert (window.desk.windows, window.pages.open_ids) == ((), ("conv_1", "conv_2"))
+    assert window.desk.front is view
+
+
+async def test_a_window_of_its_own_is_closed_like_a_tab_and_reopened_as_one(window: MainWindow) -> None:
+    window.desk.open("conv_1")
+    window.on_action("own_window")
+    window.on_action("close_tab")
+    assert (window.desk.windows, window.pages.open_ids) == ((), ())
+    window.on_action("reopen_tab")
+    assert window.pages.open_ids == ("conv_1",)
+
+
+async def test_the_title_of_a_window_of_its_own_says_how_its_task_is_and_what_is_new(window: MainWindow) -> None:
+    for name in ("conv_1", "conv_2"):
+        window.desk.open(name)
+        window.on_action("own_window")
+    own, front = window.desk.windows
+    begun = replace(task("task_1", started_at=datetime.now(UTC)), conversation_id="conv_1")
+    window.stores.tasks.put(begun)
+    assert own.windowTitle() == "New task · working — Errand"
+    window.stores.tasks.put(replace(begun, status="completed", stop_reason="completed", ended_at=datetime.now(UTC)))
+    assert (own.windowTitle(), front.windowTitle()) == ("New task · done · 1 new — Errand", "New task — Errand")
+    window.desk.open("conv_1")
+    assert own.windowTitle() == "New task · done — Errand"
+
+
+async def test_keys_work_in_a_window_of_its_own_and_trouble_is_told_there(window: MainWindow) -> None:
+    window.desk.open("conv_1")
+    window.on_action("own_window")
+    (own,) = window.desk.windows
+    window.show_error("The disk is full.")
+    assert own.trouble.isVisible()
+    assert not window.trouble.isVisible()
+    QTest.keyClick(own, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
+    assert window.desk.windows == ()
+
+
+async def test_a_window_of_its_own_goes_to_tabs_by_number_and_has_none_to_pin_or_move(window: MainWindow) -> None:
+    for name in ("conv_1", "conv_2", "conv_3"):
+        window.desk.open(name)
+    window.on_action("own_window")
+    (own,) = window.desk.windows
+    with_tabs = {action.text for action in ACTIONS if action.of_tab}
+    assert with_tabs == {"Pin or unpin tab", "Move tab left", "Move tab right"}
+    assert with_tabs & {entry.text() for entry in own.actions()} == set()
+    assert with_tabs <= {entry.text() for entry in window.actions()}
+    QTest.keyClick(own, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
+    assert (window.desk.front_window, window.desk.front_id) == (None, "conv_1")
+
+
+async def test_windows_are_there_again_with_their_size_after_a_restart(
+    window: MainWindow, state: WindowStateStore, theme: Theme, tmp_path: Path, qapp: QApplication
+) -> None:
+    window.desk.open("conv_1")
+    window.on_action("own_window")
+    window.desk.windows[0].resize(640, 480)
+    window.close()
+    stores = make_stores(no_engine)
+    second = build_window(qapp, stores, Paths(tmp_path), WindowStateStore(tmp_path / "window.json"), theme)
+    second.show()
+    second.desk.restore()
+    (own,) = second.desk.windows
+    assert (own.page.conversation_id, own.width(), own.height()) == ("conv_1", 640, 480)
+    second.close()
+    await stores.session.close()
+    second.deleteLater()
+
+
+async def test_titles_stand_on_the_tabs_before_the_engine_is_there(
+    window: MainWindow, theme: Theme, tmp_path: Path, qapp: QApplication
+) -> None:
+    for name in ("conv_1", "conv_2"):
+        window.desk.open(name)
+        window.pages.front_page.title = "A title"
+    window.on_action("own_window")
+    window.close()
+    stores = make_stores(no_engine)
+    second = build_window(qapp, stores, Paths(tmp_path), WindowStateStore(tmp_path / "window.json"), theme)
+    second.show()
+    second.desk.restore()
+    assert second.pages.tabs.tabText(0) == "A title"
+    assert [own.windowTitle() for own in second.desk.windows] == ["A title — Errand"]
+    assert "will be listed" not in str([label.text() for label in second.sidebar.findChildren(QLabel)])
+    second.close()
+    await stores.session.close()
+    second.deleteLater()
+
+
+async def test_the_tree_beside_a_conversation_is_there_again_as_wide_as_it_was(
+    window: MainWindow, theme: Theme, tmp_path: Path, qapp: QApplication
+) -> None:
+    for name in ("conv_1", "conv_2"):
+        window.desk.open(name)
+    window.on_action("tree")
+    window.desk.front.tree.setSizes([500, 260])
+    wide = window.desk.front.tree.open_width
+    window.close()
+    stores = make_stores(no_engine)
+    second = build_window(qapp, stores, Paths(tmp_path), WindowStateStore(tmp_path / "window.json"), theme)
+    second.resize(window.size())
+    second.show()
+    qapp.processEvents()
+    assert second.desk.front_id == "conv_2"
+    assert second.desk.front.tree.open_width == wide > 0
+    assert second.focusWidget() is second.desk.front.composer.field
+    second.desk.open("conv_1")
+    assert second.desk.front.tree.open_width == 0
+    second.close()
+    await stores.session.close()
+    second.deleteLater()
+
+
+async def test_what_was_deleted_is_closed_wherever_it_is_open_and_not_reopened(window: MainWindow) -> None:
+    for name in ("conv_1", "conv_2", "conv_3"):
+        window.desk.open(name)
+    window.on_action("own_window")
+    window.stores.conversations.drop("conv_3")
+    window.stores.conversations.drop("conv_2")
+    assert (window.desk.windows, window.pages.open_ids) == ((), ("conv_1",))
+    window.on_action("reopen_tab")
+    assert window.pages.open_ids == ("conv_1",)
+
+
+async def test_the_sidebar_is_hidden_and_searching_brings_it_back(window: MainWindow, state: WindowStateStore) -> None:
+    window.on_action("sidebar")
+    assert (window.sidebar.isVisible(), state.kept.sidebar_hidden) == (False, True)
+    window.on_action("search")
+    assert (window.sidebar.isVisible(), state.kept.sidebar_hidden) == (True, False)
+
+
+async def test_the_look_that_was_chosen_is_kept(window: MainWindow, state: WindowStateStore, theme: Theme) -> None:
+    theme.set_transcript_font("Some Serif", 17)
+    theme.set_motion(False)
+    theme.set_mode("dark")
+    kept = state.kept
+    assert (kept.theme, kept.motion, kept.reading_family, kept.reading_size) == ("dark", False, "Some Serif", 17)
+    again = Theme()
+    apply_appearance(again, state)
+    assert (again.mode, again.motion, again.reading_family) == ("dark", False, "Some Serif")

@@ -1,0 +1,112 @@
+"""The bar of tabs."""
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QTabBar
+from pytestqt.qtbot import QtBot
+
+from app.window.theme.theme import Theme
+from app.window.views.shell.tab_bar import TabBarView, TabState
+from app.window.widgets.pulse import PulseTimer
+
+
+@pytest.fixture
+def tabs(qtbot: QtBot, theme: Theme) -> TabBarView:
+    view = TabBarView(theme, PulseTimer(theme))
+    qtbot.addWidget(view)
+    for key in ("a", "b", "c"):
+        view.add(key, TabState(f"Title {key}"))
+    view.resize(900, 40)
+    view.show()
+    return view
+
+
+def test_keys_stay_with_their_tabs_when_these_are_moved(tabs: TabBarView) -> None:
+    tabs.moveTab(0, 2)
+    tabs.go_to("a")
+    assert (tabs.keys, tabs.current, tabs.currentIndex()) == (("b", "c", "a"), "a", 2)
+
+
+def test_a_tab_says_its_state_and_what_is_new_in_words(tabs: TabBarView) -> None:
+    tabs.show_look("b", TabState("Mend the shop", "waiting", 2))
+    assert tabs.tabToolTip(1) == tabs.accessibleTabName(1) == "Mend the shop · waiting for you · 2 new"
+
+
+def test_a_long_title_is_cut_and_the_whole_one_is_the_tool_tip(tabs: TabBarView) -> None:
+    title = "A title that goes on and on & on"
+    tabs.show_look("a", TabState(title))
+    assert (tabs.tabText(0), tabs.tabToolTip(0)) == ("A title that goes on an…", title)
+
+
+def test_where_there_are_many_tabs_a_mark_takes_no_room_from_the_title(tabs: TabBarView) -> None:
+    for number in range(20):
+        tabs.add(f"n{number}", TabState("A title of some length", "done", number % 2))
+    QApplication.processEvents()
+    widths = [tabs.tabRect(tabs.keys.index(key)).width() for key in ("n1", "n2")]
+    mark = tabs.tabButton(tabs.keys.index("n1"), QTabBar.ButtonPosition.LeftSide)
+    plain = tabs.tabButton(tabs.keys.index("n2"), QTabBar.ButtonPosition.LeftSide)
+    assert widths[0] - widths[1] == mark.sizeHint().width() - plain.sizeHint().width() > 0
+
+
+def test_a_middle_click_asks_to_close(tabs: TabBarView) -> None:
+    closed: list[str] = []
+    tabs.close_asked.connect(closed.append)
+    middle: QPoint = tabs.tabRect(1).center()
+    QTest.mouseClick(tabs, Qt.MouseButton.MiddleButton, Qt.KeyboardModifier.NoModifier, middle)
+    assert closed == ["b"]
+
+
+def test_a_tab_that_works_can_be_removed_while_it_pulses(tabs: TabBarView) -> None:
+    tabs.show_look("a", TabState("Title a", "working"))
+    assert tabs.tabButton(0, QTabBar.ButtonPosition.LeftSide).isVisible()
+    tabs.remove("a")
+    assert tabs.keys == ("b", "c")
+
+
+def test_pinned_tabs_stand_left_in_the_order_they_were_pinned_and_are_short(tabs: TabBarView) -> None:
+    tabs.show_look("c", TabState("Title of the third"))
+    wide = tabs.tabRect(2).width()
+    tabs.show_look("c", TabState("Title of the third", pinned=True))
+    tabs.show_look("b", TabState("Title b", pinned=True))
+    assert tabs.keys == ("c", "b", "a")
+    assert tabs.tabText(0) == "Title of…"
+    assert not tabs.tabButton(0, QTabBar.ButtonPosition.RightSide).isVisible()
+    assert tabs.tabRect(0).width() < wide
+    assert tabs.accessibleTabName(0) == "Title of the third · pinned"
+
+
+def test_a_tab_is_moved_by_keys_but_not_past_the_pinned_ones(tabs: TabBarView) -> None:
+    tabs.show_look("a", TabState("Title a", pinned=True))
+    tabs.go_to("c")
+    tabs.shift(-1)
+    tabs.shift(-1)
+    assert tabs.keys == ("a", "c", "b")
+    tabs.go_to("a")
+    tabs.shift(1)
+    assert tabs.keys == ("a", "c", "b")
+
+
+def test_delete_asks_to_close_the_tab_in_front_and_its_button_says_which(tabs: TabBarView) -> None:
+    closed: list[str] = []
+    tabs.close_asked.connect(closed.append)
+    tabs.go_to("b")
+    QTest.keyClick(tabs, Qt.Key.Key_Delete)
+    assert closed == ["b"]
+    assert tabs.tabButton(1, QTabBar.ButtonPosition.RightSide).accessibleName() == "Close Title b"
+
+
+def test_a_tab_dragged_off_the_bar_asks_to_leave(tabs: TabBarView) -> None:
+    left: list[str] = []
+    tabs.out_asked.connect(left.append)
+    tabs.go_to("b")
+    QTest.mousePress(tabs, Qt.MouseButton.LeftButton, pos=tabs.tabRect(1).center())
+    QTest.mouseRelease(tabs, Qt.MouseButton.LeftButton, pos=QPoint(200, 400))
+    assert left == ["b"]
+
+
+def test_the_bar_tells_when_not_all_tabs_are_in_view(tabs: TabBarView) -> None:
+    assert not tabs.overflow(tabs.width())
+    for number in range(30):
+        tabs.add(f"more {number}", TabState(f"Title {number}"))
+    assert tabs.overflow(tabs.width())

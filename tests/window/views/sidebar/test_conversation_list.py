@@ -1,0 +1,205 @@
+"""The list of conversations on the screen: headings, keys, menu, and a rename in place."""
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit, QMenu
+from pytestqt.qtbot import QtBot
+
+from app.protocol.conversations import Conversation
+from app.protocol.events import ConversationUpdate
+from app.window.stores.stores import Stores
+from app.window.theme.theme import Theme
+from app.window.views.shared.export_dialog import ExportDialog, file_name
+from app.window.views.shared.item_delegate import HEADING
+from app.window.views.sidebar.conversation_list import ConversationListView
+from app.window.views.sidebar.conversation_model import day_heading, short_time
+from tests.support.engine_server import EngineServer, engine_server
+from tests.support.records import conversation
+from tests.support.store_engine import stores_on
+from tests.support.window import until
+
+TODAY = datetime.now(UTC)
+
+NOW = datetime(2026, 11, 20, 9, 30, tzinfo=timezone(timedelta(hours=1)))
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
+    async with engine_server(tmp_path / "home") as running:
+        yield running
+
+
+@pytest.fixture
+async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
+    for number in range(6):
+        put(engine, dated(number))
+    await engine.log.flush()
+    async with stores_on(engine.endpoint) as made:
+        await until(lambda: made.conversations.is_loaded)
+        yield made
+
+
+@pytest.fixture
+def view(stores: Stores, theme: Theme, qtbot: QtBot) -> ConversationListView:
+    view = ConversationListView(stores.conversations, theme)
+    qtbot.addWidget(view)
+    view.resize(260, 400)
+    view.show()
+    return view
+
+
+def dated(number: int, *, pinned: bool = False) -> Conversation:
+    """One a day, number 0 of today."""
+    made = conversation(f"c{number}", at=TODAY - timedelta(days=number))
+    return msgspec.structs.replace(made, title=f"Title {number}", pinned=pinned)
+
+
+def put(engine: EngineServer, changed: Conversation) -> None:
+    engine.log.publish(ConversationUpdate(conversation=changed))
+
+
+def shown(view: ConversationListView) -> list[str]:
+    """Titles, and headings in brackets."""
+    model = view.model()
+    lines: list[str] = []
+    for row in range(model.rowCount()):
+        index = model.index(row, 0)
+        heading = index.data(HEADING)
+        lines += ([f"[{heading}]"] if heading else []) + [str(index.data())]
+    return lines
+
+
+def press(
+    view: ConversationListView, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
+) -> None:
+    QTest.keyClick(view, key, modifiers)
+
+
+async def test_pinned_ones_stand_on_top_under_a_heading_of_their_own(
+    engine: EngineServer, view: ConversationListView
+) -> None:
+    assert shown(view)[:4] == ["[Today]", "Title 0", "[Yesterday]", "Title 1"]
+    view.mark("c4")
+    press(view, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+    await until(lambda: shown(view)[:4] == ["[Pinned]", "Title 4", "[Today]", "Title 0"])
+    assert view.marked is not None and view.marked.id == "c4"
+    put(engine, msgspec.structs.replace(dated(5, pinned=True), updated_at=TODAY))
+    await until(lambda: shown(view)[:4] == ["[Pinned]", "Title 5", "Title 4", "[Today]"])
+    press(view, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+    await until(lambda: "Title 4" in shown(view)[4:])
+
+
+async def test_the_marked_one_stays_marked_while_others_come_and_move(
+    engine: EngineServer, view: ConversationListView
+) -> None:
+    view.mark("c2")
+    put(engine, msgspec.structs.replace(dated(5), updated_at=TODAY + timedelta(seconds=1)))
+    put(engine, msgspec.structs.replace(dated(9), updated_at=TODAY + timedelta(seconds=2)))
+    await until(lambda: shown(view)[:3] == ["[Today]", "Title 9", "Title 5"])
+    assert view.marked is not None and view.marked.id == "c2"
+
+
+async def test_a_title_is_changed_in_its_place_though_the_list_moves_meanwhile(
+    engine: EngineServer, stores: Stores, view: ConversationListView
+) -> None:
+    view.setFocus()
+    view.mark("c1")
+    press(view, Qt.Key.Key_F2)
+    (field,) = view.viewport().findChildren(QLineEdit)
+    assert (field.text(), field.selectedText(), field.accessibleName()) == ("Title 1", "Title 1", "Title")
+    QTest.keyClicks(field, "Better")
+    put(engine, msgspec.structs.replace(dated(5), updated_at=TODAY + timedelta(seconds=1)))
+    await until(lambda: shown(view)[1] == "Title 5")
+    assert field.text() == "Better"
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    await until(lambda: "Better" in shown(view))
+    known = stores.conversations.get("c1")
+    assert known is not None and known.title == "Better"
+
+
+@pytest.mark.parametrize("typed", ["", "   "])
+async def test_an_empty_title_changes_nothing(view: ConversationListView, stores: Stores, typed: str) -> None:
+    said: list[str] = []
+    stores.conversations.failed.connect(said.append)
+    view.mark("c1")
+    press(view, Qt.Key.Key_F2)
+    (field,) = view.viewport().findChildren(QLineEdit)
+    field.clear()
+    QTest.keyClicks(field, typed)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    press(view, Qt.Key.Key_Delete)
+    await until(lambda: "Title 1" not in shown(view))
+    assert said == []
+
+
+async def test_keys_and_the_menu_do_the_same(view: ConversationListView) -> None:
+    opened: list[str] = []
+    behind: list[str] = []
+    view.opened.connect(opened.append)
+    view.opened_behind.connect(behind.append)
+    view.mark("c1")
+    press(view, Qt.Key.Key_Return)
+    press(view, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    QTest.mouseClick(
+        view.viewport(),
+        Qt.MouseButton.MiddleButton,
+        pos=view.visualRect(view.model().index(2, 0)).center(),
+    )
+    assert (opened, behind) == (["c1"], ["c1", "c2"])
+    view.mark("c1")
+    view.customContextMenuRequested.emit(view.visualRect(view.currentIndex()).center())
+    (menu,) = view.findChildren(QMenu)
+    texts = [action.text() for action in menu.actions()]
+    assert texts == ["Open", "Open in background", "Rename", "Pin", "Export …", "Archive"]
+    menu.actions()[5].trigger()
+    menu.close()
+    await until(lambda: "Title 1" not in shown(view))
+
+
+async def test_one_is_exported_with_the_keyboard_in_the_form_that_was_chosen(
+    view: ConversationListView, stores: Stores, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    stores.conversations.exported.connect(told.append)
+    for form, start in (("html", b"<!doctype html>"), ("md", b"# Title 0"), ("jsonl", b'{"errand_export":1')):
+        view.mark("c0")
+        press(view, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+        (dialog,) = view.findChildren(ExportDialog)
+        (wanted,) = (name for name in dialog.nameFilters() if f"*.{form})" in name)
+        dialog.selectNameFilter(wanted)
+        dialog.filterSelected.emit(wanted)
+        assert dialog.defaultSuffix() == form
+        path = tmp_path / f"one.{form}"
+        dialog.fileSelected.emit(str(path))
+        dialog.reject()
+        await until(lambda path=path: any(str(path) in words for words in told))
+        assert path.read_bytes().startswith(start)
+        await until(lambda: not view.findChildren(ExportDialog))
+
+
+def test_a_title_becomes_a_name_that_every_system_takes() -> None:
+    assert file_name("../a/b: «ü»? CON.") == "a-b-ü-CON"
+    assert file_name("???") == "conversation"
+    assert len(file_name("word " * 100)) <= 60
+
+
+@pytest.mark.parametrize(
+    ("moment", "heading", "time"),
+    [
+        (NOW, "Today", "09:30"),
+        (datetime(2026, 11, 19, 23, 30, tzinfo=UTC), "Today", "00:30"),
+        (NOW + timedelta(hours=20), "Today", "05:30"),
+        (NOW - timedelta(days=1), "Yesterday", "09:30"),
+        (NOW - timedelta(days=3), "Tuesday", "09:30"),
+        (NOW - timedelta(days=8), "November 2026", "12 Nov"),
+        (NOW - timedelta(days=400), "October 2025", "16 Oct"),
+    ],
+)
+def test_a_moment_stands_under_its_day(moment: datetime, heading: str, time: str) -> None:
+    assert (day_heading(moment, NOW), short_time(moment, NOW)) == (heading, time)

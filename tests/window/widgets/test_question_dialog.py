@@ -1,0 +1,46 @@
+"""Questions whose default is the harmless answer."""
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.window.stores.conversation.commands import WorkspaceQuestion
+from app.window.theme.theme import Theme
+from app.window.views.conversation.dialogs import WorkspaceDialog
+from app.window.views.sidebar.archive import DeleteDialog
+from app.window.widgets.dialogs import QuestionDialog
+
+CHOSEN: list[str | None] = []
+
+
+def delete(parent: QWidget) -> QuestionDialog:
+    return DeleteDialog("Notes", 3, 1, parent)
+
+
+def workspace(parent: QWidget) -> QuestionDialog:
+    return WorkspaceDialog(WorkspaceQuestion("/elsewhere", "/own", CHOSEN.append), parent)
+
+
+@pytest.mark.parametrize("question", [delete, workspace])
+def test_enter_stays_harmless_when_the_theme_changes_while_a_question_is_open(
+    question: Callable[[QWidget], QuestionDialog], qapp: QApplication, theme: Theme, qtbot: QtBot
+) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    parent.show()
+    box = question(parent)
+    accepted: list[bool] = []
+    box.accepted.connect(lambda: accepted.append(True))
+    box.open()
+    CHOSEN.clear()
+    qtbot.waitUntil(box.isActiveWindow)
+    theme.set_mode("dark")
+    qapp.processEvents()
+    focused = box.focusWidget()
+    assert isinstance(focused, QPushButton)
+    QTest.keyClick(focused, Qt.Key.Key_Return)
+    assert (accepted, CHOSEN) in (([], []), ([], [None]))
