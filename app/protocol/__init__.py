@@ -1,1 +1,1 @@
-"""The one protocol between the engine and its faces: plain frozen structs, nothing else of ours is imported here."""
+"""The protocol between the engine and its clients: plain frozen structs. Imports no other package of the project."""

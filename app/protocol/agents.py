@@ -12,8 +12,8 @@ Color = Literal["", "blue", "teal", "green", "amber", "orange", "red", "pink", "
 class Personality(Wire, frozen=True, kw_only=True):
     """A reusable preset.
 
-    Empty `model` means the default model, empty `tools` all, an empty prompt the engine's own, an empty `color` none.
-    `temperature` null leaves it to the model.
+    An empty `model` selects the default model, empty `tools` all tools, an empty prompt the engine's default prompt,
+    an empty `color` no color. With `temperature` null the model's default applies.
     """
 
     id: str
@@ -28,11 +28,11 @@ class Personality(Wire, frozen=True, kw_only=True):
 
 
 class Agent(Wire, frozen=True, kw_only=True):
-    """Someone who takes part in a conversation: a personality plus a head. `version` goes up by one with each move.
+    """A participant in a conversation: a personality plus a head. `version` increases by one with each move of the
+    head.
 
-    `model`, where it is set, goes before the personality's. `beside` names the agent on whose behalf this one answers
-    on a branch of its own: because both were asked at the same moment, or to compare models. Such an agent takes no
-    turns.
+    A non-empty `model` overrides the personality's. `beside` names the agent that this one answers for on a separate
+    branch: because both received a message at the same moment, or to compare models. A branch agent takes no turns.
     """
 
     id: str
@@ -49,16 +49,18 @@ class Agent(Wire, frozen=True, kw_only=True):
 
 
 def first_agent(agents: Iterable[Agent]) -> Agent | None:
-    """Whose branch a conversation shows where none is named: the oldest that takes turns, of `agents` oldest first."""
+    """The agent whose branch a conversation shows by default: the oldest one that takes turns. `agents` come oldest
+    first."""
     every = tuple(agents)
     return next((agent for agent in every if agent.beside is None), every[0] if every else None)
 
 
 class AgentCreateParams(Wire, frozen=True, kw_only=True):
-    """Add an agent: to a conversation, at `node_id` or where its first agent stands; without one to a new conversation.
+    """Add an agent to a conversation, at `node_id` or at the head of its first agent; without `conversation_id` to a
+    new one.
 
-    `agent_id` may be chosen by the client; the same id again gives the agent that is there. `name` is the
-    personality's where it is null; names of a conversation's agents differ.
+    The client may choose `agent_id`; repeating an id returns the existing agent. `name` defaults to the
+    personality's; names are unique within a conversation.
     """
 
     agent_id: str | None = None
@@ -88,9 +90,9 @@ class AgentListResult(Wire, frozen=True, kw_only=True):
 
 
 class AgentSetHeadParams(Wire, frozen=True, kw_only=True):
-    """Move an agent to another node of its conversation; refused if `version` is not the agent's.
+    """Move an agent to another node of its conversation. Refused if `version` is not the agent's current version.
 
-    `to_leaf` goes on to the end of the newest branch below that node.
+    `to_leaf` continues to the end of the newest branch below that node.
     """
 
     agent_id: str
@@ -104,11 +106,10 @@ class AgentSetHeadResult(Wire, frozen=True, kw_only=True):
 
 
 class PersonalityListResult(Wire, frozen=True, kw_only=True):
-    """By name. The one with the id `assistant` is what an agent has that was given none.
+    """Sorted by name. An agent without a personality uses the one with the id `assistant`.
 
-    `shipped` are those that come with Errand, as they came: what a changed one can be set back to. They cannot be
-    deleted. `tools` are the
-    names that a personality may list.
+    `shipped` are the personalities that come with Errand, in their original form, so that a client can reset a
+    changed one. They cannot be deleted. `tools` are the names that a personality may list.
     """
 
     personalities: tuple[Personality, ...]
@@ -117,7 +118,7 @@ class PersonalityListResult(Wire, frozen=True, kw_only=True):
 
 
 class PersonalitySaveParams(Wire, frozen=True, kw_only=True):
-    """Store a personality under its id: a new one or a change of one that is there."""
+    """Store a personality under its id, as a new one or as a replacement."""
 
     personality: Personality
 
@@ -127,7 +128,7 @@ class PersonalitySaveResult(Wire, frozen=True, kw_only=True):
 
 
 class PersonalityDeleteParams(Wire, frozen=True, kw_only=True):
-    """Agents that have it take `assistant` from their next task on."""
+    """Agents with this personality use `assistant` from their next task on."""
 
     personality_id: str
 

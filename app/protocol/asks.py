@@ -12,12 +12,12 @@ AskStatus = Literal["waiting", "answered", "cancelled"]
 Remember = Literal["once", "conversation", "workspace"]
 Risk = Literal["low", "medium", "high"]
 
-# The choices of an ask about a call whose outcome is not known; its answer is one of these texts.
+# Choices of an ask about a call whose outcome is unknown; the answer is one of these texts.
 RUN_AGAIN, SKIP, STOP = "Run it again", "Skip it", "Stop the task"
 
 
 class GrantedCall(Wire, frozen=True, kw_only=True):
-    """What a grant allows a tool: nothing but this operation, on this path, or this very command in this folder.
+    """What a grant allows: one operation, on one path, or one exact command in one folder.
 
     Paths are absolute, with links resolved.
     """
@@ -29,7 +29,8 @@ class GrantedCall(Wire, frozen=True, kw_only=True):
 
 
 class Grant(Wire, frozen=True, kw_only=True):
-    """`call` is what is allowed, null for an old grant that holds no longer; `exact` says it in words.
+    """`call` is what the grant allows, null for a grant in an old format that is no longer valid; `exact` describes
+    it.
 
     `scope_id` is the conversation's id or the workspace's path.
     """
@@ -65,10 +66,11 @@ class GrantRevokeResult(Wire, frozen=True, kw_only=True):
 
 
 class Approval(Wire, frozen=True, kw_only=True):
-    """What would run, exactly.
+    """The exact effect of a call that needs approval.
 
-    `rule` says why it is asked; `grantable` is what a grant would allow from then on, null where none can be given, and
-    `remembered` says it in words. `basis` stands for the arguments and the state of the disk that this was made from.
+    `rule` is the reason for asking. `grantable` is what a grant would allow, null where no grant is possible;
+    `remembered` describes it. `basis` is a fingerprint of the arguments and of the files on disk that this was made
+    from.
     """
 
     tool: str
@@ -87,10 +89,10 @@ class Approval(Wire, frozen=True, kw_only=True):
 
 
 class UnknownCall(Wire, frozen=True, kw_only=True):
-    """A call that was under way when the engine was killed: whether it took effect is not known.
+    """A call that was running when the engine was killed: its outcome is unknown.
 
-    `text` says in plain words what it does, `command` is the exact command line where it runs one. `execution_id`
-    names its durable record.
+    `text` describes the call, `command` is the exact command line if it runs one. `execution_id` names its durable
+    record.
     """
 
     execution_id: str
@@ -102,7 +104,7 @@ class UnknownCall(Wire, frozen=True, kw_only=True):
 
 
 class ReachedLimit(Wire, frozen=True, kw_only=True):
-    """A limit that is used up; going on adds `adds` to what is `used`."""
+    """A limit that is used up. Continuing adds `adds` to `used`."""
 
     kind: LimitKind
     used: float
@@ -111,11 +113,11 @@ class ReachedLimit(Wire, frozen=True, kw_only=True):
 
 
 class Ask(Wire, frozen=True, kw_only=True):
-    """`text` is the question. `choices` may be empty (free text). Once answered it says by whom.
+    """A question to a person. `text` is the question; empty `choices` allow free text.
 
-    It outlives its engine: it waits on, and may be answered, while its task is interrupted. `call_id` is the call that
-    put a question, or that is made again and again.
-    `limit` is set where a limit can be raised to an `amount` that the answer names.
+    An ask survives the engine: it stays open, and can be answered, while its task is interrupted. `call_id` is the
+    call that asked a question, or the call that repeats. `limit` is set if the answer can raise a limit to an
+    `amount`. `answered_by` and `answered_at` are set once it is answered.
     """
 
     id: str
@@ -142,9 +144,9 @@ class Ask(Wire, frozen=True, kw_only=True):
 class AskAnswerParams(Wire, frozen=True, kw_only=True):
     """Settle an ask.
 
-    A question takes `text`; an approval takes `allow`, `remember` and, when denied, `text` as the reason; a limit
-    takes `allow` (go on with as much again, or with `amount` as the new limit, which must be more than was used); an
-    unknown outcome takes one of its choices as `text`.
+    A question takes `text`. An approval takes `allow`, `remember` and, when denied, `text` as the reason. A limit
+    takes `allow`: continue with the same amount again, or with `amount` as the new limit, which must exceed what was
+    used. An unknown outcome takes one of its choices as `text`.
     """
 
     ask_id: str
@@ -155,14 +157,14 @@ class AskAnswerParams(Wire, frozen=True, kw_only=True):
 
 
 class AskAnswerResult(Wire, frozen=True, kw_only=True):
-    """`won` is false if another answer came first; `ask` then carries that one."""
+    """`won` is false if another answer came first; `ask` then holds that answer."""
 
     won: bool
     ask: Ask
 
 
 class AskListParams(Wire, frozen=True, kw_only=True):
-    """`task_ids` null asks of all tasks."""
+    """`task_ids` null selects all tasks."""
 
     waiting: bool = True
     task_id: str | None = None

@@ -26,7 +26,7 @@ R = TypeVar("R", bound=Wire)
 
 
 class Method(msgspec.Struct, Generic[P, R], frozen=True):
-    """One row: `changes` marks commands, which are done once however often the same client sends the same id."""
+    """A protocol method. `changes` marks commands, which run once per client and request id even when sent again."""
 
     name: str
     params: type[P]

@@ -1,4 +1,4 @@
-"""Content blocks: what a node holds, in order."""
+"""Content blocks: the ordered content of a node."""
 
 from typing import Literal, TypeAlias
 
@@ -12,14 +12,14 @@ class TextBlock(Wire, frozen=True, kw_only=True, tag="text"):
 
 
 class ThinkingBlock(Wire, frozen=True, kw_only=True, tag="thinking"):
-    """The model's reasoning. `signature` is the provider's, sent back to it unchanged."""
+    """The model's reasoning. `signature` comes from the provider and is sent back to it unchanged."""
 
     text: str
     signature: str = ""
 
 
 class ImageBlock(Wire, frozen=True, kw_only=True, tag="image"):
-    """A picture: `path` is the engine's own copy of an attached one, `name` its file's; or else `data` is base64."""
+    """A picture: either `path` is the engine's copy of an attached file called `name`, or `data` is base64."""
 
     media_type: str
     data: str = ""
@@ -28,9 +28,9 @@ class ImageBlock(Wire, frozen=True, kw_only=True, tag="image"):
 
 
 class FileBlock(Wire, frozen=True, kw_only=True, tag="file"):
-    """A file that a person attached: the model is told its `path`, not its content.
+    """A file that a person attached. The model receives its `path`, not its content.
 
-    `size` is in bytes, 0 where it is not known.
+    `size` is in bytes, 0 if unknown.
     """
 
     path: str
@@ -39,7 +39,7 @@ class FileBlock(Wire, frozen=True, kw_only=True, tag="file"):
 
 
 class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall"):
-    """What the model asked for. `invalid` holds the raw argument text when it was not a JSON object."""
+    """A call that the model requested. `invalid` holds the raw argument text if it was not a JSON object."""
 
     call_id: str
     tool: str
@@ -48,11 +48,11 @@ class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall"):
 
 
 class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult"):
-    """What a tool call gave back: `text` as the model reads it, `summary` in one short line for people.
+    """The result of a tool call: `text` for the model, `summary` in one short line for people.
 
-    `details` depends on the tool (exit code, diff, the file that holds long output). `execution_id` names the
-    durable record: `execution/output` reads all that the call gave, which may be more than the text. What the text
-    says already is not said again in `details`.
+    `details` depends on the tool (exit code, diff, the file that holds long output) and does not repeat `text`.
+    `execution_id` names the durable record: `execution/output` reads the full output, which may be longer than the
+    text.
     """
 
     call_id: str
@@ -69,16 +69,18 @@ NoticeKind = Literal["stopped", "limit", "error", "resumed", "interrupted", "mod
 
 
 class NoticeBlock(Wire, frozen=True, kw_only=True, tag="notice"):
-    """A remark of the engine itself, such as what a stop ended."""
+    """A remark of the engine, for example about what a stop ended."""
 
     kind: NoticeKind
     text: str
 
 
 class SummaryBlock(Wire, frozen=True, kw_only=True, tag="summary"):
-    """What a model reads in place of the branch from its beginning to `until_id`. The newest one of a branch counts.
+    """Replaces the branch from its beginning to `until_id` in the model's context. The newest summary of a branch
+    applies.
 
-    `nodes` are how many it stands for; the tokens are estimates of what they took, and of what it takes.
+    `nodes` is the number of nodes it replaces. `tokens_before` and `tokens_after` estimate their size and the
+    summary's.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""What a turn was sent, summaries, system prompts."""
+"""The input of a turn, summaries, system prompts."""
 
 from typing import Literal
 
@@ -12,9 +12,10 @@ ContextPart = Literal["system", "tools", "summary", "kept", "history", "results"
 
 
 class PromptPart(Wire, frozen=True, kw_only=True):
-    """A part of a system prompt, in its order. `sources` are the files it was read from; `remarks` are for people.
+    """A part of a system prompt, in order. `sources` are the files it was read from; `remarks` are for people.
 
-    `role` is the personality's, `rules` how agents work, `instructions` from AGENTS.md, `skills` those there are.
+    `role` is the personality's prompt, `rules` how agents work, `instructions` the content of AGENTS.md, `skills`
+    the available skills.
     """
 
     name: PromptPartName
@@ -24,10 +25,10 @@ class PromptPart(Wire, frozen=True, kw_only=True):
 
 
 class PromptGetParams(Wire, frozen=True, kw_only=True):
-    """The system prompt that a task began with, or the one that a task would begin with now.
+    """The system prompt that a task started with, or the one that a new task would start with.
 
-    Without `task_id`: of `personality_id`, or the one that new conversations have, in the folder `workspace`; `chat`
-    for one that only talks.
+    Without `task_id`: the prompt for `personality_id`, or for the default personality of new conversations, in the
+    folder `workspace`. `chat` selects chat mode.
     """
 
     task_id: str | None = None
@@ -37,13 +38,13 @@ class PromptGetParams(Wire, frozen=True, kw_only=True):
 
 
 class PromptGetResult(Wire, frozen=True, kw_only=True):
-    """No parts of a task that ran before they were kept."""
+    """`parts` is empty for tasks that ran before prompts were stored."""
 
     parts: tuple[PromptPart, ...]
 
 
 class ContextExplainParams(Wire, frozen=True, kw_only=True):
-    """Turn `turn` of a task, or the newest one whose input was counted; of its entries the `largest`, at most 100."""
+    """Turn `turn` of a task, or the newest turn with counted input; includes its `largest` entries, at most 100."""
 
     task_id: str
     turn: int | None = None
@@ -51,9 +52,9 @@ class ContextExplainParams(Wire, frozen=True, kw_only=True):
 
 
 class ContextShare(Wire, frozen=True, kw_only=True):
-    """`tokens` is this part's share of the turn's input: the provider counted the whole, characters divide it.
+    """`tokens` is this part's share of the turn's input: the provider's count, divided in proportion to characters.
 
-    A picture counts as 6,000 characters. `items` are messages, tools or results.
+    A picture counts as 6,000 characters. `items` counts messages, tools or results.
     """
 
     part: ContextPart
@@ -62,7 +63,7 @@ class ContextShare(Wire, frozen=True, kw_only=True):
 
 
 class ContextItem(Wire, frozen=True, kw_only=True):
-    """One entry of a turn's context: `text` is its beginning in one line, `tokens` its share by length."""
+    """One entry of a turn's context. `text` is its beginning in one line, `tokens` its share by length."""
 
     node_id: str
     part: ContextPart
@@ -71,7 +72,7 @@ class ContextItem(Wire, frozen=True, kw_only=True):
 
 
 class PromptShare(Wire, frozen=True, kw_only=True):
-    """One part of the system prompt that the task began with, as `prompt/get` gives it; `tokens` by length."""
+    """One part of the system prompt that the task started with, as in `prompt/get`. `tokens` is its share by length."""
 
     part: PromptPartName
     tokens: int
@@ -79,11 +80,11 @@ class PromptShare(Wire, frozen=True, kw_only=True):
 
 
 class ContextExplainResult(Wire, frozen=True, kw_only=True):
-    """`used_tokens` is what the provider counted for the turn, 0 before the first reply.
+    """`used_tokens` is the provider's count for the turn, 0 before the first reply.
 
-    `window_tokens` is null where the model's window is not known. Parts that are empty are left out; there are none for
-    turns of versions that did not note them. `prompt` divides the part `system`; it is empty where the prompt was not
-    kept. `largest` comes largest first; none where the agent is on another branch now.
+    `window_tokens` is null if the model's context window is unknown. `shares` omits empty parts and is empty for
+    turns of versions that did not record them. `prompt` divides the part `system`; it is empty if the prompt was not
+    stored. `largest` is sorted by size, largest first; it is empty if the agent is on another branch now.
     """
 
     task_id: str
@@ -97,10 +98,10 @@ class ContextExplainResult(Wire, frozen=True, kw_only=True):
 
 
 class ConversationSummariseParams(Wire, frozen=True, kw_only=True):
-    """Have the older part of an agent's branch summarised, by a task of its own that can be stopped.
+    """Summarise the older part of an agent's branch, in a separate task that can be stopped.
 
-    The agent is the conversation's first one where none is named; it must be idle. `task_id` may be chosen by the
-    client; the same one again gives the task that is there.
+    The agent defaults to the conversation's first one and must be idle. The client may choose `task_id`; repeating
+    an id returns the existing task.
     """
 
     conversation_id: str
@@ -109,7 +110,8 @@ class ConversationSummariseParams(Wire, frozen=True, kw_only=True):
 
 
 class SummaryEditParams(Wire, frozen=True, kw_only=True):
-    """Another text for a summary: a new node at the head of the agent on whose branch it is. The old one stays."""
+    """Replace the text of a summary: adds a node at the head of the agent whose branch holds it. The old summary
+    stays."""
 
     node_id: str
     text: str

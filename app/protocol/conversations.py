@@ -15,11 +15,12 @@ TurnRule = Literal["addressed", "round_robin", "moderator"]
 
 
 class TurnTaking(Wire, frozen=True, kw_only=True):
-    """Who of several agents speaks after whom.
+    """The order in which several agents reply.
 
-    `addressed`: whom a message names with @, else who spoke last; an agent that names another hands over to it.
-    `round_robin`: after a person's message each once, in the order in which they joined. `moderator`: `moderator_id`
-    speaks first and after each; whom it names speaks next. `limit` is the most replies in a row without a person.
+    `addressed`: the agent that a message names with @, else the last speaker; an agent that names another hands over
+    to it. `round_robin`: after a person's message each agent once, in the order in which they joined. `moderator`:
+    `moderator_id` replies first and after each reply; the agent it names replies next. `limit` is the maximum number
+    of replies in a row without a message from a person.
     """
 
     rule: TurnRule = "addressed"
@@ -28,7 +29,7 @@ class TurnTaking(Wire, frozen=True, kw_only=True):
 
 
 class FormerAgent(Wire, frozen=True, kw_only=True):
-    """An agent that was deleted: what it wrote stays, and who it was."""
+    """A deleted agent. Its messages stay, with its name and color."""
 
     id: str
     name: str
@@ -36,11 +37,12 @@ class FormerAgent(Wire, frozen=True, kw_only=True):
 
 
 class Conversation(Wire, frozen=True, kw_only=True):
-    """A tree of nodes; what a tab shows. `workspace` is the folder its tasks work in.
+    """A tree of nodes, shown in a tab. `workspace` is the working folder of its tasks.
 
-    `proposed_workspace` is what the file names that it was imported from: until a person has confirmed that folder or
-    chosen another one (`workspace` of `conversation/change`, or of a start) no task begins here. `kept` are nodes whose
-    text stays in the model's context whatever is summarised. `former` are the agents that were deleted, oldest first.
+    `proposed_workspace` is the folder named in the file that the conversation was imported from: no task starts
+    until a person confirms that folder or chooses another one (`workspace` of `conversation/change`, or of a start).
+    `kept` are nodes whose text stays in the model's context when the branch is summarised. `former` are the deleted
+    agents, oldest first.
     """
 
     id: str
@@ -58,11 +60,11 @@ class Conversation(Wire, frozen=True, kw_only=True):
 
 
 class Node(Wire, frozen=True, kw_only=True):
-    """One immutable entry of the tree; only a `streaming` one is replaced, by its finished self under the same id.
+    """One immutable entry of the tree. Only a `streaming` node is replaced, by the finished node with the same id.
 
-    `author` is an agent's id, `user` or `engine`: what the engine tells an agent, to go on for instance, has the role
-    `user` and the author `engine`. `cut` and `failed` mark replies that did not end well. `turn` is the turn of the
-    task it belongs to, 0 where there is none.
+    `author` is an agent's id, `user` or `engine`. A message from the engine to an agent, for example to continue,
+    has the role `user` and the author `engine`. `cut` and `failed` mark replies that did not end well. `turn` is the
+    turn of its task, 0 without a task.
     """
 
     id: str
@@ -85,20 +87,20 @@ class Node(Wire, frozen=True, kw_only=True):
 
 
 class Position(Wire, frozen=True, kw_only=True):
-    """A conversation and a node of it; only made together. A position changes within its tree alone."""
+    """A conversation and one of its nodes, always created as a pair. A position changes only within its tree."""
 
     conversation_id: str
     node_id: str | None
 
     def advance(self, node_id: str | None) -> "Position":
-        """The position at another node of the same tree; None is the place before the first message."""
+        """The position at another node of the same tree; None is the position before the first message."""
         return Position(conversation_id=self.conversation_id, node_id=node_id)
 
 
 class ConversationListParams(Wire, frozen=True, kw_only=True):
-    """Newest change first. `cursor` is the `next_cursor` of the page before.
+    """Most recently changed first. `cursor` is the `next_cursor` of the previous page.
 
-    `pinned` true gives the pinned ones alone, false all others, null both.
+    `pinned` true selects pinned conversations only, false all others, null both.
     """
 
     cursor: str | None = None
@@ -123,7 +125,7 @@ class ConversationGetResult(Wire, frozen=True, kw_only=True):
 class ConversationNodesParams(Wire, frozen=True, kw_only=True):
     """One page of a branch, read from `leaf_id` (default: the head of the first agent) towards the root.
 
-    `before_id` continues above the oldest node of the page before.
+    `before_id` continues above the oldest node of the previous page.
     """
 
     conversation_id: str
@@ -133,9 +135,9 @@ class ConversationNodesParams(Wire, frozen=True, kw_only=True):
 
 
 class Fork(Wire, frozen=True, kw_only=True):
-    """A place where a conversation goes on in several ways: the children of one node, oldest first.
+    """A node with several branches below it: its children, oldest first.
 
-    `parent_id` null is the place before the first message.
+    `parent_id` null is the position before the first message.
     """
 
     parent_id: str | None
@@ -143,10 +145,10 @@ class Fork(Wire, frozen=True, kw_only=True):
 
 
 class ConversationNodesResult(Wire, frozen=True, kw_only=True):
-    """Oldest first. `has_more` says that older ones exist.
+    """Oldest first. `has_more` is true if older nodes exist.
 
-    `forks` has one for each of these nodes that has siblings, and for the last one if more than one node follows it
-    or it is not the end of its branch.
+    `forks` has an entry for each of these nodes that has siblings, and for the last one if more than one node
+    follows it or it is not the end of its branch.
     """
 
     nodes: tuple[Node, ...]
@@ -155,7 +157,7 @@ class ConversationNodesResult(Wire, frozen=True, kw_only=True):
 
 
 class TreeNode(Wire, frozen=True, kw_only=True):
-    """A node as the tree panel draws it: `text` is the beginning of what it says, in one line."""
+    """A node as the tree panel draws it. `text` is the beginning of its text, in one line."""
 
     id: str
     parent_id: str | None
@@ -167,7 +169,7 @@ class TreeNode(Wire, frozen=True, kw_only=True):
 
 
 class TreeHead(Wire, frozen=True, kw_only=True):
-    """Where an agent stands in the tree: at its head, or at the nearest node above it that is not left out."""
+    """The position of an agent in the tree: its head, or the nearest listed node above it."""
 
     agent_id: str
     node_id: str | None
@@ -178,9 +180,9 @@ class ConversationTreeParams(Wire, frozen=True, kw_only=True):
 
 
 class ConversationTreeResult(Wire, frozen=True, kw_only=True):
-    """All nodes that a person or an agent wrote, oldest first, and where the agents' heads are.
+    """All nodes written by a person or an agent, oldest first, and the agents' heads.
 
-    Results of tools and remarks of the engine are left out: `parent_id` is the nearest one that is not.
+    Tool results and remarks of the engine are omitted: `parent_id` is the nearest listed ancestor.
     """
 
     nodes: tuple[TreeNode, ...]
@@ -190,12 +192,12 @@ class ConversationTreeResult(Wire, frozen=True, kw_only=True):
 
 
 class ConversationSearchParams(Wire, frozen=True, kw_only=True):
-    """Full text over all nodes.
+    """Full-text search over all nodes.
 
-    Words are joined by AND, "quotes" make a phrase, the last word may be a prefix from 3 letters on. Operators narrow
-    it, with or without words: `from:user`, `from:agent` or an agent's name, `in:` a title's words or a conversation's
-    id, `tool:shell`, `before:` and `after:` a day (2026-11-01), a month or a year; `after:` includes what it names.
-    A value with blanks stands in quotes.
+    Words are joined by AND, "quotes" make a phrase, the last word may be a prefix of at least 3 letters. Operators
+    narrow the search, with or without words: `from:user`, `from:agent` or an agent's name, `in:` words of a title or
+    a conversation's id, `tool:shell`, `before:` and `after:` a day (2026-11-01), a month or a year; `after:`
+    includes the named period. Quote values that contain blanks.
     """
 
     text: str
@@ -204,10 +206,10 @@ class ConversationSearchParams(Wire, frozen=True, kw_only=True):
 
 
 class SearchHit(Wire, frozen=True, kw_only=True):
-    """One node that matches; `snippet` marks the words with \\u2068 and \\u2069.
+    """One matching node. `snippet` marks the words with \\u2068 and \\u2069.
 
-    `before` and `after` are how the nodes around it on its branch begin, in one line. It is the `place`-th of `of`
-    nodes of its conversation, in the order in which they were written.
+    `before` and `after` are the beginnings of the adjacent nodes on its branch, in one line. The node is number
+    `place` of `of` nodes of its conversation, in the order of writing.
     """
 
     conversation_id: str
@@ -224,10 +226,9 @@ class SearchHit(Wire, frozen=True, kw_only=True):
 
 
 class ConversationSearchResult(Wire, frozen=True, kw_only=True):
-    """`titles` are the conversations whose title has the words, newest change first; archived ones too.
+    """`titles` are conversations whose title matches, most recently changed first, archived ones included.
 
-    `words` is what was asked without its operators. `advice` says what to write where an operator's value means
-    nothing; then nothing was looked for.
+    `words` is the query without its operators. `advice` explains an invalid operator value; no search was made then.
     """
 
     hits: tuple[SearchHit, ...]
@@ -237,10 +238,10 @@ class ConversationSearchResult(Wire, frozen=True, kw_only=True):
 
 
 class ConversationChangeParams(Wire, frozen=True, kw_only=True):
-    """Only the fields given are changed.
+    """Change the given fields only.
 
-    A node that is kept stays in the model's context whatever is summarised, with the results or the call it goes with,
-    until it is released. `workspace` is the absolute path of the folder that its next tasks work in.
+    A kept node stays in the model's context when the branch is summarised, together with its tool results or its
+    call, until it is released. `workspace` is the absolute path of the working folder of the next tasks.
     """
 
     conversation_id: str
@@ -260,10 +261,10 @@ class ConversationChangeResult(Wire, frozen=True, kw_only=True):
 class AgentChatParams(Wire, frozen=True, kw_only=True):
     """Ask an agent for one reply at its head: a task in `chat` mode.
 
-    `version` and `node_id` are what its caller saw of the agent: its version, and its head. Where the agent has moved
-    on since, or works, nothing is lost and nobody waits: an agent of its own answers beside it, after `node_id`, or
-    where that is null after the place from which the agent's last task began. `task_id` may be chosen by the client;
-    the same one again gives the chat that is there. The rest is as in `task/start`.
+    `version` and `node_id` are the agent's version and head as the caller saw them. If the agent has moved since, or
+    is running, the call does not wait: a second agent answers beside it, after `node_id`, or if that is null after
+    the node where the agent's last task started. The client may choose `task_id`; repeating an id returns the
+    existing chat. The other fields are as in `task/start`.
     """
 
     agent_id: str
@@ -279,9 +280,10 @@ class AgentChatParams(Wire, frozen=True, kw_only=True):
 
 
 class AgentChatResult(Wire, frozen=True, kw_only=True):
-    """`position` is the message that was asked. `branched`: somebody was first, `agent` answers beside the one asked.
+    """`position` is the question's node. `branched`: another caller was first, and `agent` answers beside the one
+    asked.
 
-    Who was first learns it by the `agentUpdate` of that agent, and by a remark at the head of its branch.
+    The first caller learns of it from the `agentUpdate` of that agent and from a remark at the head of its branch.
     """
 
     agent: Agent
@@ -291,11 +293,11 @@ class AgentChatResult(Wire, frozen=True, kw_only=True):
 
 
 class TaskCompareModelsParams(Wire, frozen=True, kw_only=True):
-    """Ask 2 to 8 models the same at once: one message, and a branch for the reply of each.
+    """Send one message to 2 to 8 models at once; each reply gets a branch.
 
-    The first is asked through the agent that `start` is for, each other through an agent beside it. `start.model` is
-    not read; `start.task_id` names the first task, with `_2`, `_3` … added the others. A `start.api_key` goes to models
-    of the first one's provider only, a `start.api_base` to models of `openai_compatible`.
+    The first model runs on the agent that `start` names, each other one on an agent beside it. `start.model` is
+    ignored; `start.task_id` names the first task, the others append `_2`, `_3` …. `start.api_key` goes only to
+    models of the first model's provider, `start.api_base` only to models of `openai_compatible`.
     """
 
     models: tuple[str, ...]
@@ -303,14 +305,14 @@ class TaskCompareModelsParams(Wire, frozen=True, kw_only=True):
 
 
 class TaskCompareModelsResult(Wire, frozen=True, kw_only=True):
-    """In the order of the models. `node_id` is the message that all of them answer."""
+    """`tasks` has the order of the models. `node_id` is the message that all of them answer."""
 
     tasks: tuple[Task, ...]
     node_id: str
 
 
 class ConversationCompareParams(Wire, frozen=True, kw_only=True):
-    """Two branches of one conversation, each named by a node at its end; at most `limit` nodes of each are given."""
+    """Two branches of one conversation, each named by its last node; returns at most `limit` nodes of each."""
 
     a_node_id: str
     b_node_id: str
@@ -318,9 +320,9 @@ class ConversationCompareParams(Wire, frozen=True, kw_only=True):
 
 
 class BranchSide(Wire, frozen=True, kw_only=True):
-    """What one branch has and the other has not: its nodes from where they part, oldest first.
+    """The nodes of one branch that the other does not have, from where they part, oldest first.
 
-    `count` is how many there are in all. `usage` is what its replies took, `tasks` are those that wrote in it.
+    `count` is the total number of these nodes. `usage` sums their replies, `tasks` are the tasks that wrote them.
     """
 
     nodes: tuple[Node, ...]
@@ -330,7 +332,7 @@ class BranchSide(Wire, frozen=True, kw_only=True):
 
 
 class ConversationCompareResult(Wire, frozen=True, kw_only=True):
-    """`ancestor_id` is the last node that both have, null where they have none."""
+    """`ancestor_id` is the last common node, null if there is none."""
 
     conversation_id: str
     ancestor_id: str | None

@@ -9,7 +9,7 @@ ExportFormat = Literal["json", "markdown", "html"]
 
 
 class DataPart(Wire, frozen=True, kw_only=True):
-    """`path` is absolute; `about` says in plain words what is in it. `files` is 1 for a single file."""
+    """`path` is absolute; `about` describes the content in plain words. `files` is 1 for a single file."""
 
     name: str
     path: str
@@ -29,9 +29,9 @@ class DataSummaryResult(Wire, frozen=True, kw_only=True):
 class DataExportParams(Wire, frozen=True, kw_only=True):
     """Write conversations (null: all) to `path`, an absolute path.
 
-    `json` is lossless and one file; `markdown` and `html` are a folder with one file for each, or a file for a single
-    one. `leaf_id` takes of a single conversation the branch that ends there alone. What is there already is not
-    overwritten unless `overwrite`.
+    `json` is lossless, in one file. `markdown` and `html` write a folder with one file per conversation, or a file
+    for a single one. `leaf_id` limits a single conversation to the branch that ends there. Existing files are
+    overwritten only with `overwrite`.
     """
 
     path: str
@@ -49,25 +49,26 @@ class DataExportResult(Wire, frozen=True, kw_only=True):
 
 
 class DataImportParams(Wire, frozen=True, kw_only=True):
-    """Read a file that was exported as `json`, or conversations of another program: a file, a zip, a folder of files.
+    """Read a file that was exported as `json`, or conversations of another program: a file, a zip, a folder of
+    files.
 
-    What is here already is left as it is.
+    Existing conversations stay unchanged.
     """
 
     path: str
 
 
 class LeftOut(Wire, frozen=True, kw_only=True):
-    """What an import did not take: `kind` in plain words, "voice messages"."""
+    """Content that an import skipped. `kind` is in plain words, for example "voice messages"."""
 
     kind: str
     count: int
 
 
 class DataImportResult(Wire, frozen=True, kw_only=True):
-    """`source` names the program that wrote the file. `present` counts the conversations that were here already.
+    """`source` names the program that wrote the file. `present` counts the conversations that existed already.
 
-    `calls` and `pictures` count tool calls and pictures among what was taken, `left` what was not, most first.
+    `calls` and `pictures` count imported tool calls and pictures; `left` lists skipped content, most frequent first.
     """
 
     source: str
@@ -80,13 +81,13 @@ class DataImportResult(Wire, frozen=True, kw_only=True):
 
 
 class OrphansParams(Wire, frozen=True, kw_only=True):
-    """Conversations that no agent takes part in any more, largest first."""
+    """Conversations without agents, largest first."""
 
     limit: int = 50
 
 
 class Orphan(Wire, frozen=True, kw_only=True):
-    """`bytes` are of its records and its long output."""
+    """`bytes` counts its records and its long output."""
 
     conversation: Conversation
     nodes: int
@@ -94,7 +95,7 @@ class Orphan(Wire, frozen=True, kw_only=True):
 
 
 class OrphansResult(Wire, frozen=True, kw_only=True):
-    """`count` and `bytes` are of all there are."""
+    """`count` and `bytes` cover all orphans, not only the listed ones."""
 
     orphans: tuple[Orphan, ...]
     count: int
@@ -102,7 +103,7 @@ class OrphansResult(Wire, frozen=True, kw_only=True):
 
 
 class DataPruneParams(Wire, frozen=True, kw_only=True):
-    """Delete archived conversations that were not changed for `days` days, with all that belongs to them.
+    """Delete archived conversations that have not changed for `days` days, with everything that belongs to them.
 
     `dry_run` only counts.
     """
@@ -118,7 +119,7 @@ class DataPruneResult(Wire, frozen=True, kw_only=True):
 
 
 class ConversationDeleteParams(Wire, frozen=True, kw_only=True):
-    """Delete an archived conversation for good, with its nodes, agents, tasks and their files. There is no undo."""
+    """Delete an archived conversation permanently, with its nodes, agents, tasks and their files. There is no undo."""
 
     conversation_id: str
 

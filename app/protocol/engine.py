@@ -8,9 +8,9 @@ from app.protocol.base import EmptyParams, EmptyResult, Method, Timestamp, Wire
 from app.protocol.conversations import Conversation, Fork, Node
 from app.protocol.tasks import Task
 
-# What is the matter with the ground that the engine stands on.
+# Faults of the disk, the database or the process limits of the engine.
 Trouble: TypeAlias = Literal["disk_full", "read_only", "locked", "disk_error", "damaged", "no_descriptors"]
-# `stalled`: the engine before this one stood still and was ended.
+# `stalled`: the previous engine stopped responding and was ended.
 ConditionKind: TypeAlias = Literal[Trouble, "stalled"]
 
 PROTOCOL_VERSION = 2
@@ -29,9 +29,10 @@ _ADDRESSES = frozenset(
 
 
 class Endpoint(Wire, frozen=True, kw_only=True):
-    """`url` is the WebSocket's. `token` is what both sides prove to know, see `challenge`; it is never sent.
+    """`url` is the WebSocket address. `token` is the secret that both sides prove to know, see `challenge`; it is
+    never sent.
 
-    `process_start` is when the process was started, in clock ticks since the boot, 0 where the system does not tell.
+    `process_start` is the start time of the process in clock ticks since boot, 0 if the system does not provide it.
     """
 
     url: str
@@ -44,7 +45,7 @@ class Endpoint(Wire, frozen=True, kw_only=True):
 
 
 class Condition(Wire, frozen=True, kw_only=True):
-    """`text` says what is the matter, `advice` what to do. While one `holds` nothing can be saved: tasks wait."""
+    """`text` describes the problem, `advice` the remedy. While `holds` is true nothing can be saved and tasks wait."""
 
     kind: ConditionKind
     text: str
@@ -54,9 +55,10 @@ class Condition(Wire, frozen=True, kw_only=True):
 
 
 class HealthUpdate(Wire, frozen=True, kw_only=True):
-    """All conditions there are now, none when all is well; comes to every client whenever one comes or goes.
+    """All current conditions, empty if there are none; sent to every client whenever one appears or ends.
 
-    `tasks` are those under way as they stand now: paused while nothing can be saved, which the log cannot tell.
+    `tasks` are the running tasks with their current status: paused while nothing can be saved, which the log cannot
+    record.
     """
 
     conditions: tuple[Condition, ...]
@@ -64,26 +66,26 @@ class HealthUpdate(Wire, frozen=True, kw_only=True):
 
 
 def is_key(variable: str) -> bool:
-    """True for a variable that holds the key of a provider."""
+    """True for a variable that holds a provider's key."""
     return variable.endswith(_KEY_ENDING)
 
 
 def is_offered(variable: str) -> bool:
-    """True for the variables of a client's environment that the engine wants: keys, and addresses of model servers."""
+    """True for variables of a client's environment that the engine uses: keys, and addresses of model servers."""
     return is_key(variable) or variable in _ADDRESSES
 
 
 class ChallengeParams(Wire, frozen=True, kw_only=True):
-    """First call of a connection. `nonce` is a random text of 16 to 200 characters, another one each time."""
+    """First call of a connection. `nonce` is a random text of 16 to 200 characters, a new one for each connection."""
 
     nonce: str
 
 
 class ChallengeResult(Wire, frozen=True, kw_only=True):
-    """The engine's `nonce`, and its `proof`: HMAC-SHA256 in hex, keyed with the endpoint file's token, of the text
-    `answers`, the client's nonce and the engine's, parted by line feeds.
+    """The engine's `nonce` and `proof`: HMAC-SHA256 in hex, keyed with the endpoint file's token, of the text
+    `answers`, the client's nonce and the engine's nonce, separated by line feeds.
 
-    A client goes on only if the proof is right: before that it may be anybody who took the port of an engine that died.
+    A client continues only if the proof is right: another process may have taken the port of an engine that died.
     """
 
     nonce: str
@@ -93,13 +95,13 @@ class ChallengeResult(Wire, frozen=True, kw_only=True):
 class InitializeParams(Wire, frozen=True, kw_only=True):
     """Second call of a connection.
 
-    `proof` is the client's: as the engine's, of the text `asks` and the same two nonces. `client_id` stays the same
-    over reconnects: commands are told apart by it and their id. `keys` are the variables of the client's environment
-    that end in `_API_KEY`, and the addresses of model servers (OPENAI_BASE_URL, OLLAMA_HOST, LM_STUDIO_API_BASE,
-    LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL): the engine is started without them. It holds them
-    in memory until it ends; the newest client's go before its own. `environment` is what the commands of the tasks get
-    that this client begins or resumes, at most 256,000 characters; keys are taken out in any case. Without it they get
-    the engine's own.
+    `proof` is the client's: computed like the engine's, of the text `asks` and the same two nonces. `client_id` is
+    stable across reconnects; together with a request id it identifies a command. `keys` are the variables of the
+    client's environment that end in `_API_KEY`, and the addresses of model servers (OPENAI_BASE_URL, OLLAMA_HOST,
+    LM_STUDIO_API_BASE, LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL): the engine is started without them. It
+    holds them in memory until it ends; the newest client's override its own. `environment` is the environment for
+    commands of tasks that this client starts or resumes, at most 256,000 characters; keys are removed from it in any
+    case. Without it they get the engine's environment.
     """
 
     client_id: str
@@ -110,12 +112,12 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     environment: dict[str, str] = {}  # noqa: RUF012
 
     def __repr__(self) -> str:
-        """Without the values of keys, so that no log or error can hold them."""
+        """Without the values of keys, so that no log or error contains them."""
         return f"InitializeParams({self.client_id!r}, {self.client_name!r}, keys={sorted(self.keys)})"
 
 
 class InitializeResult(Wire, frozen=True, kw_only=True):
-    """`epoch` names the event log, `head` is its newest sequence number; `health` is what is the matter now."""
+    """`epoch` names the event log, `head` is its newest sequence number; `health` lists the current conditions."""
 
     protocol_version: int
     instance_id: str
@@ -128,11 +130,12 @@ class InitializeResult(Wire, frozen=True, kw_only=True):
 class SubscribeParams(Wire, frozen=True, kw_only=True):
     """Follow events. `scope` is `all` or a conversation's id.
 
-    `summary` gives tasks, asks, conversations and agents; `full` gives a conversation's nodes and streamed text too.
-    `agent_id` names the agent of the conversation whose branch a snapshot has the nodes of; without, or where it is
-    gone, that is the first agent.
-    With `after` and `epoch` the events since come before the answer; without, or where that is out of range, the
-    answer holds a snapshot. What happens from then on follows the answer.
+    `summary` gives tasks, asks, conversations and agents; `full` adds a conversation's nodes and streamed text.
+    `agent_id` names the agent whose branch the nodes of a snapshot come from; the default, also for a deleted agent,
+    is the conversation's first agent.
+
+    With `after` and `epoch`, the events since then precede the answer. Without them, or if they are out of range,
+    the answer holds a snapshot. Later events follow the answer.
     """
 
     scope: str = "all"
@@ -143,10 +146,10 @@ class SubscribeParams(Wire, frozen=True, kw_only=True):
 
 
 class Snapshot(Wire, frozen=True, kw_only=True):
-    """The state at `sequence`: running and recent tasks and waiting asks.
+    """The state at `sequence`: running and recent tasks, and open asks.
 
-    Of everything also the newest conversations and the grants; of one conversation also its agents and, for `full`,
-    the newest page of nodes with their forks, as `conversation/nodes` gives them.
+    The scope `all` adds the newest conversations and the grants. A conversation adds its agents and, for `full`, the
+    newest page of nodes with their forks, as in `conversation/nodes`.
     """
 
     sequence: int
@@ -161,9 +164,9 @@ class Snapshot(Wire, frozen=True, kw_only=True):
 
 
 class SubscribeResult(Wire, frozen=True, kw_only=True):
-    """`head` is the event up to which the client knows all of the scope now.
+    """`head` is the event up to which the client now knows the scope.
 
-    `replayed` counts the events that came from the log before this answer; `reason` says why a snapshot came instead.
+    `replayed` counts the events sent from the log before this answer; `reason` says why a snapshot was sent instead.
     """
 
     epoch: str
@@ -178,14 +181,14 @@ class UnsubscribeParams(Wire, frozen=True, kw_only=True):
 
 
 class EngineShutdownParams(Wire, frozen=True, kw_only=True):
-    """Tasks end the step in hand, for at most 2 s, and are interrupted. With `hand_over` the next engine resumes them:
-    the caller starts it at once."""
+    """Tasks get at most 2 s to finish the current step, then they are interrupted. With `hand_over` the next engine,
+    which the caller starts at once, resumes them."""
 
     hand_over: bool = False
 
 
 class EngineStatusResult(Wire, frozen=True, kw_only=True):
-    """Measured, not estimated: memory in bytes (PSS where the system tells), CPU in seconds since the start."""
+    """Measured, not estimated: memory in bytes (PSS if the system provides it), CPU in seconds since the start."""
 
     pid: int
     instance_id: str

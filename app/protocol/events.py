@@ -10,32 +10,32 @@ from app.protocol.tasks import AgentPlan, Task
 
 
 class ConversationUpdate(Wire, frozen=True, kw_only=True, tag="conversationUpdate"):
-    """A conversation was made or changed. Replaces the one with the same id."""
+    """A conversation was created or changed. Replaces the one with the same id."""
 
     conversation: Conversation
 
 
 class ConversationDeleted(Wire, frozen=True, kw_only=True, tag="conversationDeleted"):
-    """A conversation is gone for good, with all that belonged to it."""
+    """A conversation was deleted permanently, with everything that belonged to it."""
 
     conversation_id: str
 
 
 class AgentUpdate(Wire, frozen=True, kw_only=True, tag="agentUpdate"):
-    """An agent was made or its head moved."""
+    """An agent was created or its head moved."""
 
     agent: Agent
 
 
 class AgentDeleted(Wire, frozen=True, kw_only=True, tag="agentDeleted"):
-    """An agent is gone; what it wrote stays."""
+    """An agent was deleted; its messages stay."""
 
     agent_id: str
     conversation_id: str
 
 
 class TaskUpdate(Wire, frozen=True, kw_only=True, tag="taskUpdate"):
-    """A task started or changed; comes to every client. The last one of a task has `ended_at` set."""
+    """A task started or changed; sent to every client. The last update of a task has `ended_at` set."""
 
     task: Task
 
@@ -47,26 +47,26 @@ class TaskMessage(Wire, frozen=True, kw_only=True, tag="taskMessage"):
 
 
 class TaskPlan(Wire, frozen=True, kw_only=True, tag="taskPlan"):
-    """A turn's reply is complete: its plan. The nodes of its tool results follow."""
+    """A turn's reply is complete: its plan. The nodes with its tool results follow."""
 
     conversation_id: str
     plan: AgentPlan
 
 
 class AskUpdate(Wire, frozen=True, kw_only=True, tag="askUpdate"):
-    """An ask was raised, answered or cancelled; comes to every client."""
+    """An ask was raised, answered or cancelled; sent to every client."""
 
     ask: Ask
 
 
 class PersonalityUpdate(Wire, frozen=True, kw_only=True, tag="personalityUpdate"):
-    """A personality was made or changed; comes to every client."""
+    """A personality was created or changed; sent to every client."""
 
     personality: Personality
 
 
 class PersonalityDeleted(Wire, frozen=True, kw_only=True, tag="personalityDeleted"):
-    """A personality is gone."""
+    """A personality was deleted."""
 
     personality_id: str
 
@@ -93,10 +93,10 @@ Event: TypeAlias = (
 
 
 class TextDelta(Wire, frozen=True, kw_only=True, tag="textDelta"):
-    """More of a streaming node: `text` goes at `offset` (in characters) of the block with index `block`.
+    """A continuation of a streaming node: `text` goes at `offset` (in characters) of the block with index `block`.
 
-    About every 33 ms for each node. An `offset` of 0 on a block that has text means: it starts anew (a retry). A
-    client whose text is not `offset` long missed a piece and waits for the finished node.
+    Sent about every 33 ms for each node. An `offset` of 0 on a block that has text restarts the block (a retry). A
+    client whose text is not `offset` long missed a delta and waits for the finished node.
     """
 
     conversation_id: str
@@ -109,9 +109,9 @@ class TextDelta(Wire, frozen=True, kw_only=True, tag="textDelta"):
 
 
 class ToolOutput(Wire, frozen=True, kw_only=True, tag="toolOutput"):
-    """What a running tool call shows so far, for showing only; the result comes as a node.
+    """Output of a running tool call so far, for display only; the result arrives as a node.
 
-    `text` replaces that of the call's `ToolOutput` before: of long output it is the end.
+    `text` replaces the text of the call's previous `ToolOutput`. For long output it is the end.
     """
 
     conversation_id: str
@@ -125,7 +125,7 @@ Delta: TypeAlias = TextDelta | ToolOutput
 
 
 class EventRecord(Wire, frozen=True, kw_only=True):
-    """An event as the log holds it: `sequence` grows by one or more, never repeats within an epoch."""
+    """An event as stored in the log. `sequence` increases by one or more and never repeats within an epoch."""
 
     sequence: int
     epoch: str
@@ -133,6 +133,6 @@ class EventRecord(Wire, frozen=True, kw_only=True):
 
 
 class Resync(Wire, frozen=True, kw_only=True):
-    """The client's queue overflowed: events were dropped, subscribe again for a new snapshot."""
+    """The client's queue overflowed and events were dropped: subscribe again for a new snapshot."""
 
     reason: str

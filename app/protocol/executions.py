@@ -8,16 +8,17 @@ OutputName = Literal["text", "stdout", "stderr"]
 
 
 class ExecutionOutput(Wire, frozen=True, kw_only=True):
-    """`text` is what the model has read; a stream that was too long for it is kept whole. `size` is in bytes."""
+    """`text` is the text that the model read; a stream that was too long for it is stored in full. `size` is in
+    bytes."""
 
     name: OutputName
     size: int
 
 
 class Execution(Wire, frozen=True, kw_only=True):
-    """A call that was run: `about` says what it does, `node_id` is the node after which it ran.
+    """A tool call that ran. `about` describes it, `node_id` is the node after which it ran.
 
-    `ended_at` is null while it runs, and for good where a crash came between. What it gave is read apart.
+    `ended_at` is null while it runs, and permanently if the engine crashed. Its output is read separately.
     """
 
     id: str
@@ -35,7 +36,7 @@ class Execution(Wire, frozen=True, kw_only=True):
 
 
 class ExecutionListParams(Wire, frozen=True, kw_only=True):
-    """Those of a task, in the order in which they started."""
+    """The executions of a task, in the order in which they started."""
 
     task_id: str
 
@@ -45,7 +46,7 @@ class ExecutionListResult(Wire, frozen=True, kw_only=True):
 
 
 class ExecutionOutputParams(Wire, frozen=True, kw_only=True):
-    """A piece of an output, from byte `offset` on."""
+    """A piece of an output, starting at byte `offset`."""
 
     execution_id: str
     name: OutputName = "text"
@@ -53,7 +54,7 @@ class ExecutionOutputParams(Wire, frozen=True, kw_only=True):
 
 
 class ExecutionOutputResult(Wire, frozen=True, kw_only=True):
-    """`data` is base64: an output may be no text. `next_offset` is null at its end."""
+    """`data` is base64, since an output may be binary. `next_offset` is null at its end."""
 
     data: str
     size: int

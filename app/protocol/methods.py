@@ -1,4 +1,4 @@
-"""Envelopes, and the table of all methods (each declared beside its structs)."""
+"""Envelopes, and the table of all methods. Each method is declared beside its structs."""
 
 from typing import Literal
 
@@ -146,7 +146,7 @@ METHODS = (
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call of a client. `id` is the client's own; a command sent twice under one id is done once."""
+    """A call of a client. The client chooses `id`; a command sent twice with one id runs once."""
 
     method: str
     id: str | int
@@ -155,10 +155,10 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FailureObject(Wire, frozen=True, kw_only=True):
-    """Why a request failed.
+    """The error of a failed request.
 
-    `code` is for programs (-32700 to -32600 as JSON-RPC has them, -32000 for the engine's own errors), `data.code`
-    is our word for it.
+    `code` is numeric (-32700 to -32600 as in JSON-RPC, -32000 for the engine's errors); `data.code` is the engine's
+    error code.
     """
 
     code: int
@@ -176,7 +176,7 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """What the engine sends unasked: `event` (params an `EventRecord`), `delta`, `resync` or `health`."""
+    """A message that the engine sends unasked: `event` (params an `EventRecord`), `delta`, `resync` or `health`."""
 
     method: Literal["event", "delta", "resync", "health"]
     params: EventRecord | Delta | Resync | HealthUpdate

@@ -104,7 +104,7 @@ def _object(value: JsonValue) -> JsonObject:
 
 
 def schema() -> JsonObject:
-    """One JSON Schema: `$defs` has every struct, `methods` and `notices` say which one goes where."""
+    """One JSON Schema: `$defs` has every struct, `methods` and `notices` refer to them."""
     roots = [method.params for method in METHODS] + [method.result for method in METHODS]
     types = [*roots, Event, Delta, EventRecord, Resync, HealthUpdate, FailureObject, Endpoint]
     shapes, definitions = msgspec.json.schema_components(types, ref_template=_REF)
@@ -131,7 +131,7 @@ def schema() -> JsonObject:
 
 
 def documents(folder: Path) -> dict[Path, str]:
-    """The two files with the text that they should have. `protocol_intro.md` there is written by hand."""
+    """The two files with their expected text. `protocol_intro.md` in the same folder is written by hand."""
     declared = schema()
     intro = (folder / "protocol_intro.md").read_text(encoding="utf-8")
     as_json = msgspec.json.format(msgspec.json.encode(declared), indent=2).decode()

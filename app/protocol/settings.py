@@ -10,7 +10,7 @@ KeySource = Literal["environment", "keyring", "file", "none", "not_needed"]
 class Setting(Wire, frozen=True, kw_only=True):
     """One declared setting. `kind` is the JSON type of `value`.
 
-    Where `choices` are given, the value is one of them; a number is not below `minimum`.
+    If `choices` are given, the value is one of them. A number is not below `minimum`.
     """
 
     name: str
@@ -41,22 +41,22 @@ class SettingsSetResult(Wire, frozen=True, kw_only=True):
 
 
 class KeySetParams(Wire, frozen=True, kw_only=True):
-    """Store a provider's key in the keyring, or the encrypted file where there is none. An empty key removes it."""
+    """Store a provider's key in the keyring, or without a keyring in the encrypted file. An empty key removes it."""
 
     provider: str
     key: str
 
 
 class KeySetResult(Wire, frozen=True, kw_only=True):
-    """`notice` says where the key went, in plain words."""
+    """`notice` says in plain words where the key was stored."""
 
     notice: str
 
 
 class Model(Wire, frozen=True, kw_only=True):
-    """A model by its id `provider/model`. Prices are US dollars for a million tokens; null is for what is not known.
+    """A model with the id `provider/model`. Prices are US dollars per million tokens; null means unknown.
 
-    `tools`, `images` and `thinking` say whether it calls tools, sees pictures, and can be told how long to think.
+    `tools`, `images` and `thinking` say whether it calls tools, accepts pictures, and supports a thinking level.
     """
 
     id: str
@@ -70,11 +70,11 @@ class Model(Wire, frozen=True, kw_only=True):
 
 
 class Provider(Wire, frozen=True, kw_only=True):
-    """One provider row: where its key comes from, or the local server that answered.
+    """A provider: the source of its key, or the local server that answered.
 
-    `listed_at` is when its own list of models was fetched last, null for never; `list_error` why it could not be now.
-    `in_the_clear` says that what goes to `api_base` can be read on the way, and a key too. `own` is a server that the
-    person named: `model_server/save` changes it.
+    `listed_at` is the time its model list was last fetched, null for never; `list_error` is the reason the last
+    fetch failed. `in_the_clear`: traffic to `api_base`, a key included, is not encrypted. `own` is a server that the
+    person added: `model_server/save` changes it.
     """
 
     name: str
@@ -91,16 +91,16 @@ class Provider(Wire, frozen=True, kw_only=True):
 
 
 class ModelListParams(Wire, frozen=True, kw_only=True):
-    """`refresh` looks for local servers again, `fetch` also asks each provider with a key for its own list."""
+    """`refresh` searches for local servers again, `fetch` also asks each provider with a key for its model list."""
 
     refresh: bool = False
     fetch: bool = False
 
 
 class ModelListResult(Wire, frozen=True, kw_only=True):
-    """`default` is what a task uses that names no model: the setting `default_model`, else the first that was found.
+    """`default` is the model of tasks that name none: the setting `default_model`, else the first one found.
 
-    It is null when nothing is configured: the tour is offered then.
+    It is null if nothing is configured; clients then offer the tour.
     """
 
     providers: tuple[Provider, ...]
@@ -109,14 +109,15 @@ class ModelListResult(Wire, frozen=True, kw_only=True):
 
 
 class ModelTestParams(Wire, frozen=True, kw_only=True):
-    """Make one small real round trip to a provider, with `model` or the one of it that tasks would use."""
+    """Make one small real request to a provider, with `model` or with the model of it that tasks would use."""
 
     provider: str
     model: str | None = None
 
 
 class ModelTestResult(Wire, frozen=True, kw_only=True):
-    """`text` says in plain words what came of it: the model that answered and in what time, or why not."""
+    """`text` reports the outcome in plain words: the model that answered and in what time, or the reason of the
+    failure."""
 
     ok: bool
     model: str
@@ -125,9 +126,9 @@ class ModelTestResult(Wire, frozen=True, kw_only=True):
 
 
 class ModelServerTestParams(Wire, frozen=True, kw_only=True):
-    """Ask a server that speaks OpenAI's interface for its models; nothing is kept.
+    """Ask a server with an OpenAI-compatible interface for its models. Nothing is stored.
 
-    `key` null is the stored key of the server `id`, which goes to its own address only.
+    `key` null uses the stored key of the server `id`, which is sent only to that server's address.
     """
 
     address: str
@@ -136,7 +137,8 @@ class ModelServerTestParams(Wire, frozen=True, kw_only=True):
 
 
 class ModelServerTestResult(Wire, frozen=True, kw_only=True):
-    """`text` says in plain words what came of it. `address` is where the models were found, perhaps with a path."""
+    """`text` reports the outcome in plain words. `address` is where the models were found, perhaps with a path
+    added."""
 
     ok: bool
     address: str
@@ -145,9 +147,9 @@ class ModelServerTestResult(Wire, frozen=True, kw_only=True):
 
 
 class ModelServerSaveParams(Wire, frozen=True, kw_only=True):
-    """Add a server of one's own, or change the one with this `id`. It is a provider: its models are `id/model`.
+    """Add a custom server, or change the one with this `id`. It is a provider: its models are `id/model`.
 
-    `key` null keeps the stored key unless the server moves to another machine or port, an empty one removes it.
+    `key` null keeps the stored key unless the server moves to another machine or port; an empty key removes it.
     """
 
     name: str
@@ -157,7 +159,7 @@ class ModelServerSaveParams(Wire, frozen=True, kw_only=True):
 
 
 class ModelServerSaveResult(Wire, frozen=True, kw_only=True):
-    """It is saved, also where it does not answer now (`ok` is false); `text` says what came of it."""
+    """The server is saved even if it does not answer (`ok` is false); `text` reports the outcome."""
 
     id: str
     ok: bool
@@ -165,7 +167,7 @@ class ModelServerSaveResult(Wire, frozen=True, kw_only=True):
 
 
 class ModelServerRemoveParams(Wire, frozen=True, kw_only=True):
-    """Forget a server with its key. Conversations with its models stay."""
+    """Remove a server and its key. Conversations with its models stay."""
 
     id: str
 

@@ -1,4 +1,4 @@
-"""Tasks: one run of an agent on one request."""
+"""Tasks: runs of an agent on one request."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ TaskStatus = Literal[
 TaskStopReason = Literal[
     "completed", "manual_stop", "error", "iteration_limit", "time_limit", "budget_limit", "token_limit", "day_limit"
 ]
-# How a task came to the stop reason `completed`; the last three are no success.
+# How a task reached the stop reason `completed`; the last three are not a success.
 Completion = Literal["declared", "replied", "undeclared", "refused", "cut"]
 TaskLimitKind = Literal["turns", "minutes", "money", "tokens"]
 DayLimitKind = Literal["day_money", "day_tokens"]
@@ -33,7 +33,7 @@ QueuedKind = Literal["steer", "follow_up"]
 
 
 class Queued(Wire, frozen=True, kw_only=True):
-    """A text that waits for its turn in a task: `steer` for the next turn, `follow_up` for the end of the work."""
+    """A queued message for a task: `steer` is read at the next turn, `follow_up` at the end of the work."""
 
     id: str
     kind: QueuedKind
@@ -43,7 +43,7 @@ class Queued(Wire, frozen=True, kw_only=True):
 
 
 class Allowance(Wire, frozen=True, kw_only=True):
-    """What a task may use in all. Null is no limit."""
+    """The limits of a whole task. Null is no limit."""
 
     turns: int
     minutes: float | None = None
@@ -52,28 +52,25 @@ class Allowance(Wire, frozen=True, kw_only=True):
 
 
 class Task(Wire, frozen=True, kw_only=True):
-    """One run, whole: sent with every change.
+    """One run with its full state; sent with every change.
 
-    `status` says where it is, `activity` the same in words for people ("retrying in 3 s: rate limit", "stopping, 2
-    processes left"). `step_count` counts turns. `ask_id` is set while it waits for a person. `queue` is what people
-    said that the agent has not read yet, in the order in which it will be read within each kind. `worked_s` are the
-    seconds it worked, without those it waited for a person or for an engine. `allowance` is set once a person has
-    allowed more than the task was given. `near` names the limits of which four fifths are used up. `resumes`: it was
-    interrupted by an update, the next engine goes on with it. `decided` is what a task in `auto` mode took itself for,
-    or a person has. `retry_at`: a provider's limit holds it until then, and has since `limited_at`; it goes on by
-    itself, after a restart too, unless it runs with an `own_key`, which was given for it and is not stored. `answer`
-    follows `answer_schema`, a JSON Schema, where one was given. `summarises`: it is to make a summary of its
-    conversation before anything else, and goes on only with what is said meanwhile. `follows` is the task after which
-    its agent speaks in a round of several.
+    `status` is the state, `activity` describes it for people ("retrying in 3 s: rate limit", "stopping, 2 processes
+    left"). `step_count` counts turns. `ask_id` is set while the task waits for a person. `queue` holds messages that
+    the agent has not read yet, in reading order within each kind. `worked_s` is the working time in seconds, without
+    waiting for a person or for an engine. `allowance` is set once a person has raised the task's limits. `near`
+    names the limits of which four fifths are used up. `resumes`: an update interrupted it and the next engine
+    resumes it. `decided` is the mode chosen in `auto` mode, by the task or by a person. `retry_at`: a provider's
+    rate limit delays it until then, since `limited_at`; it continues by itself, also after a restart, unless it runs
+    with an `own_key`, which is not stored. `answer` follows `answer_schema`, a JSON Schema, if one was given.
+    `summarises`: it first makes a summary of its conversation, and continues only if messages arrive meanwhile.
+    `follows` is the task after which its agent replies in a round of several agents.
 
-    `completion` says of the stop reason `completed` what it rests on: the agent said that the work is done
-    (`declared`), or gave a reply that ends a task (`replied`). Or it ended for want of either: replies without a call
-    in a task that goes on until it is declared done (`undeclared`); calls that were not allowed, and none that does
-    more than read (`refused`); a last reply that hit the model's limit of output (`cut`).
-
-    `refused_calls` counts what was not allowed, `acting_calls` what was and does more than read.
-
-    `attended`: somebody can be asked about limits and about calls made again and again, also where all is approved.
+    `completion` qualifies the stop reason `completed`: the agent declared the work done (`declared`), or gave a
+    reply that ends a task (`replied`). Otherwise the task ended without either: replies without a call in a task
+    that runs until it is declared done (`undeclared`); refused calls, and no call that does more than read
+    (`refused`); a last reply cut off at the model's output limit (`cut`). `refused_calls` counts refused calls,
+    `acting_calls` the allowed calls that do more than read. `attended`: a person can be asked about limits and about
+    repeated calls, even if all calls are approved.
     """
 
     id: str
@@ -126,7 +123,7 @@ class PlannedCall(Wire, frozen=True, kw_only=True):
 
 
 class AgentPlan(Wire, frozen=True, kw_only=True):
-    """A turn in the words of seed 000: why, which tools, what is asked of the user, whether the job is done."""
+    """The plan of a turn: reasoning, tool calls, the question to the user, and whether the job is done."""
 
     task_id: str
     turn: int
@@ -137,15 +134,14 @@ class AgentPlan(Wire, frozen=True, kw_only=True):
 
 
 class TaskStartParams(Wire, frozen=True, kw_only=True):
-    """Start a task: in a new conversation, or where `conversation_id` (and `agent_id`) point.
+    """Start a task, in a new conversation or in the one that `conversation_id` (and `agent_id`) select.
 
-    `task_id` may be chosen by the client; starting the same id again gives the task that is there. `api_base` goes
-    with models of `openai_compatible`. `api_key` is for this run only: it is held in memory and never stored.
-
-    `sibling_of` names a user's message of the conversation: the prompt stands beside it, in a branch of its own (an
-    edited message that is sent again). `attachments` are absolute paths of files: pictures are shown to the model,
-    others are named to it. `personality_id` is the agent's from this task on. `model_if_none` is for an agent that has
-    no model of its own, nor has its personality.
+    The client may choose `task_id`; repeating an id returns the existing task. `api_base` applies to models of
+    `openai_compatible`. `api_key` is for this run only: it is held in memory and never stored. `sibling_of` names a
+    user's message of the conversation: the prompt becomes its sibling, on a new branch (an edited message that is
+    sent again). `attachments` are absolute paths of files: the model receives pictures as images and other files by
+    name. `personality_id` becomes the agent's personality from this task on. `model_if_none` applies if neither the
+    agent nor its personality has a model.
     """
 
     prompt: str
@@ -170,9 +166,9 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
 
 
 class TaskRetryParams(Wire, frozen=True, kw_only=True):
-    """Have a reply written anew, as a sibling of it: a task that goes on from the node before `node_id`.
+    """Regenerate a reply as a sibling: a task that continues from the node before `node_id`.
 
-    No message is added. What is null is as in the task of that reply. `task_id` may be chosen by the client.
+    Adds no message. Null fields default to those of the reply's task. The client may choose `task_id`.
     """
 
     node_id: str
@@ -181,10 +177,10 @@ class TaskRetryParams(Wire, frozen=True, kw_only=True):
 
 
 class TaskSetModeParams(Wire, frozen=True, kw_only=True):
-    """Take a task for something else than it took itself for.
+    """Change the mode that a task decided on.
 
-    While it is under way this holds from the end of its turn on. A chat at its end goes on as a task: a new one, right
-    after it, which is the one given back; its id, `new_task_id`, may be chosen by the client.
+    In a running task the change applies at the end of the turn. An ended chat continues as a new task right after
+    it, which is returned; the client may choose its id, `new_task_id`.
     """
 
     task_id: str
@@ -205,16 +201,16 @@ class TaskResult(Wire, frozen=True, kw_only=True):
 
 
 class TaskNextResult(Wire, frozen=True, kw_only=True):
-    """Null where the word went back to the person."""
+    """Null if it is the person's turn."""
 
     task: Task | None = None
 
 
 class TaskMessageParams(Wire, frozen=True, kw_only=True):
-    """A text for a task under way.
+    """A message to a running task.
 
-    `task/steer` brings it into the next turn, `task/follow_up` after the work at hand. `queued_id` may be chosen by the
-    client; what was said to the task under that id already is not said twice.
+    `task/steer` delivers it at the next turn, `task/follow_up` after the current work. The client may choose
+    `queued_id`; a message with a known id is not queued again.
     """
 
     task_id: str
@@ -224,9 +220,9 @@ class TaskMessageParams(Wire, frozen=True, kw_only=True):
 
 
 class TaskQueueChangeParams(Wire, frozen=True, kw_only=True):
-    """Change a text that still waits; only the fields given. Refused once the agent has read it.
+    """Change the given fields of a queued message. Refused once the agent has read it.
 
-    `kind` `steer` sends a follow-up now. `place` counts from 0 among those of its kind.
+    `kind` `steer` sends a follow-up now. `place` is the zero-based index among messages of its kind.
     """
 
     task_id: str
@@ -237,14 +233,14 @@ class TaskQueueChangeParams(Wire, frozen=True, kw_only=True):
 
 
 class TaskQueueRemoveParams(Wire, frozen=True, kw_only=True):
-    """Take back a text that still waits. Refused once the agent has read it."""
+    """Remove a queued message. Refused once the agent has read it."""
 
     task_id: str
     queued_id: str
 
 
 class TaskListParams(Wire, frozen=True, kw_only=True):
-    """Newest first; `active` leaves out the ended ones. `cursor` is the `next_cursor` of the page before."""
+    """Newest first; `active` omits ended tasks. `cursor` is the `next_cursor` of the previous page."""
 
     active: bool = False
     conversation_id: str | None = None
@@ -264,7 +260,7 @@ class TaskPlansResult(Wire, frozen=True, kw_only=True):
 
 
 class TaskRecordResult(Wire, frozen=True, kw_only=True):
-    """The lines of a task's record file, as docs/record.md describes them. File contents are in it, keys never are."""
+    """The lines of a task's record file, as described in docs/record.md. They include file contents, never keys."""
 
     lines: tuple[str, ...]
 

@@ -9,9 +9,9 @@ UsageKey = Literal["day", "model", "conversation"]
 
 
 class Usage(Wire, frozen=True, kw_only=True):
-    """Sums. `input_tokens` includes the cached ones; `cost_usd` is null when the model's price is not known.
+    """Sums. `input_tokens` includes cached ones; `cost_usd` is null if the model's price is unknown.
 
-    `estimated`: the provider did not count all of it, as of a reply that was stopped.
+    `estimated`: the provider did not count everything, for example for a reply that was stopped.
     """
 
     input_tokens: int = 0
@@ -24,7 +24,7 @@ class Usage(Wire, frozen=True, kw_only=True):
 
 
 class UsageReportParams(Wire, frozen=True, kw_only=True):
-    """What was used from day `since` to day `until`, both included; null is without a bound.
+    """Usage from day `since` to day `until`, both included; null is unbounded.
 
     Days are those of the time zone `utc_offset_minutes` east of UTC.
     """
@@ -35,10 +35,10 @@ class UsageReportParams(Wire, frozen=True, kw_only=True):
 
 
 class UsageRow(Wire, frozen=True, kw_only=True):
-    """`key` is a day (YYYY-MM-DD), a model's or a conversation's id, `title` how it is called.
+    """`key` is a day (YYYY-MM-DD), a model's id or a conversation's id; `title` is its display name.
 
-    `usage.cost_usd` sums the turns whose price is known; `unpriced_turns` counts the others. `tasks` counts those that
-    began in it.
+    `usage.cost_usd` sums the turns with a known price; `unpriced_turns` counts the others. `tasks` counts the tasks
+    that started in it.
     """
 
     by: UsageKey
@@ -51,9 +51,10 @@ class UsageRow(Wire, frozen=True, kw_only=True):
 
 
 class UsageReportResult(Wire, frozen=True, kw_only=True):
-    """`days` oldest first, without those on which nothing was used; the others by money, then tokens, most first.
+    """`days` are oldest first and omit days without usage. The others are sorted by cost, then tokens, highest
+    first.
 
-    Of conversations the first 200. `total` has the key "".
+    `conversations` has the first 200. `total` has the key "".
     """
 
     total: UsageRow
@@ -63,7 +64,7 @@ class UsageReportResult(Wire, frozen=True, kw_only=True):
 
 
 def add_usage(total: Usage, turn: Usage) -> Usage:
-    """Costs add up where they are known; the sum is unknown only while nothing was."""
+    """Sums known costs; the sum is None only if no cost is known."""
     costs = [usage.cost_usd for usage in (total, turn) if usage.cost_usd is not None]
     return Usage(
         input_tokens=total.input_tokens + turn.input_tokens,
