@@ -1,4 +1,4 @@
-"""The agent: the loop, the system prompt, history, compaction, one task's run, and which tasks there are.
+"""The agent: the loop, the system prompt, history, compaction, task runs and their lifecycle.
 
-No sockets, no SQL, no provider. Start at loop/loop.py, then run/task_run.py.
+No sockets, SQL or provider code. Start at loop/loop.py, then run/task_run.py.
 """

@@ -1,6 +1,6 @@
 """Keeps each request within the context window: warns, summarises, then truncates.
 
-Learns the limit where a provider refuses.
+Learns the limit when a provider refuses a request.
 """
 
 import asyncio
@@ -27,21 +27,22 @@ from app.engine.models.base import ModelRequest, ReplyEnd
 from app.engine.storage.database import Database
 
 LEFT_OUT = "left out of what the model reads, because it is full"
-# A warning comes this much of the window before the summary.
+# The warning comes this share of the window before the summary.
 _WARNED_BEFORE = 0.1
-# Of the window: what stays word for word, the least that a summary is worth its cost for, and where it counts as full.
+# Shares of the window: kept verbatim, the least worth the cost of a summary, and the level that counts as full.
 _NEWEST, _WORTH, _FULL = 0.25, 0.125, 0.95
-# What is left once the oldest were left out: not at every turn anew, which would void the provider's cache each time.
+# Target after truncation. Low, since each truncation invalidates the provider's cache.
 _AFTER_LEAVING_OUT = 0.5
-# Estimates can be wrong by half: only what cannot be right is refused here, the rest by who can count.
+# Estimates can be wrong by half: refuse only requests that cannot fit; the provider, which counts exactly, decides the
+# rest.
 _CANNOT_FIT = 2.0
-# A provider that refused a request as too long can read this much of it, at a guess.
+# If a provider refuses a request as too long, assume that it can read this share of it.
 _LEARNT = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class ContextWindowOptions:
-    """What a room is told: a model's window by its id, at which share of it to summarise (0: never), how to read."""
+    """`window_of`: context window by model id. `share` of it triggers a summary (0: never). `heard`: the converter."""
 
     window_of: Callable[[str], int | None]
     share: float
@@ -49,7 +50,7 @@ class ContextWindowOptions:
 
 
 class ContextWindow:
-    """Of one task. `tell` puts a warning into the conversation."""
+    """The context window of one task. `tell` adds a warning to the conversation."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class ContextWindow:
         self._instead: tuple[ModelMessage, ...] = ()
 
     async def fit(self, whole: ModelRequest, cancel: CancelSignal) -> ModelRequest:
-        """The request as it is to be sent. `EngineError` where nothing that may be left out makes it fit."""
+        """The request to send. Raises `EngineError` if it does not fit after leaving out everything that may be."""
         if self._measure is None:
             self._measure = await self._counted(whole.model)
             self._before = self._measure.tokens
@@ -103,7 +104,7 @@ class ContextWindow:
     async def after_reply(
         self, whole: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
     ) -> ModelRequest | None:
-        """Learn from how a call ended; a shorter request where the provider refused this one as too long."""
+        """Learn from how a call ended; returns a shorter request if the provider refused this one as too long."""
         assert self._measure is not None, "it was fitted"
         counted = end.message.usage.input_tokens
         if counted:
@@ -117,7 +118,7 @@ class ContextWindow:
         return shorter if _characters(shorter) < _characters(sent) else None
 
     def _learn(self, refused: ModelRequest) -> int:
-        """What the model can read after all: less than this, or what it reads was estimated too low."""
+        """A new estimate of the window: smaller than this request, unless the token estimate was too low."""
         window = self._window(refused.model)
         if window is not None and self._measure == TokenEstimate():
             self._measure = TokenEstimate(_characters(refused), window)
@@ -126,7 +127,7 @@ class ContextWindow:
         return self._learnt
 
     async def summarise(self, model: str, cancel: CancelSignal) -> str | None:
-        """Though there is room, because a person wants it; why there is no summary, if there is none."""
+        """Summarise on a user's request. Returns the reason if no summary was made."""
         reach = await self._reach()
         older = await self._older(reach, None)
         if not older.nodes:
@@ -155,7 +156,7 @@ class ContextWindow:
         return request
 
     async def _summarise(self, reach: VisibleHistory, whole: ModelRequest, window: int, cancel: CancelSignal) -> bool:
-        """True when there is a new summary. One that fails is not tried again by this task."""
+        """True if a new summary was made. After a permanent failure this task does not try again."""
         assert self._measure is not None, "it was fitted"
         older = await self._older(reach, self._measure.characters_of(_NEWEST * window))
         if not older.nodes or older.characters < self._measure.characters_of(_WORTH * window):
@@ -183,7 +184,7 @@ class ContextWindow:
         return TokenEstimate(*await self._database.turns.counted(self._branch.position.conversation_id, model))
 
     async def _older(self, reach: VisibleHistory, most: int | None) -> SummaryInput:
-        """All but the newest quarter of what is read, or less if that has more than `most` characters."""
+        """All but the newest quarter of the history, or less if that exceeds `most` characters."""
 
         def part() -> SummaryInput:
             quarter = round(_NEWEST * length_of(reach.rest))
@@ -192,7 +193,7 @@ class ContextWindow:
         return await asyncio.to_thread(part)
 
     async def _reach(self) -> VisibleHistory:
-        """Of the branch as it is on record now."""
+        """The visible history of the branch as stored now."""
         await self._branch.save()
         at = self._branch.position
         assert at.node_id is not None, "a request follows something"
@@ -201,7 +202,7 @@ class ContextWindow:
         return await asyncio.to_thread(visible_history, path, self._kept)
 
     async def _is_kept_otherwise(self, whole: ModelRequest) -> bool:
-        """What is kept changed, and is sent beside a summary or where others are left out."""
+        """True if the kept entries changed and the request contains a summary or has been truncated."""
         sent = self._current(whole).messages
         is_part = bool(self._left_out) or (bool(sent) and isinstance(sent[0], SummaryMessage))
         return is_part and self._kept != await self._kept_now()
@@ -211,7 +212,7 @@ class ContextWindow:
         return conversation.kept if conversation is not None else ()
 
     async def _take(self, reach: VisibleHistory, whole: ModelRequest) -> None:
-        """From now on send this in place of what the whole request holds."""
+        """Send this history instead of the messages in `whole` from now on."""
         messages = await asyncio.to_thread(reach.messages, self._known.heard)
         self._instead = tuple(await load_images(messages))
         self._replaced = len(whole.messages)

@@ -1,4 +1,4 @@
-"""Summaries of older entries: what one stands for, the request, the model call, the stored node."""
+"""Summaries of older entries: the entries to summarise, the request, the model call, the stored node."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -29,21 +29,21 @@ from app.engine.models.base import ChatModel, ModelRequest, ReplyEnd
 from app.protocol.blocks import SummaryBlock
 from app.protocol.conversations import Node
 
-# How much of one text is told, tried in this order until the whole has room.
+# Characters shown of one text, tried in this order until the whole fits.
 _LONGEST = (8_000, 2_000, 500, 120)
 
 _TRIES = 2
 _MOST_WORDS = 1_500
 _FEWEST_WORDS = 100
-# The record may fill this much of the window; the rest is for the summary and for what was estimated too low.
+# Share of the window for the record; the rest is for the summary and for estimation errors.
 _SHARE = 0.6
-# Where the window is not known.
+# Limit if the context window is unknown.
 _MOST_CHARACTERS = 400_000
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryInput:
-    """What a summary is to stand for: entries, and the summary they begin with. `characters` are those of all."""
+    """The entries to summarise, and the summary before them. `characters` counts all of it."""
 
     earlier: SummaryBlock | None
     nodes: tuple[Node, ...]
@@ -51,7 +51,7 @@ class SummaryInput:
 
 
 def summary_input(reach: VisibleHistory, room: int) -> SummaryInput:
-    """All but the newest whole steps, which have about `room` characters; never what was said last."""
+    """All but the newest whole steps of about `room` characters; never the last message."""
     steps = turn_groups(reach.rest)
     first, left = len(steps), room
     while first > 0 and (size := length_of(steps[first - 1])) <= left:
@@ -65,13 +65,13 @@ def summary_input(reach: VisibleHistory, room: int) -> SummaryInput:
 
 
 def request_for(model: str, earlier: str, nodes: Sequence[Node], room: int, words: int) -> ModelRequest:
-    """`room` are the characters that the record may have: its texts are shortened, then the oldest left out."""
+    """`room` limits the characters of the record: its texts are shortened, then the oldest entries left out."""
     system = Template(prompt_text("summarise")).substitute(words=words)
     return ModelRequest(model, system, (user_text(record_of(earlier, nodes, room)),))
 
 
 def is_summary_request(request: ModelRequest) -> bool:
-    """True of what `request_for` makes."""
+    """True for requests made by `request_for`."""
     return request.system_prompt.startswith(prompt_text("summarise").partition("$")[0])
 
 
@@ -95,7 +95,7 @@ def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:
 def _told(node: Node, message: ModelMessage, longest: int) -> str:
     match message.role:
         case "user":
-            heading = "# Person" if node.is_from_person else "# App"  # no wish of theirs
+            heading = "# Person" if node.is_from_person else "# App"  # not the user's request
         case "assistant":
             heading = "# Agent"
         case "tool_result":
@@ -123,30 +123,30 @@ def _said(block: Text | Image | Thinking | ToolCall, longest: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SummaryFailed:
-    """`passes` says that a later try may do better: a limit of the provider, say."""
+    """`passes`: a later try may succeed, for instance after a rate limit."""
 
     why: str
     passes: bool = False
 
 
 class CallRecord(Protocol):
-    """Records the model calls of a task; the recorder of a run does."""
+    """Records the model calls of a task; implemented by the recorder of a run."""
 
     def turn_started(self, request: ModelRequest) -> None:
-        """Put the intent of a model call and how much it sends; the caller waits for it to be committed."""
+        """Write the intent of a model call and its size; the caller awaits the commit."""
         ...
 
     def refused(self, message: AssistantMessage) -> None:
-        """The provider did not take the request, and a shorter one is made."""
+        """The provider refused the request as too long; a shorter one follows."""
         ...
 
     def summarised(self, message: AssistantMessage, block: SummaryBlock | None) -> None:
-        """The end of a call for a summary, with the node that keeps it if there is one."""
+        """The end of a summary call, with the stored node if it succeeded."""
         ...
 
 
 class Summarizer:
-    """Of one task. `heard` is how its agent hears the entries of a branch; `say` shows what the task is doing."""
+    """Makes summaries for one task. `heard` converts branch entries for its agent; `say` shows the task's activity."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Summarizer:
     async def make(
         self, older: SummaryInput, model: str, window: int | None, measure: TokenEstimate, cancel: CancelSignal
     ) -> SummaryBlock | SummaryFailed:
-        """The summary, committed as a node, or what is wrong with the last of two tries."""
+        """The summary, committed as a node, or the reason why the last of two tries failed."""
         room = _MOST_CHARACTERS if window is None else measure.characters_of(window * _SHARE)
         words = min(_MOST_WORDS, max(_FEWEST_WORDS, (window or 1_000_000) // 40))
         earlier = older.earlier.text if older.earlier is not None else ""

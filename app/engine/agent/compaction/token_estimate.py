@@ -1,6 +1,6 @@
 """Token estimates from characters, and the size of each part of a request.
 
-Calibrated by what the provider counted (decision 13).
+Calibrated with the provider's token counts (decision 13).
 """
 
 import heapq
@@ -19,12 +19,12 @@ from app.protocol.blocks import ToolResultBlock as Result
 from app.protocol.context import ContextItem, ContextPart
 from app.protocol.conversations import Node
 
-# What English, code and JSON have with the tokenizers of OpenAI; it holds until the first reply was counted.
+# Typical of English, code and JSON with OpenAI's tokenizers; used until the first reply reports a count.
 _TOKENS_A_CHARACTER = 1 / 4
-# A count outside of this is not of the text that was sent: some servers leave out what they had cached.
+# A count outside this range does not cover the whole text: some servers omit cached tokens.
 _FEWEST, _MOST = 1 / 16, 2.0
 
-# One request is measured to fit, for the record, and to learn from what its provider counted.
+# Cached, since a request is measured for fitting, for the record, and for calibration.
 _measured: MessageCache[tuple[PartSize, ...]] = MessageCache()
 
 _LONGEST = 80
@@ -32,7 +32,7 @@ _LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class TokenEstimate:
-    """`tokens` is what the provider counted for the newest request, `characters` its length; 0 before the first."""
+    """`tokens` is the provider's count for the newest request, `characters` its length; 0 before the first."""
 
     characters: int = 0
     tokens: int = 0
@@ -51,7 +51,7 @@ class TokenEstimate:
 
 
 def request_sizes(request: ModelRequest) -> tuple[PartSize, ...]:
-    """The parts of a request that are not empty."""
+    """The sizes of the non-empty parts of a request."""
     return _measured.of(request, lambda: _sizes(request))
 
 
@@ -77,7 +77,7 @@ def _part(part: ContextPart, sizes: Iterable[int]) -> PartSize:
 
 
 def before_turn(path: Sequence[Node], task_id: str, turn: int) -> tuple[Node, ...]:
-    """What stood before the reply of a turn; nothing where that is on another branch."""
+    """The nodes before a turn's reply; empty if the reply is on another branch."""
     place = next(
         (i for i, node in enumerate(path) if (node.role, node.task_id, node.turn) == ("assistant", task_id, turn)), 0
     )

@@ -1,4 +1,4 @@
-"""Leaves the oldest entries out where nothing more can be summarised."""
+"""Leaves out the oldest entries when nothing more can be summarised."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +9,13 @@ from app.engine.agent.history.visible_history import VisibleHistory, length_of, 
 from app.protocol.blocks import Block, ToolResultBlock
 from app.protocol.conversations import Node
 
-# Of a result that is too long so much stays in any case.
+# Minimum characters that remain of a shortened result.
 _LEAST = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """`left_out` are ids of entries; `shortens` that the newest results are not whole."""
+    """`left_out` are ids of entries; `shortens`: the newest results were shortened."""
 
     reach: VisibleHistory
     left_out: frozenset[str]
@@ -25,8 +25,8 @@ class Truncation:
 def truncate(reach: VisibleHistory, kept: Collection[str], room: int, most: int) -> Truncation:
     """The newest whole steps, of about `room` characters.
 
-    Whatever their length it has what is kept, what a person said last and the newest step; where these are longer than
-    `most`, the results of that step lose their middle.
+    Always includes kept entries, the user's last message and the newest step; if these exceed `most` characters, the
+    results of that step lose their middle.
     """
     steps = turn_groups(reach.rest)
     always = _always(steps, kept)
@@ -52,7 +52,7 @@ def _always(steps: Sequence[tuple[Node, ...]], kept: Collection[str]) -> set[int
 
 
 def _shortened(step: tuple[Node, ...], over: int) -> tuple[Node, ...]:
-    """Each result of a step cut to the same length, so that all of it is shorter by `over`."""
+    """Shorten each result of a step to the same length, so that their total shrinks by `over`."""
     results = [node for node in step if node.role == "tool_result"]
     if not results:
         return step

@@ -1,4 +1,4 @@
-"""A branch of a conversation: writing nodes, converting them to model messages, who takes part.
+"""A branch of a conversation: writing nodes, converting them to model messages, its participants.
 
-What fits into a request is compaction's. Start at conversion.py.
+Fitting them into a request belongs to compaction. Start at conversion.py.
 """

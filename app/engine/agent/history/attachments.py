@@ -1,4 +1,4 @@
-"""Attachments: checked and copied when given, turned into blocks, images loaded for a single model call."""
+"""Attachments: validated and copied on input, converted to blocks; images are loaded for a single model call."""
 
 import asyncio
 import base64
@@ -18,14 +18,14 @@ from app.regular_file import NotRegularFile, make_folder, open_regular, read_beg
 _MOST = 20
 _LARGEST_PICTURE = 10 * 1024 * 1024
 _HEAD = 16
-# Of so many files is kept how large they were when they were attached.
+# Number of files whose size at the time of attaching is cached.
 _KEPT = 1000
 
-_LARGEST = 10 * 1024 * 1024  # as much as is attached at most
+_LARGEST = 10 * 1024 * 1024  # the largest attachment accepted
 
 
 def media_type(head: bytes) -> str:
-    """Of a picture that models read, from the first bytes of its file; empty for anything else."""
+    """The media type of an image that models accept, from its first bytes; empty for anything else."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):
@@ -38,17 +38,16 @@ def media_type(head: bytes) -> str:
 
 
 class Attachments:
-    """`folder` has the copies of pictures. Only there is a file read without a thread: others may be on any disk."""
+    """`folder` holds the image copies. Only these are read without a thread: other files may be on a slow disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._sizes: dict[str, int] = {}
 
     async def store(self, given: tuple[str, ...]) -> tuple[str, ...]:
-        """The files to attach, each once: pictures as copies in the folder, others where they are.
+        """The paths to attach, without duplicates: images as copies in the folder, other files in place.
 
-        Raises `InvalidParams` for what is not a file that can be read, for too many, and for a picture that is too
-        large.
+        Raises `InvalidParams` for unreadable files, for too many, and for an image that is too large.
         """
         paths = tuple(dict.fromkeys(given))
         if len(paths) > _MOST:
@@ -64,7 +63,7 @@ class Attachments:
         return path
 
     def blocks(self, text: str, attachments: tuple[str, ...]) -> tuple[Block, ...]:
-        """The blocks of a message that a person wrote. Of a file accepted long ago the size is 0: unknown."""
+        """The blocks of a user message. A file's size is 0 (unknown) if it was accepted long ago."""
         texts = (TextBlock(text=text),) if text.strip() else ()
         return (*texts, *(self._block(Path(path)) for path in attachments))
 
@@ -76,7 +75,7 @@ class Attachments:
 
 
 def _head_of(path: Path) -> bytes:
-    """The first bytes of a file; none where there is no such file any more."""
+    """The first bytes of a file; empty if the file is gone."""
     try:
         return read_beginning(path, _HEAD)
     except (OSError, NotRegularFile):
@@ -100,7 +99,7 @@ def _accept(given: str, folder: Path) -> tuple[str, int]:
 
 
 def _opened(path: Path) -> tuple[int, bytes | None]:
-    """The size of a file, and its bytes where it is a picture."""
+    """The size of a file, and its bytes if it is an image."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(_HEAD)
@@ -114,12 +113,12 @@ def _opened(path: Path) -> tuple[int, bytes | None]:
 
 
 def _kept(path: Path, data: bytes, folder: Path) -> Path:
-    """Where the copy is: a folder named by the content, a file named as the person knows it."""
+    """The path of the copy: a folder named by the content hash, with the original file name."""
     if path.is_relative_to(folder):
         return path
     kept = folder / hashlib.sha256(data).hexdigest()[:32] / path.name
     if kept.exists():
-        os.utime(kept.parent)  # young again: it is not swept before the message that names it is stored
+        os.utime(kept.parent)  # new mtime: cleanup must not remove it before its message is stored
     else:
         make_folder(kept.parent)
         write_atomically(kept, data)
@@ -127,7 +126,7 @@ def _kept(path: Path, data: bytes, folder: Path) -> Path:
 
 
 async def load_images(messages: Sequence[Message]) -> Sequence[ModelMessage]:
-    """What a model knows of the messages, with the attached pictures in place; one that is gone is told as text."""
+    """The messages converted for a model, with attached images loaded; a missing image becomes a text."""
     known = await to_model_messages(messages)
     if not any(_is_stored(block) for message in known for block in _said(message)):
         return known

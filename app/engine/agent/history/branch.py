@@ -1,4 +1,4 @@
-"""Appends nodes to one branch and moves the agent's head with them. Reading a branch is visible_history.py."""
+"""Appends nodes to one branch and moves the agent's head with them. visible_history.py reads a branch."""
 
 from datetime import UTC, datetime
 
@@ -18,9 +18,9 @@ from app.protocol.usage import Usage
 
 
 class BranchWriter:
-    """One agent's place in its conversation. What comes next follows `position`, which stays in one tree.
+    """An agent's position in its conversation. New nodes are children of `position`, which stays in one tree.
 
-    The stored head is the newest node at any moment; clients are told of it when `announce_head` is called.
+    The stored head always points to the newest node; `announce_head` notifies the clients.
     """
 
     def __init__(self, agent: Agent, log: EventLog) -> None:
@@ -46,7 +46,7 @@ class BranchWriter:
         error: str | None = None,
         node_id: str | None = None,
     ) -> Node:
-        """A node that would come next; it is not in the tree until `append`."""
+        """A node at the current position; it joins the tree only with `append`."""
         return Node(
             id=node_id or new_id("node"),
             conversation_id=self.position.conversation_id,
@@ -64,25 +64,25 @@ class BranchWriter:
         )
 
     def append(self, node: Node, *also: Write) -> None:
-        """Put a node into the tree and go on to it; the same id again replaces a streaming node.
+        """Add a node to the tree and advance to it; the same id again replaces a streaming node.
 
-        `also` is committed with it, or neither is.
+        `also` is committed atomically with it.
         """
         self._publish(node, also)
         self.position = self.position.advance(node.id)
 
     def show(self, node: Node) -> None:
-        """Put a node that still streams; nothing follows it before its finished self is appended."""
+        """Publish a node that is still streaming; append its final version before any other node."""
         self._publish(node, ())
 
     async def save(self, *, durable: bool = True) -> None:
-        """Return when all nodes are committed, see `Journal.flush`; `StorageError` when one could not be."""
+        """Return when all nodes are committed, see `Journal.flush`. Raises `StorageError` if one failed to save."""
         await self._log.flush(durable=durable)
-        if self._unsaved:  # a flush before this one has told why
+        if self._unsaved:  # an earlier flush has reported the reason
             raise StorageError("Not saved: the last messages of this task. Everything saved before is kept.")
 
     def take_back(self) -> None:
-        """Go back to the newest node that is stored: those that could not be are given up."""
+        """Return to the newest stored node; discards nodes that could not be saved."""
         self._newest = None
         self._unsaved.clear()
         self.position = Position(conversation_id=self.agent.conversation_id, node_id=self._saved_head)
@@ -96,7 +96,7 @@ class BranchWriter:
             on_commit=lambda: self._on_saved(node),
             after=self._newest,
         )
-        # Only what the log has taken: a node that it refused must not be the parent of the next one.
+        # Only after the log has accepted the node: a rejected node must not become a parent.
         self.agent = agent
         self._unsaved[node.id] = node
 
@@ -106,13 +106,13 @@ class BranchWriter:
             del self._unsaved[node.id]
 
     def announce_head(self) -> None:
-        """Tell the clients where the agent's head is: once a turn, not with every node."""
+        """Send the agent's head to the clients: once per turn, not for every node."""
         if self._announced != self.agent.version:
             self._announced = self.agent.version
             self._newest = self._log.publish(AgentUpdate(agent=self.agent), after=self._newest)
 
     def set_head(self, node_id: str, version: int) -> None:
-        """Put the head elsewhere, if `version` is still the agent's; the loser of a race gets `Conflict`."""
+        """Move the head if `version` is still the agent's version. Raises `Conflict` otherwise."""
         if version != self.agent.version:
             raise Conflict(f"The agent has moved on: its version is {self.agent.version}, not {version}.")
         self.position = self.position.advance(node_id)

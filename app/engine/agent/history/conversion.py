@@ -1,4 +1,4 @@
-"""The one converter between stored nodes and model messages."""
+"""Converts between stored nodes and model messages."""
 
 from collections.abc import Iterable
 from typing import assert_never
@@ -36,15 +36,15 @@ from app.protocol.tasks import AgentPlan, PlannedCall
 
 UNKNOWN_OUTCOME = "The engine stopped while this call was under way; whether it took effect is not known. Check first."
 NOT_RUN = "This call was not run: the reply was cut before its end."
-# Of a detail in characters, from where it is worth looking whether the text has it.
+# Details longer than this many characters are checked for duplication in the text.
 _LONG = 1_000
 _LONGEST_REASONING = 100_000
 
 
 def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
-    """A branch as model messages: notices and failed replies left out, calls without a result given one.
+    """A branch as model messages, without notices and failed replies; calls without a result get one.
 
-    Strict providers refuse a call without a result, and one can be missing after a crash or a stop.
+    Strict providers refuse a call without a result, which a crash or a stop can leave behind.
     """
     messages: list[ModelMessage] = []
     missing = UNKNOWN_OUTCOME
@@ -62,7 +62,7 @@ def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
 
 
 def message_of(node: Node) -> ModelMessage | None:
-    """A node as a model reads it; None for what it does not read."""
+    """A node as a model message; None if models do not read it."""
     if node.role == "user":
         return user_message(node.blocks)
     if node.role == "tool_result":
@@ -76,7 +76,7 @@ def message_of(node: Node) -> ModelMessage | None:
 
 
 def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResultMessage]:
-    """Results for the calls of the last reply that have none yet; `text` says why."""
+    """Results for the unanswered calls of the last reply; `text` gives the reason."""
     answered: set[str] = set()
     for message in reversed(messages):
         if isinstance(message, ToolResultMessage):
@@ -93,7 +93,7 @@ def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResult
 
 
 def user_message(blocks: Iterable[Block]) -> UserMessage:
-    """What a person wrote, as the model reads it."""
+    """A user's blocks as a model message."""
     return UserMessage(tuple(_user_content(blocks)))
 
 
@@ -131,7 +131,7 @@ def _result_message(node: Node) -> ToolResultMessage | None:
 
 
 def result_of(block: ToolResultBlock) -> ToolResult:
-    """A stored result as its tool gave it."""
+    """The tool result that a stored block was made from."""
     images = tuple(Image(image.media_type, image.data) for image in block.images)
     return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error)
 
@@ -158,12 +158,12 @@ def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tu
 
 
 def blocks_of_reply(reply: PartialReply) -> tuple[Block, ...]:
-    """What came of a reply so far."""
+    """The blocks of a partial reply."""
     return tuple(_block_of(block) for block in reply.content)
 
 
 def _beside(text: str, details: JsonObject | None) -> JsonObject | None:
-    """The details without what the text says too: that is in the record of the execution, and would double the node."""
+    """Drops details that the text repeats: they would double the node, and the execution record has them."""
     if details is None:
         return None
     return {

@@ -21,7 +21,7 @@ _LONGEST_COMPANY = 200
 
 
 def unused_name(wanted: str, taken: Iterable[str]) -> str:
-    """`wanted`, or where that is taken the first free one of "Coder 2", "Coder 3"."""
+    """`wanted`, or if taken, the first free one of "Coder 2", "Coder 3"."""
     names = {name.casefold() for name in taken}
     if wanted.casefold() not in names:
         return wanted
@@ -29,7 +29,7 @@ def unused_name(wanted: str, taken: Iterable[str]) -> str:
 
 
 def checked_name(given: str) -> str:
-    """A name that a person gave, with single blanks. `InvalidParams` for one that cannot be addressed."""
+    """A name given by a user, whitespace normalised. Raises `InvalidParams` if it cannot be used in a mention."""
     name = unicodedata.normalize("NFC", " ".join(given.split()))
     if not 1 <= len(name) <= _LONGEST or "@" in name or not name.isprintable():
         raise InvalidParams(f"name: 1 to {_LONGEST} characters in one line, without @.")
@@ -38,7 +38,7 @@ def checked_name(given: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SpeakingRound:
-    """What was said since a person spoke: their message, who replied to it in turn, and the last of these replies."""
+    """The messages since a user wrote: the user's text, the ids of the agents that replied, and the last reply."""
 
     message: str
     speakers: tuple[str, ...]
@@ -46,7 +46,7 @@ class SpeakingRound:
 
 
 def mentioned(text: str, agents: Sequence[Agent]) -> tuple[Agent, ...]:
-    """Whom a text names with @, each once, in the order of the text. "@Coder 2" is not "@Coder", "a@coder" nobody."""
+    """The agents mentioned in a text, without duplicates, in order. "@Coder 2" is not "@Coder"; "a@coder" is none."""
     by_name = {_key(agent.name): agent for agent in agents}
     if not by_name or "@" not in text:
         return ()
@@ -57,7 +57,7 @@ def mentioned(text: str, agents: Sequence[Agent]) -> tuple[Agent, ...]:
 
 
 def first_speaker(rule: TurnTaking, agents: Sequence[Agent], message: str, spoke_last: str | None) -> Agent:
-    """Who answers a person's message: whom it names, or else whose turn it is. A round that was cut short goes on."""
+    """The agent that answers a user's message: the one mentioned, or the next in turn. Resumes an interrupted round."""
     asked = mentioned(message, agents)
     if asked:
         return asked[0]
@@ -68,7 +68,7 @@ def first_speaker(rule: TurnTaking, agents: Sequence[Agent], message: str, spoke
 
 
 def next_speaker(rule: TurnTaking, agents: Sequence[Agent], so_far: SpeakingRound) -> Agent | None:
-    """Who speaks after the last of the speakers, one of `agents`; None where the word goes back to the person."""
+    """The agent after the last speaker, which is one of `agents`; None if it is the user's turn."""
     speaker = so_far.speakers[-1]
     others = [agent for agent in agents if agent.id != speaker]
     asked = [agent for agent in mentioned(so_far.message, agents) if agent.id not in so_far.speakers]
@@ -85,18 +85,18 @@ def next_speaker(rule: TurnTaking, agents: Sequence[Agent], so_far: SpeakingRoun
 
 
 def _after(agent_id: str | None, agents: Sequence[Agent]) -> Sequence[Agent]:
-    """All in their order, beginning behind this one; from the first where it is none of them."""
+    """All agents in order, starting after this one; from the first if the id is unknown."""
     at = next((at for at, agent in enumerate(agents) if agent.id == agent_id), -1)
     return (*agents[at + 1 :], *agents[: at + 1])
 
 
 def _key(text: str) -> str:
-    """However it is written: in capitals, with blanks, with its accents as signs of their own."""
+    """Comparison key: ignores case, whitespace and Unicode composition."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 class Participants:
-    """What `agent` sees of the others. An agent and those that answer beside it are one and the same to each other."""
+    """One agent's view of the other agents. An agent and its side-branch agents count as the same participant."""
 
     def __init__(self, agent: Agent, agents: Sequence[Agent], former: Sequence[FormerAgent]) -> None:
         self._agent = agent
@@ -105,7 +105,7 @@ class Participants:
         self._names = {one.id: one.name for one in (*former, *agents) if one.id not in own and one.id != agent.id}
 
     def with_introduction(self, personality: Personality) -> Personality:
-        """The personality, told its name and who else is there."""
+        """The personality with the agent's name and the names of the others added to its prompt."""
         if not self._others:
             return personality
         others = ", ".join(f"@{name}" for name in self._others)
@@ -114,9 +114,9 @@ class Participants:
         return msgspec.structs.replace(personality, system_prompt=f"{own}\n\n{told}")
 
     def as_messages(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        """As many nodes as there are, some of them empty.
+        """The nodes as this agent reads them: the same number, some of them empty.
 
-        The same nodes give the same again, however far the branch went on: a provider's cache holds.
+        A node's result does not depend on the length of the branch, so the provider's cache stays valid.
         """
         return tuple(self._heard(nodes)) if self._names else tuple(nodes)
 
@@ -130,25 +130,25 @@ class Participants:
             elif node.role == "assistant":
                 yield _said(node, speaker, _results(nodes, index))
             else:
-                yield msgspec.structs.replace(node, blocks=())  # it is told of with its call
+                yield msgspec.structs.replace(node, blocks=())  # described together with its call
 
 
 async def participants_of(agent: Agent, database: Database) -> Participants:
-    """As it is now."""
+    """The current participants of the agent's conversation."""
     conversation = await database.conversations.get(agent.conversation_id)
     agents = await database.agents.list(agent.conversation_id)
     return Participants(agent, agents, conversation.former if conversation is not None else ())
 
 
 def _results(nodes: Sequence[Node], reply: int) -> dict[str, ToolResultBlock]:
-    """What the calls of a reply gave, by their ids, which other replies may have used too."""
+    """Results of a reply's calls by call id. Other replies may use the same ids."""
     later = (nodes[at] for at in range(reply + 1, len(nodes)))
     after = takewhile(lambda node: node.role not in ("assistant", "user"), later)
     return {block.call_id: block for node in after for block in node.blocks if isinstance(block, ToolResultBlock)}
 
 
 def _said(reply: Node, name: str, results: dict[str, ToolResultBlock]) -> Node:
-    """Another's reply as a message: its words, and a line for each call. Its thoughts are its own."""
+    """Another agent's reply as a user message: its text and a line for each call, without its thinking."""
     lines: list[str] = []
     for block in reply.blocks if reply.status != "failed" else ():
         if isinstance(block, TextBlock) and block.text.strip():

@@ -1,6 +1,6 @@
-"""What of a branch is sent to the model: newest summary, pinned entries, and all that follows.
+"""The part of a branch that is sent to the model: newest summary, kept entries, and everything after the summary.
 
-Whether it fits is compaction's.
+Fitting it into the context window belongs to compaction.
 """
 
 import asyncio
@@ -16,25 +16,25 @@ from app.engine.storage.records.nodes import NodeStore
 from app.protocol.blocks import SummaryBlock
 from app.protocol.conversations import Node
 
-# Entries as the agent hears them that reads: `Company.heard`, or `tuple` where all is its own.
+# Converts entries for the reading agent: `Participants.as_messages`, or `tuple` if all are its own.
 ToModelMessages: TypeAlias = Callable[[Sequence[Node]], tuple[Node, ...]]
 
-# Entries that are converted in a few milliseconds.
+# Number of entries that convert within a few milliseconds.
 _LONG = 500
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryMessage(UserMessage):
-    """A summary as a model reads it; of the messages after it the first `kept` are older ones that were kept."""
+    """A summary as a model message; `kept`: number of messages after it that are older, kept entries."""
 
     kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleHistory:
-    """`kept` and `rest` are entries in the order of the branch; without a summary all of them are `rest`.
+    """`kept` and `rest` are entries in branch order; without a summary all of them are in `rest`.
 
-    `is_cut` says that some of the rest are left out.
+    `is_cut`: some of `rest` are left out.
     """
 
     summary: SummaryBlock | None
@@ -53,8 +53,9 @@ class VisibleHistory:
 
 
 async def recent_path(nodes: NodeStore, leaf_id: str | None, kept: Collection[str]) -> tuple[Node, ...]:
-    """The end of a branch, as much as a model may read. Of what stands before that: what a person keeps in, and the
-    entry up to which the newest summary goes.
+    """The end of a branch, as much as a model may read.
+
+    From before that, it includes kept entries and the last entry covered by the newest summary.
     """
     recent = await nodes.recent(leaf_id) if leaf_id is not None else ()
     if not recent or recent[0].parent_id is None:
@@ -63,15 +64,15 @@ async def recent_path(nodes: NodeStore, leaf_id: str | None, kept: Collection[st
     summary = next((found for node in reversed(recent) if (found := summary_of(node)) is not None), None)
     wanted = {*kept, *((summary.until_id,) if summary is not None else ())} - ids
     older = await nodes.on_path(recent[0].parent_id, wanted)
-    # A result without its call says nothing.
+    # A result without its call is meaningless.
     first = next((at for at, node in enumerate(recent) if node.role in ("user", "assistant")), 0)
     return (*older, *recent[first:])
 
 
 def visible_history(path: Sequence[Node], kept: Collection[str] = ()) -> VisibleHistory:
-    """`kept` are the ids of entries that stay in. A summary of what is not on the path says nothing about it.
+    """`kept` are ids of entries to keep. Ignores a summary whose last covered entry is not on the path.
 
-    A path is cut where an entry follows one that is not there.
+    `is_cut` is set if an entry's parent is missing from the path.
     """
     places = {node.id: place for place, node in enumerate(path)}
     plain = [node for node in path if summary_of(node) is None]
@@ -92,24 +93,24 @@ def _has_gap(nodes: Iterable[Node], ids: Container[str]) -> bool:
 async def branch_messages(
     path: Sequence[Node], kept: Collection[str], heard: ToModelMessages
 ) -> tuple[ModelMessage, ...]:
-    """The same as `visible_messages`; of a long branch without a stop of the event loop."""
+    """Same as `visible_messages`, but converts a long branch in a thread."""
     if len(path) <= _LONG:
         return visible_messages(path, kept, heard)
     return await asyncio.to_thread(visible_messages, path, kept, heard)
 
 
 def visible_messages(path: Sequence[Node], kept: Collection[str], heard: ToModelMessages) -> tuple[ModelMessage, ...]:
-    """A branch as the messages that a model is sent."""
+    """A branch as the messages for a model."""
     return visible_history(path, kept).messages(heard)
 
 
 def summary_of(node: Node) -> SummaryBlock | None:
-    """The summary that a node is, if it is one."""
+    """The node's summary block, if any."""
     return next((block for block in node.blocks if isinstance(block, SummaryBlock)), None)
 
 
 def turn_groups(nodes: Iterable[Node]) -> list[tuple[Node, ...]]:
-    """What cannot be parted: a reply with the results of its calls, or what somebody said."""
+    """Groups that must stay together: a reply with the results of its calls, or a single message."""
     steps: list[list[Node]] = []
     for node in nodes:
         if steps and node.role in ("tool_result", "system"):
@@ -124,13 +125,13 @@ def _kept_steps(before: Iterable[Node], kept: Collection[str]) -> tuple[Node, ..
 
 
 def length_of(nodes: Iterable[Node]) -> int:
-    """How many characters a model reads of these."""
+    """The number of characters that a model reads of these nodes."""
     messages = (message_of(node) for node in nodes)
     return sum(characters_of(message) for message in messages if message is not None)
 
 
 def shorten(said: str, longest: int) -> str:
-    """Its beginning and its end, which say most: what was run, and how it came out."""
+    """The beginning and the end, the most informative parts: the command and its outcome."""
     if len(said) <= longest:
         return said
     begin, end = longest * 2 // 3, longest // 3

@@ -32,7 +32,7 @@ _PROMPTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """How an agent starts out. `stream` makes the model calls; `steering` says whether steering skips tool calls."""
+    """Initial configuration of an agent. `stream` makes the model calls; `steering`: whether steering skips calls."""
 
     stream: StreamFunction
     model: str
@@ -52,9 +52,9 @@ class AgentOptions:
 
 @dataclass(slots=True, kw_only=True)
 class AgentState:
-    """Read it, do not write it: the agent's methods do. `error` is that of the last run, None when it went well.
+    """Read-only outside the agent: its methods write it. `error` is the last run's error, None after a success.
 
-    `is_streaming` holds until the listeners of the run's last event are done.
+    `is_streaming` stays true until the listeners have handled the run's last event.
     """
 
     system_prompt: str
@@ -69,7 +69,7 @@ class AgentState:
 
 
 class Agent:
-    """Runs prompts through the loop. What is set while a run is under way holds from the next run on, modes at once."""
+    """Runs prompts through the loop. Setters take effect on the next run, except queue modes, which apply at once."""
 
     def __init__(self, options: AgentOptions) -> None:
         self._options = options
@@ -89,9 +89,9 @@ class Agent:
         )
 
     async def prompt(self, prompt: str | Message | Sequence[Message], cancel: CancelSignal | None = None) -> None:
-        """Run on a text or messages until the agent has nothing left to do. A model that fails sets `state.error`.
+        """Run on a text or messages until the agent has nothing left to do. A failing model sets `state.error`.
 
-        `cancel` takes the place of the run's own signal. Raises AgentBusy during a run, and what a listener raises.
+        `cancel` replaces the run's own signal. Raises AgentBusy during a run, and any error a listener raises.
         """
         if self.state.is_streaming:
             raise AgentBusy(_PROMPTED)
@@ -100,9 +100,10 @@ class Agent:
         await self._run(prompt if isinstance(prompt, Sequence) else (prompt,), cancel)
 
     async def continue_(self, cancel: CancelSignal | None = None, *, skip_first_poll: bool = False) -> None:
-        """Run on what is there: after an error, or after results were added. Raises IllegalMove where it cannot.
+        """Run on the existing transcript: after an error, or after tool results were added.
 
-        With `skip_first_poll` what is queued comes after the first turn.
+        Raises IllegalMove if there is nothing to continue from. With `skip_first_poll`, queued messages wait until
+        after the first turn.
         """
         if self.state.is_streaming:
             raise AgentBusy("Agent is already processing. Wait for completion before continuing.")
@@ -122,7 +123,7 @@ class Agent:
         self._steering.put(user_text(message) if isinstance(message, str) else message)
 
     def follow_up(self, message: str | Message) -> None:
-        """Queue a message for when the agent would stop."""
+        """Queue a message to be delivered when the agent would otherwise stop."""
         self._follow_ups.put(user_text(message) if isinstance(message, str) else message)
 
     @property
@@ -144,12 +145,12 @@ class Agent:
         self.clear_follow_up()
 
     def abort(self, reason: str = "") -> None:
-        """Set the signal of the run under way; does nothing when idle. The queues stay as they are."""
+        """Set the cancel signal of the current run; does nothing when idle. The queues stay unchanged."""
         if self._cancel is not None:
             self._cancel.set(reason)
 
     async def wait_for_idle(self) -> None:
-        """Return when no run is under way and its listeners are done. A listener must not await it."""
+        """Return when no run is active and its listeners are done. A listener must not await it."""
         await self._idle.wait()
 
     def reset(self) -> None:
@@ -202,7 +203,7 @@ class Agent:
         try:
             await run_loop(self._new_run(cancel, skip_first_poll), prompts)
         except asyncio.CancelledError:
-            cancel.set("the run was cancelled")  # what works in threads and processes hears of it too
+            cancel.set("the run was cancelled")  # also stops work in threads and processes
             raise
         finally:
             self.state.is_streaming = False
@@ -237,7 +238,7 @@ class Agent:
         )
 
     async def _emit(self, event: AgentEvent) -> None:
-        # Tools side by side tell at any time: one event after the other keeps every listener's view in order.
+        # Parallel tools emit at any time; the lock gives every listener the events in the same order.
         async with self._telling:
             self._apply(event)
             for listener in tuple(self._listeners):

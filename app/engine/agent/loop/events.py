@@ -1,4 +1,4 @@
-"""What the loop tells its listeners, in the order of `specs/agent-loop.md`; frozen records, nothing live in them."""
+"""The events that the loop emits, in the order of `specs/agent-loop.md`: frozen records without live objects."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,14 +13,14 @@ StreamEvent: TypeAlias = BlockStart | BlockDelta | BlockEnd | Retry | ModelNotic
 
 @dataclass(frozen=True, slots=True)
 class AgentStart:
-    """A run begins; a `TurnStart` follows at once."""
+    """A run begins; a `TurnStart` follows immediately."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentEnd:
-    """The last event of a run. `messages` are those the run made, in order, never the ones that were there before.
+    """The last event of a run. `messages` are those the run added, in order, without earlier ones.
 
-    Where a hook or the stream function raised it is the failure alone, as the published loop has it.
+    If a hook or the stream function raised, it holds only the failure message, as in the published loop.
     """
 
     messages: tuple[Message, ...]
@@ -28,12 +28,12 @@ class AgentEnd:
 
 @dataclass(frozen=True, slots=True)
 class TurnStart:
-    """A turn begins: messages that were waiting follow, then one reply."""
+    """A turn begins: queued messages follow, then one reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """A turn is over: its reply, and the results of the tools the reply called."""
+    """A turn is over: its reply, and the results of its tool calls."""
 
     message: AssistantMessage
     tool_results: tuple[ToolResultMessage, ...]
@@ -41,16 +41,16 @@ class TurnEnd:
 
 @dataclass(frozen=True, slots=True)
 class MessageStart:
-    """A message begins; a `MessageEnd` follows, for a reply with updates before it. A reply is partial here."""
+    """A message begins; a `MessageEnd` follows. For a reply, the message is partial, and updates come in between."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class MessageUpdate:
-    """A reply grew. `message` is the reply so far, `event` what the model sent.
+    """A reply grew. `message` is the reply so far, `event` the model's event.
 
-    After a `Retry` the reply starts anew: what was streamed before is void, and no second `MessageStart` comes.
+    After a `Retry` the reply starts again: earlier content is void, and no second `MessageStart` comes.
     """
 
     message: PartialReply
@@ -66,7 +66,7 @@ class MessageEnd:
 
 @dataclass(frozen=True, slots=True)
 class ToolExecutionStart:
-    """A tool call is taken up. `arguments` are as the model sent them; a `ToolExecutionEnd` always follows."""
+    """A tool call begins. `arguments` are as the model sent them; a `ToolExecutionEnd` always follows."""
 
     call_id: str
     tool: str
@@ -75,7 +75,7 @@ class ToolExecutionStart:
 
 @dataclass(frozen=True, slots=True)
 class ToolExecutionUpdate:
-    """A partial result of a running call, to show meanwhile."""
+    """A partial result of a running call, for display."""
 
     call_id: str
     tool: str
@@ -85,7 +85,7 @@ class ToolExecutionUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ToolExecutionEnd:
-    """A call is settled; `result.is_error` says how. In a parallel batch these come in order of completion."""
+    """A call has ended; `result.is_error` tells success from failure. Parallel calls emit this in completion order."""
 
     call_id: str
     tool: str

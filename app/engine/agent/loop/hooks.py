@@ -1,4 +1,4 @@
-"""The named hooks of the loop: where permission, storing, windowing and limits come in. All optional."""
+"""The named hooks of the loop: permissions, recording, the context window and limits plug in here. All are optional."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class PendingCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolRefusal:
-    """The call must not run. `reason` is what the model reads, `summary` what people read where that says it shorter.
+    """The call must not run. `reason` is for the model; `summary` is a shorter text for people, if needed.
 
     `terminate` as in `ToolResult`.
     """
@@ -45,7 +45,7 @@ NOT_BEGUN = ToolRefusal("Operation aborted", summary="stopped before it began")
 
 @dataclass(frozen=True, slots=True)
 class FinishedCall:
-    """A call that ran, well or not; `result.is_error` says which."""
+    """A call that ran, successfully or not; see `result.is_error`."""
 
     pending: PendingCall
     result: ToolResult
@@ -64,7 +64,7 @@ class ResultChange:
 
 @dataclass(frozen=True, slots=True)
 class FinishedTurn:
-    """A turn whose tools are done. `messages` is the working list, `made` what this run added so far."""
+    """A turn whose tools are done. `messages` is the working list, `made` the messages this run has added so far."""
 
     message: AssistantMessage
     tool_results: tuple[ToolResultMessage, ...]
@@ -77,7 +77,7 @@ class NextTurn:
     """Changes for the next turn.
 
     `add` are messages that join the transcript before those from the queues. `messages` replaces the working list
-    (the transcript that listeners keep is not touched), `model` and `thinking_level` hold for the rest of the run.
+    without touching the transcript that listeners hold. `model` and `thinking_level` apply to the rest of the run.
     """
 
     add: tuple[Message, ...] = ()
@@ -91,25 +91,25 @@ TurnDecision: TypeAlias = Literal["end", "continue"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """What a caller of the loop may hang in. A tool hook that raises makes an error result, any other fails the run."""
+    """Hooks that a caller may supply. A tool hook that raises makes an error result; any other hook fails the run."""
 
     transform_context: Callable[[tuple[Message, ...], CancelSignal], Awaitable[Sequence[Message]]] | None = None
-    """Before each model call: the messages to work with, for that call only."""
+    """Before each model call: returns the messages for that call only."""
     convert_to_llm: Callable[[Sequence[Message]], Awaitable[Sequence[ModelMessage]]] | None = None
-    """After that: to what a model knows. The default leaves out custom roles."""
+    """After `transform_context`: converts to model messages. The default drops custom roles."""
     get_api_key: Callable[[str], Awaitable[str | None]] | None = None
-    """Before each model call, with the model's id: the key to use."""
+    """Before each model call, with the model's id: returns the API key."""
     before_tool_call: Callable[[PendingCall, CancelSignal], Awaitable[ToolRefusal | ToolResult | None]] | None = None
-    """Before each valid call: a `ToolRefusal` stops it, a `ToolResult` stands for running it.
+    """Before each valid call: a `ToolRefusal` stops it, a `ToolResult` replaces the execution.
 
     Called one at a time, in the order of the calls.
     """
     after_tool_call: Callable[[FinishedCall, CancelSignal], Awaitable[ResultChange | None]] | None = None
-    """After each call that ran: what to replace in its result."""
+    """After each call that ran: returns changes to its result."""
     finish_turn: Callable[[FinishedTurn, CancelSignal], Awaitable[TurnDecision | None]] | None = None
-    """Before each `TurnEnd`: `end` leaves the run after it, queues untouched; `continue` promises one more turn.
+    """Before each `TurnEnd`: `end` ends the run after it and leaves the queues; `continue` forces one more turn.
 
-    Asked for failed and aborted replies too, where the answer changes nothing.
+    Also called for failed and aborted replies, where the return value has no effect.
     """
     prepare_next_turn: Callable[[FinishedTurn, CancelSignal], Awaitable[NextTurn | None]] | None = None
-    """Before each further turn, with the turn before it: what to change."""
+    """Before each further turn, with the finished turn: returns changes for the next one."""

@@ -1,6 +1,6 @@
 """The agent loop: turns of one model call and its tools until nothing is left to do.
 
-Features are hooks (hooks.py), tool calls are tool_batch.py.
+Features are hooks (hooks.py); tool calls run in tool_batch.py.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from app.engine.models.base import (
     Retry,
 )
 
-# A server that sends without a pause would give the event loop none.
+# A server that streams without a pause would starve the event loop.
 _SLICE_S = 0.005
 
 Messages: TypeAlias = tuple[Message, ...]
@@ -43,10 +43,10 @@ Results: TypeAlias = tuple[ToolResultMessage, ...]
 
 
 async def stream_reply(run: LoopRun) -> AssistantMessage:
-    """Make one model call and emit it as a message; the final message is kept."""
+    """Make one model call, emit it as a message and append the final message."""
     stream = run.config.stream(await _request(run), run.cancel)
     slice_ends_at = time.monotonic() + _SLICE_S
-    # Closing ends the request at once when this task is cancelled or a listener raises.
+    # Closing ends the request at once if this task is cancelled or a listener raises.
     async with aclosing(stream):
         async for event in stream:
             if time.monotonic() >= slice_ends_at:
@@ -71,7 +71,7 @@ async def stream_reply(run: LoopRun) -> AssistantMessage:
 
 
 async def end_reply(run: LoopRun, message: AssistantMessage) -> None:
-    """Emit the end of a reply, and its start where the stream gave none."""
+    """Emit the end of a reply, and its start if the stream sent none."""
     if run.partial is None:
         await run.emit(MessageStart(message))
     run.partial = None
@@ -82,7 +82,7 @@ async def end_reply(run: LoopRun, message: AssistantMessage) -> None:
 async def _start(run: LoopRun, partial: AssistantMessage) -> None:
     started = run.partial is not None
     run.partial = partial
-    if not started:  # an attempt after a Retry goes on in the same message
+    if not started:  # an attempt after a Retry continues the same message
         await run.emit(MessageStart(partial))
 
 
@@ -99,10 +99,10 @@ async def _request(run: LoopRun) -> ModelRequest:
 
 
 async def run_loop(run: LoopRun, prompts: Sequence[Message]) -> None:
-    """Run until the end; `run.made` then holds what came of it.
+    """Run to the end; afterwards `run.made` holds the messages of the run.
 
-    A stream function or a hook that raises ends the run like a model that fails: as a message with stop reason error.
-    What a listener raises is raised, after the same ending was tried.
+    If a stream function or hook raises, the run ends like a failed model call: with a message of stop reason error.
+    Listener errors propagate, after the same ending was attempted.
     """
     try:
         await run.emit(AgentStart())
@@ -110,7 +110,7 @@ async def run_loop(run: LoopRun, prompts: Sequence[Message]) -> None:
         for prompt in prompts:
             await run.publish(prompt)
         await _turns(run)
-    except Exception as error:  # noqa: BLE001 - the end of a task: hooks and stream functions are anyone's code
+    except Exception as error:  # noqa: BLE001 - the end of a task: hooks and stream functions are foreign code
         await run.emit(AgentEnd((await _fail(run, error),)))
     else:
         await run.emit(AgentEnd(tuple(run.made)))
@@ -152,11 +152,11 @@ async def _finish_turn(run: LoopRun, reply: AssistantMessage, results: Results) 
 
 
 async def _next_turn(run: LoopRun, reply: AssistantMessage, results: Results, pending: Messages) -> Messages:
-    """Start the next turn as the hook wants it; gives the messages that open it."""
+    """Start the next turn with the hook's changes; returns the messages that open it."""
     ask = run.config.hooks.prepare_next_turn
     change = await ask(_finished(run, reply, results), run.cancel) if ask is not None else None
-    # The hook may take long (a summary, say). What the user said meanwhile belongs into this turn, unless something
-    # was taken before: then one at a time would give two.
+    # The hook may take long (a summary, for instance). Messages queued meanwhile belong to this turn, unless one was
+    # already taken: then mode one_at_a_time would deliver two.
     pending = pending or run.steering.take()
     if change is not None:
         run.model = change.model or run.model
@@ -173,7 +173,7 @@ def _finished(run: LoopRun, reply: AssistantMessage, results: Results) -> Finish
 
 
 async def _fail(run: LoopRun, error: Exception) -> AssistantMessage:
-    """End what has begun, in order, with a reply that says what went wrong; the content so far is kept."""
+    """Emit the missing end events, in order, with an error reply that keeps the content received so far."""
     if not run.in_turn:
         await _start_turn(run)
     content = run.partial.content if run.partial is not None else ()

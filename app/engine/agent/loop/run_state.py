@@ -1,4 +1,4 @@
-"""The state of one run of the loop and its message queues; shared by the loop, the batch and the calls."""
+"""The state of one run of the loop and its message queues; shared by loop, tool batch and tool calls."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ Steering: TypeAlias = Literal["skip_remaining", "finish_batch"]
 
 
 class MessageQueue:
-    """`mode` is read at each poll: it says whether `take` gives the first message or everything."""
+    """`mode` is read at each poll: `take` returns the first message or all of them."""
 
     def __init__(self, mode: QueueMode) -> None:
         self.mode: QueueMode = mode
@@ -48,7 +48,7 @@ class MessageQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConfig:
-    """What stays the same over a run."""
+    """Settings that stay constant during a run."""
 
     stream: StreamFunction
     system_prompt: str = ""
@@ -63,9 +63,9 @@ class LoopConfig:
 
 @dataclass(slots=True, kw_only=True)
 class LoopRun:
-    """The state of a run. `messages` is the working list that models see; `made` is what this run added.
+    """The state of a run. `messages` is the working list sent to models; `made` are the messages this run added.
 
-    `in_turn` and `partial` (a reply that has started) say what has not ended yet: a failure has to end it in order.
+    `in_turn` and `partial` (a started reply) mark what is still open: a failure must end both in order.
     """
 
     config: LoopConfig
@@ -94,7 +94,7 @@ class LoopRun:
         self.made.append(message)
 
     async def publish(self, message: Message) -> None:
-        """Add a message that is already whole, telling the listeners."""
+        """Add a complete message and notify the listeners."""
         await self.emit(MessageStart(message))
         self.keep(message)
         await self.emit(MessageEnd(message))

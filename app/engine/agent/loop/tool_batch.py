@@ -15,7 +15,7 @@ CUT = (
     'Tool call "{}" was not executed: the response hit the output token limit, so its arguments may be truncated. '
     "Re-issue the tool call with complete arguments."
 )
-# The app ended the reply, since it went on for too long.
+# The app ended the reply because it exceeded a limit.
 CUT_BY_APP = (
     'Tool call "{}" was not executed: the app cut the reply because it {}. Make fewer and smaller calls in one reply; '
     "write a large file in several parts."
@@ -24,7 +24,7 @@ CUT_BY_APP = (
 
 @dataclass(frozen=True, slots=True)
 class ToolBatch:
-    """What came of it. `goes_on` if the model has to see the results; `steering` is what was taken from the queue."""
+    """`goes_on`: the model has to see the results. `steering`: messages taken from the steering queue."""
 
     results: tuple[ToolResultMessage, ...] = ()
     goes_on: bool = False
@@ -79,7 +79,7 @@ async def _sequential(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, .
 
 
 async def _parallel(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, ...]) -> ToolBatch:
-    """Begin in order, then run what may run side by side; results are told in the order of the calls."""
+    """Begin in order, then run parallel-safe calls concurrently; results are published in the order of the calls."""
     watch = _Watch(run)
     begun: list[PendingCall | ToolResult] = []
     for call in calls:
@@ -95,7 +95,7 @@ async def _parallel(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, ...
 
 
 class _Watch:
-    """Why the calls not yet started must not start: the run was aborted, or a message that steers is waiting."""
+    """Decides whether remaining calls may start: not after an abort, nor while a steering message is waiting."""
 
     def __init__(self, run: LoopRun) -> None:
         self._run = run
@@ -113,7 +113,7 @@ class _Watch:
 
 
 async def _finish_all(caller: ToolCaller, begun: list[PendingCall | ToolResult]) -> list[ToolResult]:
-    """Results in the order of `begun`. No task outlives this."""
+    """Results in the order of `begun`. All tasks have ended on return."""
     waiting = {index: entry for index, entry in enumerate(begun) if isinstance(entry, PendingCall)}
     if len(waiting) <= 1:
         return [await caller.finish(entry) if isinstance(entry, PendingCall) else entry for entry in begun]
@@ -121,7 +121,7 @@ async def _finish_all(caller: ToolCaller, begun: list[PendingCall | ToolResult])
         async with asyncio.TaskGroup() as group:
             tasks = {index: group.create_task(caller.finish(pending)) for index, pending in waiting.items()}
     except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from failures  # of a listener: tools do not raise here
+        raise failures.exceptions[0] from failures  # raised by a listener: tools do not raise here
     return [entry if isinstance(entry, ToolResult) else tasks[index].result() for index, entry in enumerate(begun)]
 
 

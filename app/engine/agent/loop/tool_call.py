@@ -1,4 +1,4 @@
-"""One tool call: look up, validate, ask the hooks, execute, and deliver partial results in order."""
+"""One tool call: find the tool, validate, call the hooks, execute, and deliver partial results in order."""
 
 import asyncio
 from collections import deque
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 class ToolUpdates:
-    """The updates of one batch. Tools give them at any time, without waiting; a task delivers them.
+    """The updates of one batch. Tools add them at any time, without waiting; an asyncio task delivers them.
 
-    Who emits another event of the batch calls `flush` before, so that nothing overtakes an update. Tools that are
-    faster than the listeners lose their oldest updates: they are for showing only.
+    Call `flush` before emitting another event of the batch, so that the event does not overtake an update. If tools are
+    faster than the listeners, the oldest updates are dropped: they are for display only.
     """
 
     def __init__(self, run: LoopRun) -> None:
@@ -37,32 +37,32 @@ class ToolUpdates:
 
     def put(self, update: ToolExecutionUpdate) -> None:
         self._waiting.append(update)
-        # After a listener has raised, nothing more is delivered: `settle` will say so.
+        # After a listener has raised, nothing more is delivered: `settle` raises its error.
         if self._delivery is None or (self._delivery.done() and self._delivery.exception() is None):
             self._delivery = asyncio.create_task(self.flush())
 
     async def flush(self) -> None:
-        """Return when all that was given so far has reached the listeners, whoever delivers it."""
+        """Return when all updates added so far have reached the listeners, even if another task delivers them."""
         async with self._delivering:
             while self._waiting:
                 await self._run.emit(self._waiting.popleft())
 
     async def settle(self) -> None:
-        """Wait until all are delivered; raises what a listener raised."""
+        """Wait until all are delivered; re-raises a listener's error."""
         if self._delivery is not None:
             await asyncio.shield(self._delivery)
 
     async def close(self) -> None:
-        """End the delivery, whatever happened."""
+        """Stop the delivery, also after errors."""
         self._waiting.clear()
         if self._delivery is None:
             return
         self._delivery.cancel()
-        await asyncio.gather(self._delivery, return_exceptions=True)  # what it raised, `settle` has raised
+        await asyncio.gather(self._delivery, return_exceptions=True)  # `settle` has already raised its error
 
 
 class ToolCallUpdates:
-    """The updates of one call: what comes after `close` is dropped. `given` says whether there were any."""
+    """The updates of one call; dropped after `close`. `given`: whether there were any."""
 
     def __init__(self, call: ToolCall, updates: ToolUpdates) -> None:
         self._call = call
@@ -80,7 +80,7 @@ class ToolCallUpdates:
 
 
 class ToolCaller:
-    """Takes the calls of one reply through their steps; `close` it when the batch is over."""
+    """Runs the calls of one reply step by step; `close` it when the batch is over."""
 
     def __init__(self, run: LoopRun, message: AssistantMessage) -> None:
         self._run = run
@@ -88,22 +88,22 @@ class ToolCaller:
         self._updates = ToolUpdates(run)
 
     async def begin(self, call: ToolCall) -> PendingCall | ToolResult:
-        """All that comes before execution; a result means that the call must not run, and has been told as its end."""
+        """Everything before execution. Returns a result, with its end event emitted, if the call must not run."""
         await self._start(call)
-        # What cannot be put on record is not the call's fault, and no further call could be either: the run ends.
+        # A storage failure is not the call's fault and would hit every further call: the run ends.
         pending = await _settle(self._prepare(call), StorageError)
         if isinstance(pending, ToolResult):
             await self._end(call, pending)
         return pending
 
     async def finish(self, pending: PendingCall) -> ToolResult:
-        """Run a call that `begin` let pass, to its end."""
+        """Execute a call that `begin` returned as pending."""
         result = await self._execute(pending)
         await self._end(pending.call, result)
         return result
 
     async def refuse(self, call: ToolCall, reason: str) -> ToolResult:
-        """Tell of a call that does not run."""
+        """Emit the events of a call that does not run."""
         await self._start(call)
         result = _error(reason)
         await self._end(call, result)
@@ -177,7 +177,7 @@ class ToolCaller:
 
 
 async def _settle(step: Awaitable[T], *passed_on: type[Exception]) -> T | ToolResult:
-    """The one place where whatever a tool or a hook around it raises becomes a result that the model can read."""
+    """The only function that turns an exception of a tool or its hooks into a result for the model."""
     try:
         return await step
     except passed_on:
@@ -189,7 +189,7 @@ async def _settle(step: Awaitable[T], *passed_on: type[Exception]) -> T | ToolRe
         if task is None or task.cancelling():
             raise
         return _error(ABORTED)  # something inside the tool was cancelled, not the run
-    except Exception as error:  # noqa: BLE001 - tools are anyone's code
+    except Exception as error:  # noqa: BLE001 - tools are foreign code
         return _error(str(error) or type(error).__name__)
 
 

@@ -1,4 +1,4 @@
-"""The system prompt of a task and its parts (role, instructions, skills, workspace).
+"""The system prompt of a task and its parts (role, rules, instructions, skills, workspace).
 
-What is said afterwards is history. Start at system_prompt.py.
+Later messages are in history. Start at system_prompt.py.
 """

@@ -1,6 +1,6 @@
 """The system prompt's list of skills: folders with a SKILL.md and its front matter.
 
-Parsed without YAML, which a repository could abuse.
+The front matter is parsed without a YAML library, which a hostile repository could exploit.
 """
 
 import re
@@ -20,7 +20,7 @@ _FIELD = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
 _BLOCK = re.compile(r"[>|][-+0-9]{0,2}(?:[ \t]+#.*)?")
 _QUOTED = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)')[ \t]*(?:#.*)?""", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-# Lists, maps, anchors, references and tags: nothing that a name or a description is.
+# YAML lists, maps, anchors, references and tags: never valid in a name or description.
 _NOT_PLAIN = tuple("[]{}&*!%@`,")
 
 NAME = "SKILL.md"
@@ -34,7 +34,7 @@ _LONGEST_DESCRIPTION = 500
 
 
 def front_matter(text: str) -> dict[str, str]:
-    """The fields at its outermost level, each in one line; what is no text is left out. Empty where there is none."""
+    """The top-level fields, each joined to one line, without non-text values. Empty without front matter."""
     lines = text.replace("\r\n", "\n").split("\n")
     if lines[0].rstrip() != "---":
         return {}
@@ -82,7 +82,7 @@ class Skill:
 
 
 def skills_part(occasion: PromptContext) -> PromptPart | None:
-    """Of two with one name the nearer one: the workspace's, then those above it, then the person's own."""
+    """If two skills share a name, the nearest wins: the workspace, then its parent folders, then the user's own."""
     found: dict[str, Skill] = {}
     broken: list[Path] = []
     files = [(file, within) for folder, within in _folders(occasion) for file in _files(folder)]
@@ -124,7 +124,7 @@ def _not_looked_at(files: list[tuple[Path, Path]]) -> list[str]:
 
 
 def _folders(occasion: PromptContext) -> Iterator[tuple[Path, Path]]:
-    """Each with the folder that nothing in it may lead out of."""
+    """Pairs of a skills folder and the root folder that its links must not leave."""
     ground = workspace_folders(occasion.workspace, occasion.home)
     for folder in reversed(ground):
         yield from ((folder / place, ground[0]) for place in _PLACES)
@@ -141,14 +141,14 @@ def _files(folder: Path) -> list[Path]:
 def _is_file(file: Path) -> bool:
     try:
         return file.is_file()
-    except OSError:  # in a folder that cannot be read
+    except OSError:  # inside an unreadable folder
         return False
 
 
 def _read(file: Path, within: Path) -> Skill | None:
     fields = front_matter((read_inside(file, within, _HEAD_BYTES) or b"").decode("utf-8", "replace"))
     name, description = fields.get("name"), fields.get("description")
-    # The agent is told the path: no name of a folder may write lines of its own into the prompt.
+    # The path goes into the prompt: a folder name must not inject lines into it.
     if not name or not description or len(name) > _LONGEST_NAME or not str(file).isprintable():
         return None
     if len(description) > _LONGEST_DESCRIPTION:

@@ -1,6 +1,6 @@
 """The system prompt: role, rules, AGENTS.md, skills, workspace; stable parts first for the provider's cache.
 
-Read once for each task and stored with it.
+Built once for each task and stored with it.
 """
 
 import os
@@ -20,7 +20,7 @@ from app.protocol.tasks import Task, TaskMode
 NAME = "AGENTS.md"
 OWN_FOLDER = Path(".config/errand")
 
-# All of them together. Codex, from which the files come, has the same bound (project_doc_max_bytes).
+# For all files together. The same limit as in Codex, which defined AGENTS.md (project_doc_max_bytes).
 MOST_BYTES = 32_768
 
 
@@ -33,7 +33,7 @@ def rules_part(occasion: PromptContext) -> PromptPart:
 
 
 def instructions_part(occasion: PromptContext) -> PromptPart | None:
-    """The person's own first, the nearest last. Where there is too much, the nearest is kept."""
+    """The user's own file first, the nearest last. Over the limit, nearer files take precedence."""
     own = occasion.home / OWN_FOLDER
     ground = workspace_folders(occasion.workspace, occasion.home)
     places = ((own, own), *((folder, ground[0]) for folder in ground))
@@ -72,7 +72,7 @@ PARTS = (role_part, rules_part, instructions_part, skills_part, workspace_part)
 
 
 def read_parts(occasion: PromptContext) -> tuple[PromptPart, ...]:
-    """Reads files, and so runs in a thread."""
+    """Read all parts. Blocking: call it in a thread."""
     found = (part(occasion) for part in PARTS)
     return tuple(part for part in found if part is not None)
 
@@ -82,7 +82,7 @@ def join_parts(parts: tuple[PromptPart, ...]) -> str:
 
 
 class TaskSystemPrompt:
-    """`role` is the personality's own prompt."""
+    """The system prompt of one task. `role` is the personality's own prompt."""
 
     def __init__(self, task: Task, role: str, database: Database) -> None:
         self._task = task
@@ -90,7 +90,7 @@ class TaskSystemPrompt:
         self._database = database
 
     async def parts(self) -> tuple[PromptPart, ...]:
-        """Those it began with, also after a restart. They are committed with what comes next."""
+        """The stored parts, also after a restart; otherwise new ones, committed with the next write."""
         known = await self._database.prompts.of_task(self._task.id)
         if known:
             return known
@@ -100,6 +100,6 @@ class TaskSystemPrompt:
 
 
 async def current_parts(role: str, workspace: Path, mode: TaskMode) -> tuple[PromptPart, ...]:
-    """As a task would begin with them at this moment. `FolderNotAnswering` where they cannot be read."""
+    """The parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
     now = datetime.now(UTC).astimezone()
     return await in_workspace(workspace, lambda: read_parts(PromptContext(role, workspace, mode, Path.home(), now)))

@@ -12,7 +12,7 @@ def prompt_text(name: str) -> str:
 
 @cache
 def _texts() -> Mapping[str, str]:
-    """All at once, at the start: later there may be no descriptor left to open one with."""
+    """Reads all files at the start: later there may be no file descriptor left."""
     folder = files("app.engine.agent.prompt") / "templates"
     return {
         entry.name.removesuffix(".md"): entry.read_text(encoding="utf-8").strip()

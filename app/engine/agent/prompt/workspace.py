@@ -1,4 +1,4 @@
-"""The system prompt's part on the workspace, and the folders whose instructions and skills apply to it."""
+"""The system prompt's workspace part, and the folders whose instructions and skills apply to a workspace."""
 
 import os
 import platform
@@ -22,7 +22,7 @@ _LONGEST_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """`role` is the personality's own prompt. `workspace` is a real path, `home` the person's home directory."""
+    """`role` is the personality's own prompt. `workspace` is a real path, `home` the user's home directory."""
 
     role: str
     workspace: Path
@@ -32,9 +32,9 @@ class PromptContext:
 
 
 def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:
-    """The outermost first: from the root of its repository, or from below the home directory, else itself alone.
+    """Outermost first: from the repository root, else from below the home directory, else the workspace alone.
 
-    A folder of somebody else ends the way up: in a shared place anybody could put words for others there.
+    The walk up stops at a folder owned by another user: in a shared folder anyone could plant instructions.
     """
     way = _own((workspace, *workspace.parents))
     for count, folder in enumerate(way, start=1):
@@ -46,18 +46,18 @@ def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:
 
 
 def read_inside(file: Path, folder: Path, most: int) -> bytes | None:
-    """At most `most` bytes and one more; None where there is no such file, or where a link leads out of the folder."""
+    """At most `most` + 1 bytes; None if there is no such file, or if a link leads out of the folder."""
     try:
         real = file.resolve(strict=True)
         return read_beginning(real, most + 1, follow_links=False) if real.is_relative_to(folder) else None
-    except (OSError, RuntimeError):  # RuntimeError: a circle of links
+    except (OSError, RuntimeError):  # RuntimeError: a symlink loop
         return None
 
 
 def _is_there(place: Path) -> bool:
     try:
         return place.exists()
-    except OSError:  # in a folder where one may not look
+    except OSError:  # inside an unreadable folder
         return False
 
 
@@ -85,7 +85,7 @@ def workspace_part(occasion: PromptContext) -> PromptPart:
 
 
 def _top(occasion: PromptContext) -> str:
-    """Of the home directory nothing: what somebody keeps there is no part of the work."""
+    """The top-level entries; none for the home directory, whose other contents are private."""
     if occasion.workspace == occasion.home:
         return ""
     try:
@@ -105,7 +105,7 @@ def _count(number: int) -> str:
 
 
 def _branch(occasion: PromptContext) -> str:
-    """As git has it written down; no process is started for it."""
+    """The branch as recorded in .git/HEAD; does not start a git process."""
     root = workspace_folders(occasion.workspace, occasion.home)[0]
     try:
         head = read_beginning(_git_folder(root / ".git") / "HEAD", 500).decode("utf-8", "replace").strip()
@@ -116,13 +116,13 @@ def _branch(occasion: PromptContext) -> str:
 
 
 def _git_folder(place: Path) -> Path:
-    """A work tree has a file there that names it."""
+    """The git directory. In a linked work tree, `.git` is a file that names it."""
     if place.is_dir():
         return place
     return place.parent / os.fsdecode(read_beginning(place, 4_000)).removeprefix("gitdir:").strip()
 
 
 def _plain(name: str) -> str:
-    """A name in one line and one pair of backticks, whatever was made of it."""
+    """A name that cannot break out of its line or its backticks."""
     shown = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name)
     return shown if len(shown) <= _LONGEST_NAME or os.sep in shown else f"{shown[:_LONGEST_NAME]}…"

@@ -1,4 +1,4 @@
-"""A JSON Schema for the final answer: whether it can be used, and how `task_complete` asks for it (decision 11)."""
+"""A JSON Schema for the final answer: validates it and adds it to the parameters of `task_complete` (decision 11)."""
 
 from urllib.parse import unquote
 
@@ -13,16 +13,16 @@ SUMMARY: JsonObject = {"type": "string", "description": "What was accomplished, 
 
 _PLACE = "answer"
 _MOST_BYTES = 100_000
-# Some 5 µs each; two references to one place, to two in one place, and so on, would take for ever.
+# About 5 µs each. Nested references grow exponentially: two to one part, which has two to the next, and so on.
 _MOST_PARTS = 20_000
-# They name places from which references are counted anew, and the schema becomes a part of another one.
+# They define a base for references, but the schema is embedded into another one.
 _OWN_PLACES = ("$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef")
-# Of a draft that the checker does not know: with `items` beside it, it would refuse every answer.
+# From a later draft than the checker supports: with `items` beside it, it would reject every answer.
 _LATER = "prefixItems"
 
 
 def check_answer_schema(schema: JsonObject) -> None:
-    """Raises `InvalidParams` for one that no answer could be checked against."""
+    """Raises `InvalidParams` for a schema that cannot be used to check an answer."""
     size = len(msgspec.json.encode(schema))
     if size > _MOST_BYTES:
         raise InvalidParams(f"answerSchema: {size:,} bytes; at most {_MOST_BYTES:,} are taken.")
@@ -48,7 +48,7 @@ def with_answer_schema(schema: JsonObject) -> JsonObject:
 
 
 def _moved(schema: JsonValue) -> JsonValue:
-    """The schema with its references counted from where it stands now."""
+    """The schema with its references rebased to its new location."""
     if isinstance(schema, list):
         return [_moved(item) for item in schema]
     if not isinstance(schema, dict):
@@ -78,7 +78,7 @@ def _has_later(schema: JsonValue) -> bool:
 
 
 def _parts(root: JsonObject) -> int:
-    """How many parts an answer is checked against, every reference followed; one that leads back to itself once."""
+    """The number of subschemas with every reference followed; a reference cycle counts once."""
     known: dict[int, int] = {}
 
     def count(part: JsonValue) -> int:
@@ -92,12 +92,12 @@ def _parts(root: JsonObject) -> int:
 
     try:
         return count(root)
-    except RecursionError:  # a row of a thousand references
+    except RecursionError:  # a chain of a thousand references
         return _MOST_PARTS + 1
 
 
 def _referred(root: JsonObject, reference: JsonValue) -> JsonValue:
-    """The part at `#/$defs/name`; None where there is none, which the checker tells."""
+    """The part at `#/$defs/name`; None if it is missing, which the checker reports."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     place: JsonValue = root

@@ -1,4 +1,4 @@
-"""Permission as a tool hook: the policy decides, a person is asked where it says so, answers become grants."""
+"""Permissions as a tool hook: applies the policy, asks the user if required, turns answers into grants."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -25,13 +25,13 @@ from app.protocol.events import GrantUpdate
 DENIED = "The person denied this call. Do not try the same again; find another way or say what you could not do."
 _CHANGED = "it is not what you were asked before, something has changed since: "
 
-# A command up to this length is judged in some 5 ms at most, whatever it holds.
+# Checking a command of this length takes at most 5 ms.
 _LONGEST_ON_LOOP = 400
 _CHECK_S = 5.0
 
 
 class Approvals:
-    """Settles calls of one task. `private` is the app's own data, which no tool may touch."""
+    """Approves or refuses the calls of one task. `private` is the app's own data, which no tool may touch."""
 
     def __init__(self, live: TaskState, desk: PendingAsks, grants: Grants, log: EventLog, private: Path) -> None:
         self._live = live
@@ -41,9 +41,9 @@ class Approvals:
         self._private = private
 
     async def check(self, call: ToolCall, look: AccessLookup, cancel: CancelSignal) -> Access | ToolRefusal:
-        """What a call may touch, or why it must not run.
+        """The access of a call, or a refusal.
 
-        `look` tells what it would touch now. While a person decides that may change: then they are asked anew.
+        `look` returns the call's current access. If that changes while the user decides, the user is asked again.
         """
         access, again = await look(), ""
         while True:
@@ -136,6 +136,6 @@ def _approval(call: ToolCall, access: Access, decision: Decision, again: str) ->
 
 
 def _fingerprint(call: ToolCall, access: Access) -> str:
-    """Of all that decides what the call does, also where the card shows only its beginning."""
+    """Covers everything that determines the call's effect, also where the card shows only its beginning."""
     whole = msgspec.json.encode((call.name, call.arguments, access.basis), order="deterministic")
     return hashlib.blake2b(whole, digest_size=16).hexdigest()

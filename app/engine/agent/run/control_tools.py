@@ -1,4 +1,4 @@
-"""The tools every task has: `task_complete`, `ask_user`, `send_update`."""
+"""The tools that control a task: `task_complete`, `ask_user`, `send_update`."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ _TASK_COMPLETE: JsonObject = {"type": "object", "properties": {"summary": SUMMAR
 
 
 class TaskComplete:
-    """Ends the task: `completed` is the summary once it was called, `answer` what follows the schema, where one is."""
+    """Ends the task. `completed` is the summary once called; `answer` is set if there is an answer schema."""
 
     name = "task_complete"
     label = "Task complete"
@@ -38,7 +38,7 @@ class TaskComplete:
         return Access("free", "End the task.")
 
     def allow(self, call_id: str, access: Access) -> None:
-        """It touches nothing that could differ."""
+        """Does nothing: the call accesses nothing."""
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
@@ -64,7 +64,7 @@ _ASK_USER: JsonObject = {
 
 
 class AskUser:
-    """Puts a question to the person and gives the model the answer. `ask` waits; it returns None when cancelled."""
+    """Asks the user a question and returns the answer to the model. `ask` waits; it returns None when cancelled."""
 
     name = "ask_user"
     label = "Question"
@@ -85,7 +85,7 @@ class AskUser:
         return Access("free", "Ask you a question.")
 
     def allow(self, call_id: str, access: Access) -> None:
-        """It touches nothing that could differ."""
+        """Does nothing: the call accesses nothing."""
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
@@ -105,7 +105,7 @@ _SEND_UPDATE: JsonObject = {
 
 
 class SendUpdate:
-    """A word on progress: the call itself is what people see, so there is nothing more to do."""
+    """Reports progress. The call itself is displayed, so there is nothing to execute."""
 
     name = "send_update"
     label = "Update"
@@ -120,7 +120,7 @@ class SendUpdate:
         return Access("free", "Tell you about progress.")
 
     def allow(self, call_id: str, access: Access) -> None:
-        """It touches nothing that could differ."""
+        """Does nothing: the call accesses nothing."""
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
@@ -132,14 +132,14 @@ CONTROL_TOOLS = (TaskComplete.name, AskUser.name, SendUpdate.name)
 
 
 class UserQuestions:
-    """What `ask_user` of one task works with."""
+    """Raises the questions of one task's `ask_user`."""
 
     def __init__(self, live: TaskState, desk: PendingAsks) -> None:
         self._live = live
         self._desk = desk
 
     async def ask(self, question: str, choices: tuple[str, ...], call_id: str, cancel: CancelSignal) -> str | None:
-        """The answer; None when the task was stopped first."""
+        """The answer; None if the task was stopped first."""
         ask = Ask(
             id=new_id("ask"),
             task_id=self._live.task.id,

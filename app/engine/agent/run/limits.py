@@ -28,7 +28,7 @@ _KINDS: tuple[DayLimitKind, ...] = ("day_money", "day_tokens")
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """What a task may use before it asks; None is no limit."""
+    """What a task may use before it asks; None means no limit."""
 
     turns: int
     minutes: float | None = None
@@ -64,7 +64,7 @@ class TaskLimits:
 
 @dataclass(frozen=True, slots=True)
 class LimitUse(Generic[Kind]):
-    """How much a task has used of one limit, in the unit of that."""
+    """A task's use of one limit, in the unit of that limit."""
 
     kind: Kind
     used: float
@@ -76,7 +76,7 @@ class LimitUse(Generic[Kind]):
 
     @property
     def text(self) -> str:
-        """That it is used up, in words for the person."""
+        """A message for the user that the limit is used up."""
         kind: LimitKind = self.kind
         match kind:
             case "turns":
@@ -96,7 +96,7 @@ class LimitUse(Generic[Kind]):
 
     @property
     def share(self) -> str:
-        """How much of it."""
+        """The used share as text for the user."""
         kind: LimitKind = self.kind
         match kind:
             case "turns" | "minutes":
@@ -114,17 +114,17 @@ class LimitUse(Generic[Kind]):
 
 
 def near(uses: Iterable[LimitUse[LimitKind]]) -> tuple[LimitUse[LimitKind], ...]:
-    """Those of which four fifths are used up."""
+    """The limits that are at least 80 % used."""
     return tuple(used for used in uses if used.used >= _NEAR * used.limit)
 
 
 def reached(uses: Iterable[LimitUse[Kind]]) -> LimitUse[Kind] | None:
-    """The first that leaves no room for a further turn."""
+    """The first limit that leaves nothing for a further turn."""
     return next((used for used in uses if used.used >= used.limit), None)
 
 
 def limit_uses(limits: TaskLimits, turns: int, seconds: float, usage: Usage) -> Iterator[LimitUse[TaskLimitKind]]:
-    """How much a task has used of each of its limits."""
+    """A task's use of each of its limits."""
     used: dict[TaskLimitKind, float] = {
         "turns": turns,
         "minutes": seconds / 60,
@@ -138,7 +138,7 @@ def limit_uses(limits: TaskLimits, turns: int, seconds: float, usage: Usage) -> 
 
 
 class DailyBudget:
-    """One for all tasks. Without a limit in the settings nothing is read."""
+    """The daily budget of all tasks. Without a limit in the settings, nothing is read from storage."""
 
     def __init__(self, log: EventLog, usage: UsageStore, settings: Settings) -> None:
         self._log = log
@@ -147,12 +147,12 @@ class DailyBudget:
         self._raised: dict[DayLimitKind, tuple[datetime, float]] = {}
 
     def given(self, kind: DayLimitKind) -> float:
-        """The limit of the settings; 0 is none."""
+        """The limit of the settings; 0 means none."""
         values = self._settings.values
         return values.day_budget_usd if kind == "day_money" else values.day_max_tokens
 
     async def uses(self) -> tuple[LimitUse[DayLimitKind], ...]:
-        """How much of each limit was used today, with all that is on its way to the record."""
+        """Today's use of each limit, including writes that are still pending."""
         if not any(map(self.given, _KINDS)):
             return ()
         await self._log.flush()
@@ -171,11 +171,11 @@ class DailyBudget:
 
 
 def _midnight() -> datetime:
-    """The last one here; a day on which the clocks change has its own offset."""
+    """The last local midnight; its UTC offset may differ from now if the clocks changed."""
     now = datetime.now(UTC).astimezone()
     return now.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None).astimezone()
 
 
 def _midnight_after(midnight: datetime) -> datetime:
-    """What a clock that was ahead has dated counts on the day that it showed."""
+    """The next local midnight. Entries dated ahead by a wrong clock count for the day of their date."""
     return datetime.combine(midnight.date() + timedelta(days=1), time.min).astimezone()

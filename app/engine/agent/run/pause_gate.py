@@ -10,9 +10,9 @@ from app.engine.core.cancel import CancelSignal
 
 
 class PauseGate:
-    """Open until `close`; steps wait in `passage`.
+    """Open until `close`; steps wait in `wait_open`.
 
-    `pace_s` is the least time between two model calls, `limit` the wait for a limit of the provider.
+    `pace_s` is the minimum time between two model calls, `limit` the wait for the provider's rate limit.
     """
 
     def __init__(self, live: TaskState, pace_s: float, limit: RateLimitWait) -> None:
@@ -26,7 +26,7 @@ class PauseGate:
 
     @property
     def has_waiting(self) -> bool:
-        """A step has come to the closed gate: none is in hand."""
+        """A step waits at the closed gate, so no step is running."""
         return self._waiting > 0
 
     @property
@@ -34,7 +34,7 @@ class PauseGate:
         return not self._open.is_set()
 
     def close(self, activity: str) -> None:
-        """Let the step at hand end; the next one waits."""
+        """Let the current step finish; the next one waits."""
         self._open.clear()
         self._live.set_activity(activity)
 
@@ -68,7 +68,7 @@ class PauseGate:
 
 
 async def _first(work: Coroutine[object, object, object], cancel: CancelSignal) -> None:
-    """Wait for `work` or the signal, whichever comes first; the other is given up."""
+    """Wait for `work` or the signal, whichever comes first; the other is cancelled."""
     tasks = [asyncio.ensure_future(work), asyncio.ensure_future(cancel.wait())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

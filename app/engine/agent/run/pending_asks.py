@@ -1,4 +1,4 @@
-"""Asks that wait for a person: raised once, settled once, the first answer wins."""
+"""Asks waiting for a user: raised once, settled once, the first answer wins."""
 
 import asyncio
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _MOST = 1e12
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """An ask, where its answer goes, and the workspace of its task."""
+    """An ask, the future of its answer, and the workspace of its task."""
 
     ask: Ask
     answered: asyncio.Future[Ask]
@@ -36,12 +36,12 @@ class _Waiting:
 
 
 def can_be_asked(task: Task) -> bool:
-    """Whether somebody answers what no approval is: limits, and calls that are made again and again."""
+    """Whether a user answers asks other than approvals: limits and repeated calls."""
     return task.attended and task.approve != "never"
 
 
 class PendingAsks:
-    """All asks that wait: of the tasks under way, and of those that were interrupted."""
+    """All pending asks: of running tasks and of interrupted ones."""
 
     def __init__(self, log: EventLog, store: AskStore) -> None:
         self._log = log
@@ -51,11 +51,11 @@ class PendingAsks:
         self._closing = False
 
     def restore(self, ask: Ask, workspace: str) -> None:
-        """Take an ask of an interrupted task, which waits on: it can be answered before the task is resumed."""
+        """Restore an ask of an interrupted task: it can be answered before the task resumes."""
         self._waiting[ask.id] = _Waiting(ask, asyncio.get_running_loop().create_future(), workspace)
 
     def resume(self, task_id: str, asks: Iterable[Ask]) -> None:
-        """The task goes on in the turn that raised these: what it asks again is taken from them, answered or not."""
+        """The task resumes the turn that raised these asks: repeated asks reuse them, answered or not."""
         self._earlier[task_id] = [ask for ask in asks if ask.status != "cancelled"]
 
     async def raise_and_wait(self, ask: Ask, live: TaskState, cancel: CancelSignal) -> Ask:
@@ -70,7 +70,7 @@ class PendingAsks:
         return await self._settled(earlier or ask, live, cancel)
 
     def drop_task(self, task_id: str) -> None:
-        """The turn of its asks is over: cancel what still waits, for nobody asks it any more."""
+        """Cancel the pending asks of a task: the turn that raised them is over."""
         self._earlier.pop(task_id, None)
         for entry in tuple(self._waiting.values()):
             if entry.ask.task_id == task_id:
@@ -78,12 +78,12 @@ class PendingAsks:
                 self._waiting.pop(entry.ask.id, None)
 
     def forget(self, conversation_id: str) -> None:
-        """The conversation was deleted, and its asks with it."""
+        """Drop the asks of a deleted conversation."""
         kept = {key: entry for key, entry in self._waiting.items() if entry.ask.conversation_id != conversation_id}
         self._waiting = kept
 
     def close(self) -> None:
-        """The engine ends: what waits from now on waits for the next one."""
+        """The engine shuts down: pending asks stay open for the next engine."""
         self._closing = True
 
     async def _settled(self, ask: Ask, live: TaskState, cancel: CancelSignal) -> Ask:
@@ -94,7 +94,7 @@ class PendingAsks:
             return await entry.answered
         finally:
             unsubscribe()
-            self._cancel(ask)  # where the waiting itself was given up
+            self._cancel(ask)  # if the waiting was cancelled
             self._waiting.pop(ask.id, None)
             live.ask_settled(ask.id)
 
@@ -109,7 +109,7 @@ class PendingAsks:
         return entry.answered.result() if entry is not None and entry.answered.done() else found
 
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
-        """Settle an ask; a later answer does not win and gets the first. `InvalidParams` if it does not fit."""
+        """Settle an ask; later answers get the first result. Raises `InvalidParams` if the answer does not fit."""
         entry = self._waiting.get(params.ask_id)
         if entry is None:
             return await self._late(params)
@@ -123,13 +123,13 @@ class PendingAsks:
         return AskAnswerResult(won=True, ask=settled)
 
     def settle_granted(self, grant: Grant) -> None:
-        """Allow what waits for just what a new grant allows: it would not be asked for now."""
+        """Allow pending asks that a new grant covers exactly: they would no longer be raised."""
         for entry in tuple(self._waiting.values()):
             if not entry.answered.done() and entry.is_allowed_by(grant):
                 self._settle(_settled(entry.ask, AskAnswerParams(ask_id=entry.ask.id, allow=True), grant.created_by))
 
     def _settle_of_day(self, params: AskAnswerParams, settled: Ask) -> None:
-        """A limit of the day is raised for all tasks at once."""
+        """Settle the same daily-limit ask of all tasks: the limit is raised for all at once."""
         for entry in tuple(self._waiting.values()) if settled.allowed and _is_of_day(settled) else ():
             if not entry.answered.done() and _is_of_day(entry.ask) and entry.ask.text == settled.text:
                 self._settle(_settled(entry.ask, params, settled.answered_by or ""))
@@ -139,7 +139,7 @@ class PendingAsks:
         if not self._closing:
             self._settle(cancelled)
         elif (entry := self._waiting.get(ask.id)) is not None and not entry.answered.done():
-            entry.answered.set_result(cancelled)  # for its task alone, which ends here
+            entry.answered.set_result(cancelled)  # only for its task, which ends here
 
     def _settle(self, ask: Ask) -> None:
         entry = self._waiting.get(ask.id)
@@ -149,7 +149,7 @@ class PendingAsks:
         entry.answered.set_result(ask)
 
     async def _late(self, params: AskAnswerParams) -> AskAnswerResult:
-        await self._log.flush()  # what settled it may not be there to read yet
+        await self._log.flush()  # the answer may not be committed yet
         ask = await self._store.get(params.ask_id)
         if ask is None:
             raise NotFound(f"There is no ask {params.ask_id!r}.")
@@ -172,7 +172,7 @@ def _settled(ask: Ask, params: AskAnswerParams, by: str) -> Ask:
 
 
 def _is_same(ask: Ask, other: Ask) -> bool:
-    """True for what one turn of a task asks a second time, once it is resumed."""
+    """True if a resumed turn repeats the ask."""
     return _what(ask) == _what(other)
 
 

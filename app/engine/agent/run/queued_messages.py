@@ -1,4 +1,4 @@
-"""What people said that the agent has not read yet: the durable record that feeds the agent's queues."""
+"""Messages that the agent has not read yet: the stored queue that feeds the agent's queues."""
 
 from collections.abc import Callable
 from hashlib import blake2b
@@ -17,14 +17,14 @@ from app.protocol.tasks import Queued, TaskQueueChangeParams
 
 QueuedEntries: TypeAlias = tuple[Queued, ...]
 
-# The whole queue goes with every change of its task to every client, and into the log of events.
+# The whole queue is sent to every client and written to the event log with each change of its task.
 _MOST = 100
 _MOST_CHARACTERS = 1_500_000
 _NOT_WAITING = "This does not wait any more: the agent has read it, or it was taken back."
 
 
 class QueuedMessages:
-    """The queue of one task under way. `follow` the agent before anything is said."""
+    """The queue of one running task. Call `follow` before adding messages."""
 
     def __init__(self, live: TaskState, attachments: Attachments) -> None:
         self._live = live
@@ -33,7 +33,7 @@ class QueuedMessages:
         self._messages: dict[str, UserMessage] = {}
 
     def follow(self, agent: Agent) -> None:
-        """Set the agent that reads, and give it what waits since before the task was resumed."""
+        """Set the agent that reads, and pass it the messages queued before the task was resumed."""
         self._agent = agent
         self._feed(self._live.task.queue)
 
@@ -44,7 +44,7 @@ class QueuedMessages:
         self.edit(lambda queue: (*queue, entry))
 
     def edit(self, change: Callable[[QueuedEntries], QueuedEntries]) -> None:
-        """Change what waits; `Conflict` where that would change what the agent has in hand already."""
+        """Change the queue. Raises `Conflict` if that would change an entry that the agent has taken."""
         old = self._live.task.queue
         new = change(old)
         if _characters(new) > max(_MOST_CHARACTERS, _characters(old)):
@@ -57,9 +57,9 @@ class QueuedMessages:
         self._feed(tuple(entry for entry in new if entry not in in_hand))
 
     def read(self, message: Message) -> Queued | None:
-        """Take the entry that this message was made of out of the record. None for any other message.
+        """Remove the entry that this message was made from. None for any other message.
 
-        Nothing is stored or told: the caller does that together with the node.
+        Stores and publishes nothing: the caller does, together with the node.
         """
         task = self._live.task
         entry = next((entry for entry in task.queue if self._messages.get(entry.id) is message), None)
@@ -70,11 +70,11 @@ class QueuedMessages:
         return entry
 
     def said(self, entry: Queued) -> tuple[Block, ...]:
-        """What an entry says, as the blocks of a message."""
+        """An entry as the blocks of a message."""
         return self._attachments.blocks(entry.text, entry.attachments)
 
     def _feed(self, queue: QueuedEntries) -> None:
-        """Have the agent's queues hold just these, in this order."""
+        """Make the agent's queues contain exactly these entries, in this order."""
         assert self._agent is not None
         self._agent.clear_all()
         for entry in queue:
@@ -96,12 +96,12 @@ def _characters(queue: QueuedEntries) -> int:
 
 
 def queued_node_id(task_id: str, queued_id: str) -> str:
-    """The id of the node that an entry becomes: who sends it again finds that it was read."""
+    """The id of an entry's node. It is deterministic, so that a resent entry is recognised as read."""
     return f"node_{blake2b(f'{task_id} {queued_id}'.encode(), digest_size=12).hexdigest()}"
 
 
 def with_changed_entry(queue: QueuedEntries, params: TaskQueueChangeParams) -> QueuedEntries:
-    """The queue with one entry as `params` want it. A new kind without a place puts it last of that kind."""
+    """The queue with one entry changed. A new kind without a `place` puts it last of that kind."""
     old = _find(queue, params.queued_id)
     if params.text is not None and not params.text.strip() and not old.attachments:
         raise InvalidParams("The text is empty. To take it back, remove it.")

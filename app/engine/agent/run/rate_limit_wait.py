@@ -1,4 +1,4 @@
-"""Waits for a provider's rate limit as a stored state of the task, so that it outlives the engine (decision 17)."""
+"""Waits for a provider's rate limit. The wait is part of the stored task, so it survives a restart (decision 17)."""
 
 import asyncio
 import time
@@ -24,10 +24,10 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitPolicy:
-    """How long limits are waited for in a row: so many times, and in all no longer than `longest`.
+    """Bounds of consecutive waits: `most` attempts, at most `longest` in total.
 
-    Where a provider did not say when to come again, the waits double from `first_s` to `longest_guess_s`. The clock
-    may be set meanwhile: it is looked at again every `look_again_s`.
+    If the provider names no time, the waits double from `first_s` to `longest_guess_s`. The system clock may be changed
+    meanwhile, so it is checked every `look_again_s`.
     """
 
     most: int = 100
@@ -41,7 +41,7 @@ _WAITS = RateLimitPolicy()
 
 
 class RateLimitWait:
-    """Of one task. `over` is awaited before each model call; the other methods may be called meanwhile."""
+    """The rate limit wait of one task. Await `wait` before each model call; other methods may be called meanwhile."""
 
     def __init__(self, live: TaskState, waits: RateLimitPolicy = _WAITS, now: Callable[[], datetime] = _now) -> None:
         self._live = live
@@ -56,7 +56,7 @@ class RateLimitWait:
         return self._live.task.retry_at is not None
 
     def settle(self, end: ReplyEnd) -> ReplyEnd | Retry:
-        """The end of a reply as it is, or, where a limit stands in its way, that it is asked for again."""
+        """The end of a reply unchanged, or a `Retry` if the call was rate limited."""
         if end.later is None:
             self._pass()
             return end
@@ -81,7 +81,7 @@ class RateLimitWait:
         return ""
 
     async def wait(self, cancel: CancelSignal) -> None:
-        """Return once the limit has passed, as the task has it on record, or at `end`, or when it is cancelled."""
+        """Return once the stored time is reached, after `end`, or when the task is cancelled."""
         at = self._live.task.retry_at
         if at is None:
             return
@@ -94,7 +94,7 @@ class RateLimitWait:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(left_s, self._waits.look_again_s)):
                         await self._ends.wait()
-                # A clock that is put forward ends the wait, one that is put back does not make it longer.
+                # A clock set forward ends the wait; a clock set back does not extend it.
                 left_s = min(ends_at - time.monotonic(), self._left_s(self._live.task.retry_at or at))
         finally:
             unsubscribe()
@@ -103,23 +103,23 @@ class RateLimitWait:
             self._live.settle()
 
     def end(self) -> None:
-        """Try now."""
+        """Stop waiting and retry now."""
         self._ends.set()
 
     def say(self) -> None:
-        """Show what is waited for, after something else was shown."""
+        """Show the wait again, after another activity was shown."""
         task = self._live.task
         if task.retry_at is not None:
             self._live.set(self._waiting(task, task.retry_at))
 
     def _pass(self) -> None:
-        """A reply came. That is published with the change that follows."""
+        """A reply came. The next change of the task publishes this."""
         self._count = 0
         if self._live.task.limited_at is not None:
             self._live.task = msgspec.structs.replace(self._live.task, limited_at=None)
 
     def _show(self, at: datetime) -> None:
-        """Only what is new: the status of a task that was resumed, or an end that has moved with the clock."""
+        """Publish changes only: the status of a resumed task, or an end that moved with the clock."""
         task = self._live.task
         has_moved = task.retry_at is None or abs(at - task.retry_at) > _SAME
         if has_moved or task.status != "paused":
@@ -133,7 +133,7 @@ class RateLimitWait:
         return (at - self._now()) / timedelta(seconds=1)
 
     def _first_left_s(self, at: datetime) -> float:
-        """Never longer than a task waits: on record is what another clock may have said."""
+        """Never longer than `longest`: the stored time may come from a wrong clock."""
         since = self._live.task.limited_at
         if since is not None and since > self._now():
             return 0.0
@@ -144,6 +144,6 @@ class RateLimitWait:
 
 
 def _clock(at: datetime) -> str:
-    """The time of day here; with the day where that is another one."""
+    """The local time of day; with the weekday if it is not today."""
     local = at.astimezone()
     return f"{local:%H:%M}" if local.date() == datetime.now(UTC).astimezone().date() else f"{local:%a %H:%M}"

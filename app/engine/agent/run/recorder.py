@@ -53,7 +53,7 @@ class ToolExecutionLog:
         self._ended: dict[str, tuple[str, str]] = {}
 
     def started(self, call: ToolCall, access: Access, turn: int, node_id: str) -> None:
-        """Put the intent; the caller waits for it to be committed."""
+        """Write the intent; the caller awaits the commit."""
         self._open[call.id] = new_id("exec")
         row = executions.ExecutionStart(
             execution_id=self._open[call.id],
@@ -69,11 +69,11 @@ class ToolExecutionLog:
         self._journal.put(executions.started(row))
 
     def known(self, call_id: str, execution_id: str) -> None:
-        """The call ran in an earlier engine: its result is on record already."""
+        """The call ran in an earlier engine: its result is already stored."""
         self._known[call_id] = execution_id
 
     def ended(self, event: ToolExecutionEnd) -> None:
-        """Put the result of a call that was started; any call's summary is kept for its node."""
+        """Write the result of a started call; any call's summary is cached for its node."""
         execution_id = self._open.pop(event.call_id, "")
         known = self._known.pop(event.call_id, "")
         self._ended[event.call_id] = (execution_id or known, event.result.summary)
@@ -91,12 +91,12 @@ class ToolExecutionLog:
         self._journal.put(executions.finished(row))
 
     def finish(self, call_id: str) -> tuple[str, str]:
-        """Execution id and summary of an ended call, for its node; empty for one that never ran."""
+        """Execution id and summary of an ended call, for its node; empty for a call that never ran."""
         return self._ended.pop(call_id, ("", ""))
 
 
 class TaskRecorder:
-    """Listens to one agent for one task. Prompts are in the tree before it starts: `skip` counts them."""
+    """Records one agent's events for one task. `skip` counts the prompts that are already stored."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class TaskRecorder:
                 pass
 
     def turn_started(self, request: ModelRequest) -> None:
-        """Put the intent of a model call and how much it sends; the caller waits for it to be committed."""
+        """Write the intent of a model call and its size; the caller awaits the commit."""
         self._live.turn_started()
         self._call_started = time.monotonic()
         self._in_call = True
@@ -162,15 +162,15 @@ class TaskRecorder:
         )
 
     def turn_postponed(self) -> None:
-        """No reply came, and the call is made again later, as the same turn."""
+        """No reply came; the call is repeated later as the same turn."""
         self._in_call = False
 
     def refused(self, message: AssistantMessage) -> None:
-        """The provider did not take the request, and a shorter one is made: a turn of its own, without a node."""
+        """The provider refused the request as too long. Counts as a turn without a node; a shorter request follows."""
         self._counted(message, "failed")
 
     def summarised(self, message: AssistantMessage, block: SummaryBlock | None) -> None:
-        """The end of a call for a summary, with the node that keeps it if there is one."""
+        """The end of a summary call, with the stored node if it succeeded."""
         usage = self._counted(message, "failed" if block is None else "complete")
         if block is None:
             return
@@ -184,21 +184,21 @@ class TaskRecorder:
         self._live.publish_again()
 
     def notice(self, kind: NoticeKind, text: str) -> None:
-        """Append a system node: a remark of the engine itself."""
+        """Append a system node with a notice of the engine."""
         block = NoticeBlock(kind=kind, text=text)
         task_id = self._live.task.id
         self._branch.append(self._branch.draft("system", "engine", (block,), task_id=task_id))
 
     def remark(self, *texts: str) -> None:
-        """Said after the next reply."""
+        """Add notices to append after the next reply."""
         self._remarks += texts
 
     def detach(self) -> None:
-        """The engine ends: calls that did not run stay open, for the engine that resumes the task."""
+        """The engine shuts down: calls that did not run stay open, for the engine that resumes the task."""
         self._leaves = True
 
     def close(self) -> None:
-        """Cut the reply of a model call that was given up without an end, or is not made again any more."""
+        """Store the partial reply of an aborted model call, or of one that will not be retried."""
         if self._in_call or self._reply.is_shown:
             message = AssistantMessage(self._reply.content, "aborted", model=self._live.task.model)
             if self._request is not None and message.content:
@@ -206,7 +206,7 @@ class TaskRecorder:
             self._assistant(message)
 
     def _remarked(self, text: str) -> None:
-        """Once for the task, though each turn may be made the same way; what was said of waits before it is over."""
+        """Add a notice once per task, even if each turn repeats it, and clear an outdated activity."""
         if text not in self._remarked_before:
             self._remarked_before.add(text)
             self._remarks.append(text)
@@ -214,7 +214,7 @@ class TaskRecorder:
             self._live.set_activity("")
 
     def _say_remarks(self) -> None:
-        """After the reply they are about: before it they would stand between it and its siblings."""
+        """After their reply: before it they would stand between the reply and its siblings."""
         for text in self._remarks:
             self.notice("model", text)
         self._remarks.clear()
@@ -238,9 +238,9 @@ class TaskRecorder:
             self._words(message)
 
     def _words(self, message: Message) -> None:
-        """What somebody said: out of the queue and into the tree in one commit, so that it is never read twice.
+        """Move a message from the queue into the tree in one commit, so that it is never read twice.
 
-        What was not in the queue are words of the engine's own.
+        A message that was not queued comes from the engine.
         """
         entry = self._queue.read(message)
         task = self._live.task
@@ -287,7 +287,7 @@ class TaskRecorder:
         if self._leaves and not execution_id:
             self._withholds = True
         if self._withholds:
-            return  # results stand in the order of their calls
+            return  # results are stored in the order of their calls
         task = self._live.task
         blocks = blocks_of(message, execution_id, summary)
         self._branch.append(
@@ -295,7 +295,7 @@ class TaskRecorder:
         )
 
     def _counted(self, message: AssistantMessage, status: _Outcome) -> Usage:
-        """What the call took, on record with the turn if this is its end."""
+        """The usage of a call; ends the turn's record if the turn is still open."""
         usage = self._usage(message)
         if self._in_call:
             self._in_call = False

@@ -1,4 +1,4 @@
-"""Detects the same call made again and again: tells the model, then asks the person, then ends the task."""
+"""Detects repeated identical calls: tells the model, then asks the user, then ends the task."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
@@ -40,9 +40,9 @@ FinishTurn: TypeAlias = Callable[[FinishedTurn, CancelSignal], Awaitable[TurnDec
 
 
 class RepeatDetector:
-    """`history` are the messages before the task goes on; `tell` puts a remark into the conversation.
+    """`history` are the messages before the task; `tell` adds a notice to the conversation.
 
-    `end` is told why the task ends with this turn, where nobody can be asked.
+    `end` is called with the reason if nobody can be asked and the task must end with this turn.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RepeatDetector:
                 pass
 
     def before(self, then: BeforeToolCall) -> BeforeToolCall:
-        """The hook `then`, for calls that may be made once more."""
+        """Wraps the hook `then`: asks the user before a repeated call."""
 
         async def before_tool_call(pending: PendingCall, cancel: CancelSignal) -> ToolRefusal | ToolResult | None:
             await self._ask_if_due(pending.call.id, cancel)
@@ -90,7 +90,7 @@ class RepeatDetector:
         return before_tool_call
 
     def finish_turn(self, then: FinishTurn) -> FinishTurn:
-        """The hook `then`, once the person was asked about calls that could not be made at all."""
+        """Wraps the hook `then`: asks the user about repeated calls that could not be made."""
 
         async def finish_turn(turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
             await self._ask_if_due(None, cancel)
@@ -99,7 +99,7 @@ class RepeatDetector:
         return finish_turn
 
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ResultChange | None:
-        """The word to the model stands below the result."""
+        """Append a hint for the model to the result."""
         word, content = Text(f"\n\n{prompt_text('repeated')}"), finished.result.content
         if self._counts.get(finished.pending.call.id) != _TOLD_AT or _is_told(content, word):
             return None
@@ -121,10 +121,10 @@ class RepeatDetector:
             self._remark = f"The same call was made three times in a row: {_shown(self._call)}"
 
     def _add(self, tool: str, arguments: JsonObject) -> None:
-        if tool == AskUser.name:  # a person answers it: that is a word of theirs
+        if tool == AskUser.name:  # the user's answer ends the repetition
             self._forget()
             return
-        # Of a call that was cut the arguments are as long as the limit let them be: they say nothing.
+        # The arguments of a truncated call depend on the output limit: they cannot be compared.
         shown = _CUT if self._is_cut else msgspec.json.encode(arguments, order="deterministic").decode()
         call = f"{tool} {shown}"
         self._count = self._count + 1 if call == self._call else 1
@@ -134,15 +134,15 @@ class RepeatDetector:
         self._call, self._count = "", 0
 
     def _say(self) -> None:
-        """At the start of a turn: a remark in the middle of one would stand between a reply and its results."""
+        """At the start of a turn: within a turn the notice would stand between a reply and its results."""
         if self._remark:
             self._tell(self._remark)
             self._remark = ""
 
     async def _ask_if_due(self, call_id: str | None, cancel: CancelSignal) -> None:
-        """Where nobody can be asked, the limits of the task end it, and the tenth call that cannot be made.
+        """Ask the user. If nobody can be asked, only the tenth call that cannot be made ends the task.
 
-        A call that is made again and again may wait for something.
+        Valid repeated calls may be polling for something; the limits of the task end them.
         """
         if not self._is_due or cancel.is_set:
             return
@@ -170,7 +170,7 @@ class RepeatDetector:
 
 
 def _is_told(content: Iterable[object], word: Text) -> bool:
-    """True for a result that was played back from the record."""
+    """True for a result that was replayed from storage."""
     return any(isinstance(block, Text) and block.text.endswith(word.text) for block in content)
 
 

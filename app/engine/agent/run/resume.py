@@ -1,6 +1,6 @@
-"""Resumes inside an interrupted turn.
+"""Resumes an interrupted turn.
 
-Recorded replies and results are used again; calls with unknown outcome are asked about (decision 7).
+Reuses stored replies and results; asks about calls with an unknown outcome (decision 7).
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,14 +36,14 @@ _SKIPPED = ToolResult((Text(UNKNOWN_OUTCOME),), summary="skipped, outcome unknow
 
 
 def has_effects(access: Access) -> bool:
-    """A call that only reads does no harm a second time."""
+    """False for read-only calls, which are safe to repeat."""
     return access.tier in ("write", "run")
 
 
 def unknown_outcome_ask(started: ExecutionStart, access: Access, task: Task) -> Ask:
-    """Asks the same about the same call, whichever engine raises it.
+    """The ask about a call. It is identical no matter which engine raises it.
 
-    `access` is of the call as it would run again, and it alone is shown: the record says only that it was begun.
+    `access` is that of the repeated call, and the only one shown: the record proves only that the call was started.
     """
     return Ask(
         id=new_id("ask"),
@@ -68,7 +68,7 @@ def unknown_outcome_ask(started: ExecutionStart, access: Access, task: Task) -> 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call that has its result. `execution_id` is empty for one that had no record of its own."""
+    """A call with its result. `execution_id` is empty for a call without an execution record."""
 
     result: ToolResult
     execution_id: str = ""
@@ -78,7 +78,7 @@ RecordedCalls: TypeAlias = RecordedCall | ExecutionStart
 
 
 class InterruptedTurn:
-    """`history` is what the model had read before. `stored` counts the messages of the turn that have their nodes."""
+    """`history` are the messages before the turn. `stored` counts the turn's messages that are stored as nodes."""
 
     def __init__(
         self, reply: AssistantMessage, history: tuple[ModelMessage, ...], past: Mapping[str, RecordedCalls], stored: int
@@ -90,7 +90,7 @@ class InterruptedTurn:
         self._is_told = False
 
     def take_reply(self) -> AssistantMessage | None:
-        """The reply, once. What is known of its calls is past when the next one is asked for."""
+        """The reply, on the first call; afterwards None, and the recorded calls are dropped."""
         if self._is_told:
             self._past = {}
             return None
@@ -98,12 +98,12 @@ class InterruptedTurn:
         return self.reply
 
     def past(self, call_id: str) -> RecordedCalls | None:
-        """The result of a call, or that it was started and its outcome is not known; None if it was not begun."""
+        """The call's result, or its start if the outcome is unknown; None if it was not started."""
         return self._past.get(call_id)
 
 
 def last_reply(path: Sequence[Node], task_id: str) -> int | None:
-    """Where on the path the reply stands that the task was working on: nothing was said or summarised since."""
+    """Index of the reply the task was working on; None if a message or a summary follows it."""
     for index in range(len(path) - 1, -1, -1):
         node = path[index]
         if node.role == "user" or summary_of(node) is not None:
@@ -116,7 +116,7 @@ def last_reply(path: Sequence[Node], task_id: str) -> int | None:
 def recorded_calls(
     results: Sequence[Node], executions: Sequence[StoredExecution], turn: int
 ) -> dict[str, RecordedCalls]:
-    """What is known of the calls of a turn, from the nodes of their results and from the record of what ran."""
+    """The recorded calls of a turn, from result nodes and execution records."""
     past: dict[str, RecordedCalls] = {}
     for execution in executions:
         started, finished = execution.started, execution.finished
@@ -124,7 +124,7 @@ def recorded_calls(
             past[started.call_id] = _of_record(finished) if finished is not None else started
     for node in results:
         for block in node.blocks:
-            # The call that ends a task is made again: it touches nothing, and the end hangs on it.
+            # `task_complete` runs again: it has no effects, and the end of the task depends on it.
             if isinstance(block, ToolResultBlock) and (block.tool != TaskComplete.name or block.is_error):
                 past[block.call_id] = RecordedCall(result_of(block), block.execution_id)
     return past
@@ -136,7 +136,7 @@ def _of_record(finished: ExecutionEnd) -> RecordedCall:
 
 
 class TurnReplay:
-    """Of one task. Without an open turn there is nothing to go on with: a new task, or one cut off in a model call."""
+    """Replays the open turn of one task. Does nothing for a new task, or one interrupted during a model call."""
 
     def __init__(
         self, live: TaskState, desk: PendingAsks, executions: ToolExecutionLog, turn: InterruptedTurn | None
@@ -147,7 +147,7 @@ class TurnReplay:
         self._turn = turn
 
     def take_reply(self) -> AssistantMessage | None:
-        """The reply of the open turn, in place of the first model call. With the next call that turn is over."""
+        """The reply of the open turn, instead of the first model call. The next call ends that turn."""
         if self._turn is None:
             return None
         reply = self._turn.take_reply()
@@ -159,9 +159,9 @@ class TurnReplay:
         return reply
 
     async def past_of(self, call_id: str, look: AccessLookup, cancel: CancelSignal) -> ToolResult | ToolRefusal | None:
-        """What an earlier engine knows of a call that is about to run: its result, or why it must not run.
+        """The recorded result of a call about to run, or a refusal.
 
-        None lets it go on as any other call does, through the policy. One that only reads is no matter for a person.
+        None lets it run as usual, subject to the policy; repeating a read-only call needs no decision by the user.
         """
         past = self._turn.past(call_id) if self._turn is not None else None
         if isinstance(past, RecordedCall):

@@ -1,4 +1,4 @@
-"""Whether another turn follows, when a limit ends the task, and whether a task in mode `auto` is a chat."""
+"""Decides whether another turn follows, when a limit ends the task, and whether an `auto` task is a chat."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,15 +16,15 @@ from app.engine.core.messages import AssistantMessage, Message, user_text
 from app.protocol.asks import Ask, ReachedLimit
 from app.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
 
-# Replies without a call that a task in `task` mode may give in a row before it counts as done.
+# Consecutive replies without a call in `task` mode before the task counts as done.
 _MOST_NUDGES = 3
 
 
 class StopPolicy:
-    """Decides at the end of each turn. `over` is set when a limit was reached and ended the task, `stuck` when it
-    made the same call again and again and nobody could be asked.
+    """Decides at the end of each turn whether the task continues.
 
-    `tell` puts a warning into the conversation.
+    `limit_end` is set if a limit ended the task, `stuck` if it repeated the same call and nobody could be asked. `tell`
+    adds a warning to the conversation.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class StopPolicy:
         self._given = limits
         self._day = day
         self._tell = tell
-        allowed = live.task.allowance  # by a person, before the task was resumed
+        allowed = live.task.allowance  # granted by a user before the task was resumed
         self._limits = limits if allowed is None else _limits_of(allowed, limits)
         self._nudges = 0
         self._nudge = False
@@ -59,7 +59,7 @@ class StopPolicy:
         self.stuck = text
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
-        """`end` once the task is complete and all that was said is read, or out of limits; `continue` for a nudge."""
+        """`end` if the task is complete and its queue empty, or out of limits; `continue` to nudge the model."""
         if cancel.is_set or turn.message.error is not None:
             return None
         if self.stuck is not None:
@@ -83,7 +83,7 @@ class StopPolicy:
         return NextTurn(add=(user_text(prompt_text(word)),)) if word else None
 
     def take_for(self, mode: DecidedMode) -> None:
-        """What a person takes the task for holds from the end of this turn on; of a chat the agent is told."""
+        """Apply a mode chosen by the user from the end of this turn on; tell the agent if it is now a chat."""
         self._live.set_mode(mode, mode)
         self._word = "as_chat" if mode == "chat" else ""
 
@@ -95,7 +95,7 @@ class StopPolicy:
         return self._nudges < _MOST_NUDGES
 
     async def before_model_call(self, messages: tuple[Message, ...], cancel: CancelSignal) -> tuple[Message, ...]:
-        """The limits of the day hold for a first call too, and while other tasks use them up."""
+        """Check the daily limits: they also apply to a first call, and other tasks use them up meanwhile."""
         while not cancel.is_set and (over := reached(await self._day.uses())) is not None:
             to = await self._raised(over, self._day.given(over.kind), cancel)
             if to is not None:
@@ -106,7 +106,7 @@ class StopPolicy:
         return messages
 
     async def _warn(self) -> None:
-        """Of each limit once, and once more when it was raised and the new one is near."""
+        """Warn once per limit, and again if the limit was raised and is near again."""
         task = self._live.task
         found = near((*self._uses(), *await self._day.uses()))
         new = [used.share for used in found if used.kind not in task.near]
@@ -134,7 +134,7 @@ class StopPolicy:
         return True
 
     async def _raised(self, over: LimitUse[LimitKind], adds: float, cancel: CancelSignal) -> float | None:
-        """The limit after a yes: as much again, or what the person named. None where nobody can be asked."""
+        """The new limit if the user agrees: as much again, or the amount they named. None if nobody can be asked."""
         if not can_be_asked(self._live.task):
             return None
         ask = Ask(
@@ -155,7 +155,7 @@ class StopPolicy:
 
 
 def _limits_of(allowed: Allowance, given: TaskLimits) -> TaskLimits:
-    """What was allowed, but for limits that the settings have taken away or brought in since."""
+    """The granted limits, except those that the settings have removed or added since."""
     return TaskLimits(
         allowed.turns,
         given.minutes and (allowed.minutes or given.minutes),
@@ -165,7 +165,7 @@ def _limits_of(allowed: Allowance, given: TaskLimits) -> TaskLimits:
 
 
 class ModeDetector:
-    """A listener of one task in `auto` mode: its first reply says what it is."""
+    """Listener of one task in `auto` mode: its first reply decides the mode."""
 
     def __init__(self, live: TaskState) -> None:
         self._live = live
@@ -184,10 +184,10 @@ class ModeDetector:
 
 
 def detect_mode(reply: AssistantMessage) -> DecidedMode | None:
-    """A reply that begins work makes a task, an answer a chat; a question to the person leaves it open.
+    """A reply with tool calls makes a task, an answer a chat; a question to the user leaves it undecided.
 
-    An answer may be marked as the last word, as a model with tools as text does with its final answer. A reply that was
-    broken off says nothing, nor does what is only announced: words are not guessed at.
+    An answer may come with `task_complete`: models with text-based tool calls end this way. An aborted reply decides
+    nothing, and neither do announcements: the text is not interpreted.
     """
     if reply.stop_reason in ("error", "aborted"):
         return None

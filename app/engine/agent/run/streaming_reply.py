@@ -1,4 +1,4 @@
-"""A reply while it streams: deltas to clients, text so far to storage in groups."""
+"""A reply while it streams: sends deltas to clients and saves the text in batches."""
 
 import asyncio
 
@@ -15,16 +15,16 @@ from app.engine.storage.sqlite.journal import Journal
 from app.protocol.conversations import Node
 from app.protocol.events import TextDelta
 
-# A reply that is quicker than this is never shown half.
+# A faster reply is never shown partially.
 _SHOWN_AFTER_S = 0.03
-# With the commit that follows, less than 250 ms of streamed text can be lost in a crash.
+# Including the following commit, a crash loses less than 250 ms of streamed text.
 _SAVED_EACH_S = 0.2
-# All of the reply is written each time: one with more characters is saved less often.
+# Each save writes the whole reply: a reply with more characters is saved less often.
 _USUAL_LENGTH = 256 * 1024
 
 
 class StreamingReply:
-    """The node of the reply under way. It enters the tree as `streaming` once it lasts, and is replaced at its end."""
+    """The node of the current reply. Enters the tree as `streaming` after a short delay; the final node replaces it."""
 
     def __init__(self, live: TaskState, branch: BranchWriter, log: EventLog, journal: Journal) -> None:
         self._live = live
@@ -40,12 +40,12 @@ class StreamingReply:
 
     @property
     def content(self) -> tuple[AssistantContent, ...]:
-        """What has come so far."""
+        """The content received so far."""
         return self._partial.content
 
     @property
     def is_shown(self) -> bool:
-        """It has a node in the tree."""
+        """True if it has a node in the tree."""
         return self._node is not None
 
     def delta(self, delta: BlockDelta) -> None:
@@ -62,7 +62,7 @@ class StreamingReply:
             self._timer = asyncio.get_running_loop().call_later(wait, self._save)
 
     def restart(self) -> None:
-        """After a retry: what was streamed is void."""
+        """After a retry: discards the streamed content."""
         self._partial, self._length = AssistantMessage(), 0
         self._offsets.clear()
         self._held.clear()
@@ -70,7 +70,7 @@ class StreamingReply:
             self._branch.show(self._node)
 
     def finish(self) -> str | None:
-        """Forget the reply; the id of its node if it entered the tree."""
+        """Reset; returns the id of the node if it entered the tree."""
         if self._timer is not None:
             self._timer.cancel()
         shown = self._node.id if self._node is not None else None
@@ -99,7 +99,7 @@ class StreamingReply:
         self._journal.put(nodes.save(msgspec.structs.replace(self._node, blocks=blocks_of_reply(self._partial))))
 
     def _show(self) -> Node:
-        """Put the node, empty: all of its text goes as deltas, so that they hold the whole of it for late clients."""
+        """Publish an empty node: the deltas carry all of its text, so clients that join late get the whole."""
         task = self._live.task
         node = self._branch.draft(
             "assistant",

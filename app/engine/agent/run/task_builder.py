@@ -48,7 +48,7 @@ def _as_they_are(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TaskBuilder:
-    """What all tasks share. `dress` may put others in the place of a task's tools: a replay does."""
+    """Dependencies shared by all tasks. `replace_tools` may replace a task's tools, as a replay does."""
 
     log: EventLog
     database: Database
@@ -73,9 +73,9 @@ class TaskBuilder:
         heard: ToModelMessages,
         open_turn: InterruptedTurn | None = None,
     ) -> TaskRun:
-        """A task ready to run. `history` comes before its prompt, which is in the tree already if it is a new task.
+        """A task ready to run. `history` comes before its prompt; a new task's prompt is already stored.
 
-        With an open turn it is what comes before that, and `stored_prompts` counts what of the turn is in the tree.
+        With an open turn, `history` comes before that turn; `stored_prompts` counts its stored messages.
         """
         live, cancel, completion = TaskState(task, self.log), CancelSignal(), TaskComplete(task.answer_schema)
         journal = self.database.journal
@@ -126,7 +126,7 @@ class TaskBuilder:
         workplace = ToolContext(task.id, Path(task.workspace), output, environment_of_commands())
         ask_user = AskUser(UserQuestions(live, self.desk).ask)
         tools = (*bind(workplace, personality.tools), ask_user)
-        return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # talk has nothing to complete
+        return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # a chat has nothing to complete
 
     def _limits(self, task: Task) -> TaskLimits:
         values = self.settings.values

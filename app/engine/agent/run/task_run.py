@@ -1,4 +1,4 @@
-"""One running task: prompt, stop, end. Which tasks run is tasks/running_tasks.py."""
+"""One running task: prompt, stop, end. tasks/running_tasks.py manages all running tasks."""
 
 import asyncio
 import logging
@@ -32,17 +32,17 @@ _logger = logging.getLogger(__name__)
 
 NO_ANSWER = "The model ended its work without an answer that follows the schema. Try again, or choose another model."
 
-# A reply is longer only where a model does not stop; it stands whole in its node.
+# Only runaway replies are longer; the node keeps the full text.
 _LONGEST_SUMMARY = 100_000
 _SUMMARISED = "What was said before is summarised for the model."
 
-# Tools end themselves on the signal; one that does not is given up after this.
+# Tools stop on the signal; after this time they are cancelled.
 _PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How a task ends: its status and reason, and what the conversation is told."""
+    """How a task ends: its status and reason, and the notice in the conversation."""
 
     status: TaskStatus
     reason: TaskStopReason | None
@@ -51,7 +51,7 @@ class _End:
 
 
 class TaskRun:
-    """Runs one task from its prompt to its end. `run` is awaited once; the other methods may be called meanwhile."""
+    """Runs one task from prompt to end. Await `run` once; the other methods may be called meanwhile."""
 
     def __init__(
         self,
@@ -100,26 +100,26 @@ class TaskRun:
         self._live.hold(why)
 
     async def run(self, opening: UserMessage | InterruptedTurn | None) -> None:
-        """Work until the task is at its end: from a message, in an open turn, or from what there is. Never raises."""
+        """Run the task to its end, from a message, an interrupted turn or the existing history. Never raises."""
         try:
             await self._work(opening)
             end = self._end()
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # the end of a task: whatever happened is on record, the engine goes on
+        except Exception as error:  # the end of a task: the error is recorded, the engine continues
             _logger.exception("task %s failed", self.task.id)
             end = _End("error", "error", ("error", f"The task failed: {error}"), str(error) or type(error).__name__)
         try:
             self._remember(await end_task(self.task.id, self._show_left))
-        except Exception:  # the end of a task: what could not be looked for must not keep the end off the record
+        except Exception:  # the end of a task: a failed process search must not prevent recording the end
             _logger.exception("the processes of task %s were not ended", self.task.id)
         try:
             await self._conclude(end)
-        except Exception:  # the end of a task: the other tasks go on; the next start shows this one as interrupted
+        except Exception:  # the end of a task: other tasks continue; the next start shows this one as interrupted
             _logger.exception("the end of task %s is not on record", self.task.id)
 
     async def stop(self, by: str) -> None:
-        """Begin to stop; a second call changes nothing. What runs is named first: tools end it at once then."""
+        """Begin to stop; repeated calls have no effect. Lists processes first: tools end them on the signal."""
         if not is_working(self.task):
             raise IllegalMove(f"The task is {status_text(self.task.status)} already.")
         if self.task.stopping or self._cancel.is_set:
@@ -132,16 +132,16 @@ class TaskRun:
 
     @property
     def is_between_steps(self) -> bool:
-        """No step is in hand: nothing is lost by an end now."""
+        """No step is running: ending now loses nothing."""
         return self._gate.has_waiting or self.task.status == "waiting_user" or self.shown.status == "paused"
 
     def finish_step(self) -> None:
-        """Let the step in hand end, and begin no other: the engine ends."""
+        """Let the current step finish and start no other: the engine shuts down."""
         if not self._gate.is_closed:
             self._gate.close("ending this step: the engine ends")
 
     def interrupt(self, *, resumes: bool = False) -> None:
-        """Stop because the engine ends; the task can be resumed, by the next engine itself if it `resumes`."""
+        """Stop for an engine shutdown; the task can be resumed, and the next engine does so if `resumes`."""
         self._resumes = resumes
         self._recorder.detach()
         self._engine_ends.set()
@@ -163,14 +163,14 @@ class TaskRun:
             raise IllegalMove("The task is not paused.")
 
     def try_now(self) -> None:
-        """Ask the model though a limit of the provider is waited for."""
+        """Retry the model call now instead of waiting for a rate limit."""
         self._check_open()
         if not self._gate.limit.is_on:
             raise IllegalMove("The task does not wait for a limit.")
         self._gate.limit.end()
 
     def set_mode(self, mode: DecidedMode) -> None:
-        """Take the task for something else, from the end of this turn on."""
+        """Change the mode from the end of this turn on."""
         self._check_open()
         if mode == "task" and not any(tool.name == TaskComplete.name for tool in self._agent.state.tools):
             raise IllegalMove("It was started as a chat. When it has answered, it can go on as a task.")
@@ -178,12 +178,12 @@ class TaskRun:
             self._course.take_for(mode)
 
     def queue_message(self, entry: Queued) -> None:
-        """Have the agent read this when its turn comes."""
+        """Queue a message for the agent."""
         self._check_open()
         self._queue.add(entry)
 
     def edit_queue(self, change: Callable[[QueuedEntries], QueuedEntries]) -> None:
-        """Change what waits to be read; `Conflict` once it was."""
+        """Change the queue of unread messages. Raises `Conflict` for a message that was read."""
         self._check_open()
         self._queue.edit(change)
 
@@ -224,19 +224,19 @@ class TaskRun:
             self._takes_words = False
 
     async def _brief(self) -> None:
-        """People are told what was left out of it once in a conversation."""
+        """Set the system prompt; notices about omitted parts appear once per conversation."""
         parts = await self._briefing.parts()
         self._agent.set_system_prompt(join_parts(parts))
         if not self._agent.state.messages:
             self._recorder.remark(*(remark for part in parts for remark in part.remarks))
 
     def _is_read_on(self) -> bool:
-        """True for words that came while the last turn ended: they are read though it ended the task."""
+        """True if messages arrived while the last turn ended: they are read although it ended the task."""
         ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._course.has_ended_it
         return ended_well and self._unmade is None and bool(self.task.queue)
 
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
-        """When the signal is set: end the processes, showing how many are left, then wait for the work to end."""
+        """After the signal: end the processes, showing how many are left, then wait for the work to end."""
         await self._cancel.wait()
         try:
             self._remember(await end_task(self.task.id, self._show_left))
@@ -245,7 +245,7 @@ class TaskRun:
             work.cancel()
 
     def _remember(self, ended: tuple[str, ...]) -> None:
-        """For the notice at the end; each once, though stop and tools see the same processes."""
+        """Collect process names for the final notice, without duplicates: stop and tools see the same processes."""
         for name in ended:
             self._processes.setdefault(name.rpartition("(pid ")[2], name)
 
@@ -274,7 +274,7 @@ class TaskRun:
         return _End("completed", "completed")
 
     async def _conclude(self, end: _End) -> None:
-        """The record, then the news of the end; the processes are gone, nothing of a task outlives it."""
+        """Write the final record, then publish the end; the task's processes have ended by now."""
         self._recorder.close()
         self._tell(end.notice, self._remarks(end))
         lost = await self._saved(self.branch.save)
@@ -300,14 +300,14 @@ class TaskRun:
         await self._saved(self._log.flush)
 
     def _tell(self, notice: tuple[NoticeKind, str] | None, remarks: list[str]) -> None:
-        """Say in the conversation how the task ended, if there is anything to say."""
+        """Add a notice about the end of the task, if there is one."""
         if notice is not None or remarks:
             kind, text = notice or ("info", "The task is over.")
             self._recorder.notice(kind, " ".join((text, *remarks)))
         self.branch.announce_head()
 
     async def _saved(self, save: Callable[[], Awaitable[None]]) -> str:
-        """Empty, or why the database does not take what was put; where it takes nothing, the engine ends just now."""
+        """Save; returns the error text. Empty also for `CannotSave`: then the whole engine shuts down."""
         try:
             await save()
         except StorageError as error:
@@ -316,7 +316,7 @@ class TaskRun:
         return ""
 
     def _came_to(self) -> Completion:
-        """What the end rests on (docs/decisions/0003)."""
+        """How the completion was determined (docs/decisions/0003)."""
         if self.task.refused_calls and not self.task.acting_calls:
             return "refused"
         if self._completion.completed is not None:
@@ -330,11 +330,11 @@ class TaskRun:
         return "undeclared" if self.task.mode == "task" else "replied"
 
     def _remarks(self, end: _End) -> list[str]:
-        """What the conversation is told at the end besides the end itself."""
+        """Additional remarks for the final notice."""
         remarks: list[str] = []
         if self._processes:
             remarks.append(f"Ended: {', '.join(self._processes.values())}.")
-        if self.task.queue and end.status != "interrupted":  # a resumed task reads on
+        if self.task.queue and end.status != "interrupted":  # a resumed task will read them
             remarks.append(f"Not read any more: {', '.join(map(_quoted, self.task.queue))}.")
         return remarks
 
@@ -348,5 +348,5 @@ class TaskRun:
 
 
 def _quoted(entry: Queued) -> str:
-    """Its words, or what was attached where there are none."""
+    """The text, or the names of the attachments if it is empty."""
     return f"“{entry.text.strip() or ', '.join(Path(path).name for path in entry.attachments)}”"

@@ -1,4 +1,4 @@
-"""The record of a running task and its status transitions; the only place that changes and publishes it."""
+"""The record of a running task and its status transitions; only this module changes and publishes it."""
 
 import time
 from collections.abc import Iterable
@@ -38,12 +38,12 @@ TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
 
 
 def is_working(task: Task) -> bool:
-    """Under way in this engine; an interrupted task is neither working nor ended."""
+    """True if running in this engine; an interrupted task is neither working nor ended."""
     return task.status in _WORK
 
 
 def with_status(task: Task, status: TaskStatus) -> Task:
-    """The task in its new status; staying is allowed for a working one. Raises `IllegalMove`."""
+    """The task with a new status; a working one may keep its status. Raises `IllegalMove`."""
     if status == task.status and status not in END_STATUSES:
         return task
     if status not in TRANSITIONS[task.status]:
@@ -52,7 +52,7 @@ def with_status(task: Task, status: TaskStatus) -> Task:
 
 
 def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: str | None = None) -> Task:
-    """The task at its end, with everything cleared that only a working task has."""
+    """The ended task, without the fields that only a working task has."""
     return msgspec.structs.replace(
         with_status(task, status),
         stop_reason=reason,
@@ -68,12 +68,12 @@ def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: st
 
 
 def status_text(status: TaskStatus) -> str:
-    """The status as people read it."""
+    """The status as text for users."""
     return status.replace("_", " ")
 
 
 class TaskState:
-    """Holds the newest record of one task; every change goes to the log, and so to storage and all clients."""
+    """Holds the newest record of one task; publishes every change to the event log, thus to storage and clients."""
 
     def __init__(self, task: Task, log: EventLog) -> None:
         self.task = task
@@ -89,11 +89,11 @@ class TaskState:
 
     @property
     def shown(self) -> Task:
-        """The task as people see it: paused while nothing can be saved, which cannot be on record."""
+        """The task as shown to users: paused while storage is failing, which cannot be stored."""
         return msgspec.structs.replace(self.task, status="paused", activity=self._held) if self._held else self.task
 
     def hold(self, why: str) -> None:
-        """Nothing can be saved, so its next step waits; that time is not its own. Empty when it goes on."""
+        """Storage is failing, so the next step waits; that time does not count as work. Empty once it continues."""
         self._held = why
         self._watch_idle(self._is_idle())
 
@@ -120,30 +120,30 @@ class TaskState:
         )
 
     def count(self, usage: Usage) -> None:
-        """Add a turn's usage. It is published with the change that follows: one event less a step."""
+        """Add a turn's usage. The next change publishes it: one event less per step."""
         self.task = msgspec.structs.replace(self.task, usage=add_usage(self.task.usage, usage))
 
     def summarised(self) -> None:
-        """The summary it was to make is there. Saved with the node of that, so that it is not made twice."""
+        """The requested summary exists. Saved with its node, so that it is not made twice."""
         self.task = msgspec.structs.replace(self.task, summarises=False)
 
     def allow(self, limits: TaskLimits) -> None:
-        """Keep what a person allowed, for an engine that resumes the task."""
+        """Store the granted limits, for an engine that resumes the task."""
         allowance = Allowance(
             turns=limits.turns, minutes=limits.minutes, budget_usd=limits.budget_usd, tokens=limits.tokens
         )
         self.set(msgspec.structs.replace(self.task, allowance=allowance))
 
     def set_mode(self, mode: TaskMode, decided: DecidedMode) -> None:
-        """Show what the task is taken for; `mode` is `auto` where it has decided itself."""
+        """Publish the mode; `mode` stays `auto` if the task decided itself."""
         self.set(msgspec.structs.replace(self.task, mode=mode, decided=decided))
 
     def set_near_limits(self, limits: Iterable[LimitKind]) -> None:
-        """Show which limits are near."""
+        """Publish which limits are near."""
         self.set(msgspec.structs.replace(self.task, near=tuple(limits)))
 
     def tool_started(self, call_id: str, tool: str, *, acts: bool) -> None:
-        """`acts`: it does more than read."""
+        """`acts`: the call does more than read."""
         self._tools[call_id] = tool
         self.task = msgspec.structs.replace(self.task, acting_calls=self.task.acting_calls + acts)
         self.settle()
@@ -152,7 +152,7 @@ class TaskState:
         self.set(msgspec.structs.replace(self.task, refused_calls=self.task.refused_calls + 1))
 
     def tool_ended(self, call_id: str) -> None:
-        """With the last one the status stays until the next turn starts: one event less a step."""
+        """After the last tool the status stays until the next turn starts: one event less per step."""
         self._tools.pop(call_id, None)
         if self._tools:
             self.settle()
@@ -166,7 +166,7 @@ class TaskState:
         self.settle()
 
     def settle(self) -> None:
-        """Derive status, tool and ask from what is open: an ask shows before a running tool."""
+        """Derive status, tool and ask from what is open: an ask takes precedence over a running tool."""
         status: TaskStatus = "waiting_user" if self._asks else "tool_executing" if self._tools else "thinking"
         self.set(
             msgspec.structs.replace(
@@ -178,7 +178,7 @@ class TaskState:
         )
 
     def worked_s(self) -> float:
-        """Seconds it worked, in earlier engines too, without those it waited for a person."""
+        """Seconds of work, including earlier engines, without time spent waiting for a user."""
         now = time.monotonic()
         idle = self._idled + (now - self._idle_since if self._idle_since is not None else 0.0)
         return self._worked_before + now - self._started - idle

@@ -1,4 +1,4 @@
-"""All tasks: start, stop, hand over after a restart, locks, several agents in one conversation.
+"""Task lifecycle: start, stop, resume after a restart, locks, several agents in one conversation.
 
-What happens inside a task is run/. Start at runner.py.
+One task's execution is in run/. Start at runner.py.
 """

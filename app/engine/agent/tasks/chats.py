@@ -1,4 +1,4 @@
-"""One word with an agent. Who comes while it works, or saw an older head, is answered beside it: nothing is lost."""
+"""Single chat messages to an agent. If it is busy or its head has moved, a side-branch agent answers instead."""
 
 from collections.abc import Awaitable
 from typing import Protocol
@@ -20,7 +20,7 @@ _PAGE = 50
 
 
 class ChatStarter(Protocol):
-    """Starts tasks: `Conflict` for a version that is not the agent's, `AgentBusy` where it is at work."""
+    """Starts tasks. Raises `Conflict` if `version` is outdated, `AgentBusy` if the agent is running a task."""
 
     def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Awaitable[Task]: ...
 
@@ -33,7 +33,7 @@ class Chats:
         self._one_of_a_task = KeyedLock()
 
     async def chat(self, params: AgentChatParams) -> AgentChatResult:
-        """Start the one reply, and return once the message is on record."""
+        """Start a task for one reply; returns once the message is stored."""
         async with self._one_of_a_task.lock(params.task_id or new_id("task")):
             task = await self._database.tasks.get(params.task_id) if params.task_id is not None else None
             if task is None:
@@ -60,12 +60,12 @@ class Chats:
             raise
 
     async def _before_last_task(self, agent: Agent) -> str | None:
-        """Where an agent stood when its newest task began: what whoever asked meanwhile has most likely seen."""
+        """The agent's position before its newest task: most likely what the client showed when the user wrote."""
         task = await self._database.tasks.last_of(agent)
         return (await self._place_of(task))[1] if task is not None else agent.head_id
 
     async def _place_of(self, task: Task) -> tuple[Position, str | None]:
-        """The first message of a task, and what that follows: near the agent's head, or else somewhere in the tree."""
+        """A task's first message and its parent: searched upwards from the agent's head, then in the whole tree."""
         agent = await self._database.agents.get(task.agent_id)
         position = Position(conversation_id=task.conversation_id, node_id=None)
         before, more = None, agent is not None and agent.head_id is not None

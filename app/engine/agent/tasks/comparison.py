@@ -1,4 +1,4 @@
-"""One message to several models, each on a branch of its own, and the difference of two branches."""
+"""Sends one message to several models, each on its own branch, and compares two branches."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Protocol
@@ -30,7 +30,7 @@ _PIECE = 100
 
 
 class ComparisonStarter(Protocol):
-    """`start` with a message, `reply` where the agent stands; the same `task_id` again gives the task that is there."""
+    """`start` adds a message, `reply` does not. A known `task_id` returns the existing task."""
 
     def start(self, params: TaskStartParams) -> Awaitable[Task]: ...
     def reply(self, params: TaskStartParams) -> Awaitable[Task]: ...
@@ -53,7 +53,7 @@ class ModelComparison:
         self._one_of_a_task = KeyedLock()
 
     async def ask(self, params: TaskCompareModelsParams) -> TaskCompareModelsResult:
-        """Return once all are asked. Nothing is begun where one of the models cannot be."""
+        """Start one task per model; returns once all have started. Starts none if one of the models cannot be used."""
         if not _FEWEST <= len(params.models) <= _MOST:
             raise InvalidParams(f"models: {_FEWEST} to {_MOST} of them, and there are {len(params.models)}.")
         name = params.start.task_id or new_id("task")
@@ -71,7 +71,7 @@ class ModelComparison:
     def _start_of(self, params: TaskCompareModelsParams, model: str, name: str, number: int) -> TaskStartParams:
         start, is_first = params.start, number == 1
         has_key = model.partition("/")[0] == params.models[0].partition("/")[0]
-        # Of a budget that cannot be kept the first one is told; for the others the remark would stand above the reply.
+        # Only the first task warns about an unenforceable budget: the others' warning would precede the reply.
         has_budget = is_first or self._models.has_price(model)
         return msgspec.structs.replace(
             start,
@@ -83,7 +83,7 @@ class ModelComparison:
         )
 
     async def _beside(self, first: Task, start: TaskStartParams, message: str) -> Task:
-        """An agent beside the first one answers; it goes again if it could not begin."""
+        """Answer with a new agent on a side branch; deletes the agent if its task cannot start."""
         assert start.task_id is not None
         known = await self._database.tasks.get(start.task_id)
         if known is not None:
@@ -108,7 +108,7 @@ class ModelComparison:
 
 
 async def compare_branches(params: ConversationCompareParams, database: Database) -> ConversationCompareResult:
-    """`NotFound` for a node that there is not, `InvalidParams` for two of different conversations."""
+    """Raises `NotFound` for an unknown node, `InvalidParams` for nodes of different conversations."""
     a, b = await _node(params.a_node_id, database), await _node(params.b_node_id, database)
     conversation_id = a.conversation_id
     if b.conversation_id != conversation_id:
@@ -141,13 +141,13 @@ def _path(parents: Mapping[str, str | None], node_id: str | None) -> list[str]:
 
 
 def _shared(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many nodes both begin with."""
+    """The number of nodes at the start of both paths that are equal."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((at for at, (one, other) in pairs if one != other), min(len(a), len(b)))
 
 
 async def _side(ids: Sequence[str], tasks: Sequence[Task], limit: int, database: Database) -> BranchSide:
-    """Read in pieces: a branch may be longer than what should be in memory at once."""
+    """Reads in batches: a branch may be too long to hold in memory."""
     wrote: set[str | None] = set()
     shown: list[Node] = []
     usage = Usage()

@@ -1,4 +1,4 @@
-"""The agents of conversations: create, delete, move heads; and the built-in personalities."""
+"""Creates, deletes and moves the agents of conversations; defines the built-in personalities."""
 
 import re
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ class ConversationAgents:
         return agent
 
     async def create(self, params: AgentCreateParams) -> Agent:
-        """An agent where `params` say, in a new conversation if they name none; the same id again gives the same."""
+        """Create an agent, in a new conversation if `params` name none. A known agent id returns the existing agent."""
         if params.agent_id is not None:
             _check_id(params.agent_id)
         if params.node_id is not None and params.conversation_id is None:
@@ -66,7 +66,7 @@ class ConversationAgents:
         return known
 
     async def beside(self, agent: Agent, node_id: str | None, model: str | None = None) -> Agent:
-        """Another of the same personality, which answers in the place of `agent` on a branch of its own."""
+        """Create an agent of the same personality that answers for `agent` on a side branch."""
         async with self._one_of_a_conversation.lock(agent.conversation_id):
             conversation = await self._conversation(agent.conversation_id)
             await self._check_node(node_id, conversation)
@@ -85,9 +85,9 @@ class ConversationAgents:
         return another
 
     async def delete(self, agent_id: str) -> None:
-        """Take an agent away for good. What it wrote stays, and under whose name. `AgentBusy` while it works.
+        """Delete an agent permanently; its messages stay under its name. Raises `AgentBusy` while it runs a task.
 
-        Without its moderator a conversation goes by address.
+        A conversation without its moderator falls back to the rule `addressed`.
         """
         agent = await self.get(agent_id)
         await self._claims.acquire(agent)
@@ -102,9 +102,9 @@ class ConversationAgents:
             self._claims.release(agent.id)
 
     async def set_head(self, params: AgentSetHeadParams) -> Agent:
-        """Move an idle agent within its conversation; refused while its task runs, or if it has moved meanwhile.
+        """Move an idle agent within its conversation. Raises `AgentBusy` or, after another move, `Conflict`.
 
-        With `to_leaf` it goes to the end of the branch below the node that was written to last.
+        With `to_leaf` it moves to the newest leaf below the node.
         """
         agent = await self.get(params.agent_id)
         node = await self._database.nodes.get(params.node_id)
@@ -147,7 +147,7 @@ class ConversationAgents:
         return agent
 
     async def _put(self, agent: Agent, *, opens: Conversation | None = None) -> None:
-        """Store and announce an agent, with the conversation that it opens; none comes into one that is deleted."""
+        """Store and announce an agent, and the conversation it opens. Raises `NotFound` if its conversation is gone."""
         await self._claims.acquire(agent)
         try:
             if opens is not None:

@@ -10,7 +10,7 @@ from app.protocol.tasks import Task, TaskRetryParams, TaskSetModeParams, TaskSta
 
 
 async def retry_params(params: TaskRetryParams, database: Database) -> tuple[TaskStartParams, Node]:
-    """The task that would try again, and the reply it is about. `InvalidParams` for what is not a reply."""
+    """The params of the retry, and the reply to retry. Raises `InvalidParams` if the node is not a reply."""
     reply = await database.nodes.get(params.node_id)
     if reply is None:
         raise NotFound(f"There is no node {params.node_id!r}.")
@@ -25,7 +25,7 @@ async def retry_params(params: TaskRetryParams, database: Database) -> tuple[Tas
         prompt=await _prompt_above(reply.parent_id, database) or task.prompt,
         task_id=params.task_id,
         conversation_id=task.conversation_id,
-        agent_id=agent.id if agent is not None else None,  # another one tries where its own was deleted
+        agent_id=agent.id if agent is not None else None,  # a new agent takes over if the original was deleted
         model=params.model or task.model,
         api_base=task.api_base if is_same_model else None,
         mode=task.mode,
@@ -40,7 +40,7 @@ async def retry_params(params: TaskRetryParams, database: Database) -> tuple[Tas
 
 
 async def _prompt_above(node_id: str, database: Database) -> str:
-    """What a person said last before this point."""
+    """The text of the last user message before this node."""
     for node in reversed(await database.nodes.recent(node_id)):
         if node.is_from_person:
             return "\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
@@ -48,7 +48,7 @@ async def _prompt_above(node_id: str, database: Database) -> str:
 
 
 async def task_after_chat(task: Task, params: TaskSetModeParams, database: Database) -> TaskStartParams:
-    """The task that goes on where a chat ended. `IllegalMove` for another end, or where the agent has moved on."""
+    """The task that continues a finished chat. Raises `IllegalMove` for other tasks, or if the agent has moved on."""
     is_chat = task.stop_reason == "completed" and "chat" in (task.mode, task.decided)
     if params.mode != "task" or not is_chat:
         raise IllegalMove(f"The task is {status_text(task.status)}. Only a chat at its end can go on as a task.")

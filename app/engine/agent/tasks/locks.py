@@ -1,4 +1,4 @@
-"""Per-agent locks: one task or one head move at a time; and the keyed lock they are made of."""
+"""Per-agent locks (one task or one head move at a time), and the keyed lock they are built on."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,7 +11,7 @@ from app.protocol.agents import Agent
 
 
 class KeyedLock:
-    """Keys nobody waits for take no memory."""
+    """A lock per key. Unused keys take no memory."""
 
     def __init__(self) -> None:
         self._locks: dict[str, asyncio.Lock] = {}
@@ -30,12 +30,12 @@ class KeyedLock:
 
 
 class AgentLocks:
-    """Whoever claims an agent releases it. Once `close` was called there is nothing to be claimed any more."""
+    """Tracks which agents are in use. Pair `acquire` with `release`. After `close`, nothing can be acquired."""
 
     def __init__(self, database: Database, desk: PendingAsks) -> None:
         self._database = database
         self._desk = desk
-        self._busy: dict[str, str] = {}  # an agent, and its conversation
+        self._busy: dict[str, str] = {}  # agent id → conversation id
         self._held: set[str] = set()
         self._one_of_an_agent = KeyedLock()
         self._closed = False
@@ -48,7 +48,7 @@ class AgentLocks:
         self._closed = True
 
     async def acquire(self, agent: Agent) -> None:
-        """`AgentBusy` where somebody else has it; who only passes by is waited for."""
+        """Raises `AgentBusy` if the agent is in use; waits for short holders (`while_idle`)."""
         async with self._one_of_an_agent.lock(agent.id):
             if self._closed:
                 raise Busy("The engine is ending. Try again when it is back.")
@@ -67,7 +67,7 @@ class AgentLocks:
         return conversation_id in self._busy.values()
 
     async def newest(self, agent: Agent) -> Agent:
-        """An agent that was claimed, as it is now that nobody else can move it; a new one is not stored yet."""
+        """The stored version of an acquired agent, or `agent` if it is new. Raises `NotFound` if it was deleted."""
         stored = await self._database.agents.get(agent.id)
         if stored is None and agent.version > 0:
             raise NotFound(f"The agent {agent.name!r} is gone: it was deleted, or its conversation was.")
@@ -75,14 +75,14 @@ class AgentLocks:
 
     @asynccontextmanager
     async def while_idle(self, agent: Agent) -> AsyncGenerator[Agent | None]:
-        """An idle agent as it is now, for a short moment in which nobody can claim it; None where it is at work."""
+        """The current version of an idle agent, locked during the block (keep it short); None if it is in use."""
         async with self._one_of_an_agent.lock(agent.id):
             is_free = agent.id not in self._busy and agent.conversation_id not in self._held
             yield await self._database.agents.get(agent.id) if is_free else None
 
     @asynccontextmanager
     async def hold_conversation(self, conversation_id: str) -> AsyncGenerator[None]:
-        """Nothing can be started in a conversation meanwhile; `AgentBusy` where something is under way."""
+        """Prevents new tasks in a conversation. Raises `AgentBusy` if an agent is in use there."""
         if conversation_id in self._held or self.is_at_work(conversation_id):
             raise AgentBusy("An agent works on a task of this conversation. Wait for it, or stop it.")
         self._held.add(conversation_id)

@@ -1,4 +1,4 @@
-"""Summaries a person asks for or edits."""
+"""Summaries that a user requests or edits."""
 
 import msgspec
 
@@ -15,12 +15,12 @@ from app.protocol.tasks import TaskStartParams
 
 PROMPT = "Summarise the conversation so far"
 _LONGEST = 100_000
-# Steps that were not summarised yet: what was said last stays word for word.
+# Fewest steps not yet summarised: the newest ones stay verbatim.
 _LEAST = 3
 
 
 async def summary_params(params: ConversationSummariseParams, database: Database) -> TaskStartParams:
-    """With the model that the agent worked with last. `IllegalMove` while a task of it can be resumed."""
+    """Uses the model of the agent's last task. Raises `IllegalMove` while an interrupted task can be resumed."""
     if params.agent_id is not None:
         agent = await database.agents.get(params.agent_id)
     else:
@@ -45,7 +45,7 @@ async def summary_params(params: ConversationSummariseParams, database: Database
 
 
 async def edit_summary(params: SummaryEditParams, log: EventLog, database: Database, claims: AgentLocks) -> Node:
-    """The node that takes the place of a summary; refused while its agent works."""
+    """Add a node that replaces a summary; refused while its agent is busy."""
     if not params.text.strip() or len(params.text) > _LONGEST:
         raise InvalidParams(f"text: 1 to {_LONGEST:,} characters.")
     node = await database.nodes.get(params.node_id)
@@ -70,7 +70,7 @@ async def edit_summary(params: SummaryEditParams, log: EventLog, database: Datab
 
 
 async def _agent_on(summary: Node, database: Database) -> Agent:
-    """The idle agent that reads by this summary."""
+    """The idle agent whose branch contains this summary."""
     for agent in await database.agents.list(summary.conversation_id):
         if agent.head_id is not None and await database.nodes.on_path(agent.head_id, (summary.id,)):
             await _check_idle(agent, database)

@@ -32,11 +32,11 @@ _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def check_start_params(params: TaskStartParams) -> None:
-    """What the types do not say; raises `InvalidParams`."""
+    """Checks beyond the types; raises `InvalidParams`."""
     if not params.prompt.strip() and not params.attachments:
         raise InvalidParams("The prompt is empty. Say what is to be done.")
     if params.task_id is not None and not _TASK_ID.fullmatch(params.task_id):
-        raise InvalidParams("taskId: 1 to 100 letters, digits, `-` and `_`.")  # it names a folder
+        raise InvalidParams("taskId: 1 to 100 letters, digits, `-` and `_`.")  # used as a folder name
     if params.max_turns is not None and not 1 <= params.max_turns <= _MOST_TURNS:
         raise InvalidParams(f"maxTurns must be from 1 to {_MOST_TURNS:,}.")
     if params.budget_usd is not None and not 0 < params.budget_usd <= _MOST_USD:
@@ -54,7 +54,7 @@ def check_start_params(params: TaskStartParams) -> None:
 
 
 async def new_task(params: TaskStartParams, place: TaskTarget, settings: SettingValues, models: ModelRouter) -> Task:
-    """The record of a task that is about to start; nothing is stored yet. `ConfigurationError` without a model."""
+    """The record of a task about to start; nothing is stored yet. Raises `ConfigurationError` without a model."""
     own_model = place.agent.model or place.personality.model
     asked_for = params.model or (params.model_if_none if not own_model else None)
     model = asked_for or own_model or settings.default_model or await models.offer.default_model()
@@ -84,7 +84,7 @@ async def new_task(params: TaskStartParams, place: TaskTarget, settings: Setting
 
 
 def publish_task(task: Task, place: TaskTarget, log: EventLog) -> BranchWriter:
-    """Put conversation, agent and task, in the order that storage needs; the branch it works on is the agent's."""
+    """Publish conversation, agent and task, in the order that storage requires; returns the agent's branch."""
     publish_target(place, log)
     log.publish(TaskUpdate(task=task))
     return BranchWriter(place.agent, log)
@@ -93,9 +93,9 @@ def publish_task(task: Task, place: TaskTarget, log: EventLog) -> BranchWriter:
 def publish_message(
     task: Task, blocks: tuple[Block, ...], branch: BranchWriter, place: TaskTarget, *, has_price: bool
 ) -> None:
-    """Put the task's message at the end of the branch, and after it a remark about the task.
+    """Add the task's message to the branch, followed by notices about the task.
 
-    With a budget that cannot be kept (`has_price` is about the model) the person is told.
+    Without `has_price`, a notice says that the budget cannot be enforced for this model.
     """
     branch.append(branch.draft("user", place.author, blocks, task_id=task.id))
     notices = [NoticeBlock(kind="info", text=place.remark)] if place.remark else []
@@ -107,5 +107,5 @@ def publish_message(
 
 
 def _thinking_level(personality: Personality, settings: SettingValues) -> ThinkingLevel:
-    """The personality's own level, or where it has none the one of the settings."""
+    """The personality's own level, or the level of the settings if it has none."""
     return settings.thinking_level if personality.thinking_level == "off" else personality.thinking_level

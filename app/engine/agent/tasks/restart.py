@@ -1,4 +1,4 @@
-"""After a restart: interrupted tasks are marked, their asks restored, handed-over tasks resumed."""
+"""After a restart: marks interrupted tasks, restores their asks, resumes handed-over tasks."""
 
 import asyncio
 import logging
@@ -27,9 +27,9 @@ from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate
 from app.protocol.tasks import Task
 from app.protocol.usage import Usage, add_usage
 
-# The results of an open turn's calls, and its reply above them, stand among so many nodes.
+# Enough nodes to contain an open turn's reply and the results of its calls.
 _NEWEST = 1_000
-# An engine that starts does not wait long for a folder that does not answer.
+# A folder that does not respond must not delay the engine's start.
 _LOOK_S = 2.0
 
 _logger = logging.getLogger(__name__)
@@ -38,10 +38,9 @@ _KEY_IS_GONE = "it ran with a key that was given for it alone: resume it to go o
 
 
 async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> None:
-    """Publish that tasks are interrupted and half replies cut; calls that were under way are asked about.
+    """Publish interrupted tasks and cut replies; ask about tool calls with an unknown outcome.
 
-    Processes that an engine that was killed left behind are ended first. A task that was being stopped is stopped: that
-    was said already.
+    First ends processes left by a killed engine. A task that was stopping becomes cancelled.
     """
     active = await database.tasks.active()
     tasks = [task for task in active if is_working(task)]
@@ -59,7 +58,7 @@ async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> N
 
 
 async def keep_asks(database: Database, log: EventLog, desk: PendingAsks) -> None:
-    """Once all that is on record: what waits for tasks that can go on waits on. For others nobody asks any more."""
+    """Restore the asks of tasks that can resume, after all writes are committed; cancel the others."""
     await log.flush()
     active = {task.id: task for task in await database.tasks.active()}
     for ask in await database.asks.waiting():
@@ -70,7 +69,7 @@ async def keep_asks(database: Database, log: EventLog, desk: PendingAsks) -> Non
 
 
 async def _interrupted(task: Task, cut: Set[tuple[str | None, int]], database: Database) -> Task:
-    """With what it took up to its last finished model call. One of which nothing came is made again, as that turn."""
+    """The task with the usage of its finished model calls. A call that left no reply is repeated as the same turn."""
     usages = await database.turns.usages(task.id)
     open_turns = [turn.turn for turn in await database.turns.started(task.id)]
     is_lost = task.step_count in open_turns and (task.id, task.step_count) not in cut
@@ -86,9 +85,9 @@ async def _interrupted(task: Task, cut: Set[tuple[str | None, int]], database: D
 
 
 async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths: Paths) -> None:
-    """Of the turn it was in. What an earlier engine has asked about is settled, or waits.
+    """Asks about the calls of the last turn, except those an earlier engine asked about.
 
-    A person is shown the calls of the stored reply, which are what would run again.
+    The user sees the calls of the stored reply, which are the ones that would run again.
     """
     unfinished = [one.started for one in await database.executions.unfinished(task.id)]
     begun = {one.call_id: one for one in unfinished if one.turn == task.step_count}
@@ -108,7 +107,7 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
         try:
             access = await in_workspace(workplace.workspace, partial(_access, tools.get(block.tool), block), _LOOK_S)
         except FolderNotAnswering:
-            return  # who resumes the task is asked then
+            return  # asked when the task is resumed
         if access is not None and has_effects(access):
             log.publish(AskUpdate(ask=unknown_outcome_ask(started, access, task)))
 
@@ -140,9 +139,9 @@ class RestartResume:
         self._background = background
 
     async def take(self) -> None:
-        """Resume them one after the other, whatever becomes of each.
+        """Resume the tasks one after the other; a failure does not affect the others.
 
-        Nothing is resumed where what the earlier engine left cannot be saved.
+        Resumes nothing if the state of the earlier engine cannot be saved.
         """
         try:
             await self._log.flush()

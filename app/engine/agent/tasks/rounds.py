@@ -1,4 +1,4 @@
-"""Rounds of several agents: after a reply the next agent speaks."""
+"""Rounds of several agents: after a reply, starts the next agent's turn."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -29,7 +29,7 @@ _NOT_STARTED = "The round ends here: {next} could not begin. {why}"
 
 
 class Rounds:
-    """Only agents that stand on the same node take turns: who was moved elsewhere is on a way of its own."""
+    """Only agents on the same node take turns; an agent moved elsewhere follows its own branch."""
 
     def __init__(self, log: EventLog, database: Database, claims: AgentLocks) -> None:
         self._log = log
@@ -37,14 +37,14 @@ class Rounds:
         self._claims = claims
 
     async def begin(self, before: Agent, now: Agent) -> None:
-        """An agent has begun to work: who stood with it before goes along to where it is now."""
+        """An agent has started a task: agents on the same node follow it."""
         try:
             await self._take_along(now, {before.head_id})
         except StorageError as error:
             _logger.warning("the other agents stay where they were: %s", error)
 
     async def after(self, task: Task) -> Agent | None:
-        """A task is over: the others come to where it ended. Who speaks next; None where it is the person's turn."""
+        """A task has ended: the other agents follow. Returns the next speaker; None if it is the user's turn."""
         try:
             return await self._after(task)
         except StorageError as error:
@@ -52,7 +52,7 @@ class Rounds:
             return None
 
     async def not_started(self, task: Task, agent: Agent, why: str) -> None:
-        """Say in the conversation that the next one could not begin."""
+        """Add a notice that the next agent could not start."""
         try:
             await self._remark(task, _NOT_STARTED.format(next=agent.name, why=why))
         except StorageError as error:
@@ -83,7 +83,7 @@ class Rounds:
         return any(other.id != agent.id and other.beside is None for other in every)
 
     async def _since_person(self, leaf_id: str, task: Task) -> tuple[Node, ...]:
-        """The end of a branch, with the last message that a person began a task with and all of `task`."""
+        """The end of a branch that includes the last prompt of a user and all nodes of `task`."""
         path, more = await self._database.nodes.branch(leaf_id, _PIECE)
         while more and (_last_prompt(path) < 1 or path[0].task_id == task.id):
             older, more = await self._database.nodes.branch(leaf_id, _PIECE, path[0].id)
@@ -91,7 +91,7 @@ class Rounds:
         return path
 
     async def _take_along(self, agent: Agent, stood: Collection[str | None]) -> tuple[Agent, ...]:
-        """All that stand with an agent, in the order in which they joined, once those on `stood` have followed it."""
+        """All agents on the same node, in order of joining, after those on `stood` have followed."""
         if agent.beside is not None:
             return ()
         together: list[Agent] = []
@@ -113,7 +113,7 @@ class Rounds:
         return moved
 
     async def _remark(self, task: Task, text: str) -> None:
-        """Put a remark where the speaker of a task stands, if it is idle, and bring the others there."""
+        """Add a notice at the speaker's head if it is idle, and move the other agents there."""
         speaker = await self._database.agents.get(task.agent_id)
         if speaker is None:
             return
@@ -129,7 +129,7 @@ class Rounds:
 
 
 async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[TaskTarget, TaskStartParams]:
-    """What is asked of the one that speaks after a task: the same, of its own model if it has one."""
+    """The params for the next speaker: the same task, with its own model if it has one."""
     personality = await personality_of(None, agent, database)
     conversation = await database.conversations.get(task.conversation_id)
     if conversation is None:
@@ -150,7 +150,7 @@ async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[Task
 
 
 def _end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, rule: TurnTaking) -> str:
-    """Why the next one does not speak, in words for the person; empty where it does."""
+    """Why the round ends before the next agent, as text for the user; empty if it continues."""
     if task.status == "error":
         return _FAILED.format(speaker=speaker.name, next=agent.name)
     if _money_left(task) == 0:
@@ -161,24 +161,24 @@ def _end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, rule: 
 
 
 def _money_left(task: Task) -> float | None:
-    """Of a budget, which holds for the whole round; null where there is none."""
+    """What is left of the budget, which covers the whole round; None without a budget."""
     budget = (task.allowance and task.allowance.budget_usd) or task.budget_usd
     return max(budget - (task.usage.cost_usd or 0.0), 0.0) if budget is not None else None
 
 
 def _has_spoken(path: Sequence[Node], task: Task) -> bool:
-    """A task that made a summary alone has not."""
+    """False for a task that only made a summary."""
     return any(node.role == "assistant" and node.task_id == task.id for node in path)
 
 
 def _walked(path: Sequence[Node], task: Task) -> set[str | None]:
-    """The nodes of a task, and the one it went on from."""
+    """The nodes of a task, and the node it started from."""
     own = [node for node in path if node.task_id == task.id]
     return {node.id for node in own} | ({own[0].parent_id} if own else set())
 
 
 def _round(path: Sequence[Node], task: Task) -> SpeakingRound:
-    """What was said since a person began a task with a message; `task` has spoken last, whatever it left."""
+    """The messages since a user started a task; `task` counts as the last speaker, with or without a reply."""
     nodes = path[max(_last_prompt(path), 0) :]
     replies = [node for node in nodes if node.role == "assistant"]
     by_task = {node.task_id: node.author for node in replies if node.task_id != task.id}
@@ -188,7 +188,7 @@ def _round(path: Sequence[Node], task: Task) -> SpeakingRound:
 
 
 def _last_prompt(path: Sequence[Node]) -> int:
-    """Where the last message stands that a task began with, -1 for nowhere. Words within a task go on with it."""
+    """Index of the last message that started a task, or -1. Messages sent during a task do not count."""
     for index in range(len(path) - 1, -1, -1):
         if path[index].role == "user" and (index == 0 or path[index - 1].task_id != path[index].task_id):
             return index

@@ -1,4 +1,4 @@
-"""Does what people ask of tasks: starts them, hands them what is said, and ends them with the engine."""
+"""Entry point for task requests: starts tasks, controls and steers running ones, and ends them at shutdown."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -35,12 +35,12 @@ from app.protocol.tasks import (
     TaskStartParams,
 )
 
-# Among so many of a conversation's newest tasks the one that follows another is looked for: it began right after.
+# A following task is among this many newest ones of its conversation, since it starts right after.
 _LATEST = 20
 
 
 class AgentTaskRunner:
-    """One asyncio task each, in the `background`; one task at a time for each agent."""
+    """Runs each task as an asyncio task in `background`; one task at a time per agent."""
 
     def __init__(self, assembly: TaskBuilder, claims: AgentLocks, models: ModelRouter, background: Background) -> None:
         self._assembly = assembly
@@ -56,31 +56,31 @@ class AgentTaskRunner:
         self._began = datetime.now(UTC)
 
     def running(self) -> tuple[Task, ...]:
-        """The tasks at work as people see them: paused while nothing can be saved."""
+        """The running tasks as shown to users: paused while storage is failing."""
         return self._runs.shown()
 
     async def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Task:
-        """Start a task and return once it is on record; the same `task_id` again gives the task that is there.
+        """Start a task; returns once it is stored. A known `task_id` returns the existing task.
 
-        With a `version` only if it is still the agent's, else `Conflict`. A `remark` follows the message.
+        Raises `Conflict` if `version` is not the agent's version. A `remark` follows the message.
         """
         check_start_params(params)
         return await self._once(params.task_id, lambda: self._starts.new(params, version, remark))
 
     async def reply(self, params: TaskStartParams) -> Task:
-        """Have an agent answer where it stands, without a message; the same `task_id` again gives the task there."""
+        """Let an agent reply at its head, without a new message. A known `task_id` returns the existing task."""
         return await self._once(params.task_id, lambda: self._starts.reply(params))
 
     async def retry(self, params: TaskRetryParams) -> Task:
-        """Have a reply written anew, beside it; the same `task_id` again gives the task that is there."""
+        """Retry a reply on a sibling branch. A known `task_id` returns the existing task."""
         return await self._once(params.task_id, lambda: self._starts.retry(params))
 
     async def summarise(self, params: ConversationSummariseParams) -> Task:
-        """Have the older part of a branch summarised; the same `task_id` again gives the task that is there."""
+        """Summarise the older part of a branch. A known `task_id` returns the existing task."""
         return await self._once(params.task_id, lambda: self._starts.summary(params))
 
     async def stop(self, task_id: str, by: str) -> Task:
-        """Begin to stop a task. An interrupted one is cancelled; one at its end is refused."""
+        """Request a stop. Cancels an interrupted task. Raises `IllegalMove` for an ended one."""
         run = self._runs.get(task_id)
         if run is None:
             async with self._one_of_a_task.lock(task_id):
@@ -96,7 +96,7 @@ class AgentTaskRunner:
         return run.task
 
     async def resume(self, task_id: str) -> Task:
-        """Go on after a pause, or after an interruption from the last finished step."""
+        """Resume a paused task, or an interrupted one from its last finished step."""
         async with self._one_of_a_task.lock(task_id):
             run = self._runs.get(task_id)
             if run is None:
@@ -105,7 +105,7 @@ class AgentTaskRunner:
         return run.task
 
     async def try_now(self, task_id: str) -> Task:
-        """Ask the model at once, though a limit of the provider is waited for; also after an interruption."""
+        """Retry the model call now instead of waiting for a rate limit; also resumes an interrupted task."""
         async with self._one_of_a_task.lock(task_id):
             run = self._runs.get(task_id)
             if run is None:
@@ -118,7 +118,7 @@ class AgentTaskRunner:
         return run.task
 
     async def set_mode(self, params: TaskSetModeParams) -> Task:
-        """Take a task for something else: one under way or interrupted itself, a chat at its end in a task after it."""
+        """Change the mode of a running or interrupted task; a finished chat continues in a new task."""
         known = await self._known(params.new_task_id) if params.new_task_id is not None else None
         if known is not None:
             return known
@@ -137,7 +137,7 @@ class AgentTaskRunner:
         return task
 
     async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
-        """Have a task under way read a text when its turn comes; returns once that is on record."""
+        """Queue a message for a running task; returns once it is stored."""
         if not params.text.strip() and not params.attachments:
             raise InvalidParams("The text is empty.")
         known = await self._known(params.task_id)
@@ -155,13 +155,13 @@ class AgentTaskRunner:
         try:
             await self._assembly.log.flush()
         except StorageError:
-            with suppress(EngineError):  # it will be said again: what the agent has not read yet goes
+            with suppress(EngineError):  # the client will retry: remove the unread message
                 run.edit_queue(lambda queue: without_entry(queue, entry.id))
             raise
         return run.task
 
     async def change_queued(self, params: TaskQueueChangeParams) -> Task:
-        """Change what a task has not read yet, also while it is interrupted; `Conflict` once it has."""
+        """Edit a queued message, also while the task is interrupted. Raises `Conflict` once the agent has read it."""
         return await self._edit_queue(params.task_id, lambda queue: with_changed_entry(queue, params))
 
     async def remove_queued(self, params: TaskQueueRemoveParams) -> Task:
@@ -171,42 +171,42 @@ class AgentTaskRunner:
         return await self._assembly.desk.answer(params, by)
 
     async def next_in_round(self, task_id: str) -> Task | None:
-        """The task whose turn it was after another in a round; returns once that one is over and this is settled."""
+        """The task that followed this one in a round, if any; waits until this one is over and its successor known."""
         await self._runs.settled(task_id)
         task = await self._stored(task_id)
         page = await self._assembly.database.tasks.page(_LATEST, task.conversation_id)
         return next((one for one in page.tasks if one.follows == task.id), None)
 
     async def close(self) -> None:
-        """Interrupt what is under way and wait for it; nothing can be started from then on."""
+        """Interrupt all running tasks and wait for them; no task can start afterwards."""
         self._claims.close()
         self._assembly.desk.close()
         self._assembly.database.journal.fail_fast()
         await self._runs.close()
 
     async def drain(self, seconds: float) -> None:
-        """Let each task end the step it has in hand, for at most so long; nothing can be started from then on."""
+        """Let running tasks finish their current step, for at most `seconds`; no task can start afterwards."""
         self._claims.close()
         await self._runs.drain(seconds)
 
     def hand_over(self) -> None:
-        """What `close` will interrupt is resumed by the next engine, which a client starts at once."""
+        """Let the next engine, which a client starts at once, resume the tasks that `close` will interrupt."""
         self._runs.hand_over()
 
     def take_over(self) -> None:
-        """Resume what an earlier engine handed over or left waiting; called once there is a client with its keys."""
+        """Resume tasks of an earlier engine. Call it once a client with its API keys is connected."""
         if not self._has_taken_over:
             self._has_taken_over = True
             self._background.start(self._handover.take(), name="resume after a restart")
 
     async def _once(self, task_id: str | None, find: Callable[[], Awaitable[TaskStart]]) -> Task:
-        """Begin what is found; the same `task_id` again gives the task that is there."""
+        """Start the task that `find` returns. A known `task_id` returns the existing task."""
         async with self._one_of_a_task.lock(task_id or new_id("task")):
             known = await self._known(task_id) if task_id is not None else None
             return known if known is not None else await self._begin(await find())
 
     async def _begin(self, start: TaskStart) -> Task:
-        """Launch a task of an agent that is free; it is claimed until the task is over or could not begin."""
+        """Lock the agent and launch its task; the lock is held until the task ends or fails to start."""
         agent = start.agent
         await self._claims.acquire(agent)
         try:
@@ -221,7 +221,7 @@ class AgentTaskRunner:
         return beginning.run.task
 
     async def _next_reply(self, task: Task) -> None:
-        """Have the agent speak whose turn it is after a task, if it is anybody's."""
+        """Start the next speaker's task after a task, if there is one."""
         agent = await self._rounds.after(task)
         if agent is None:
             return
@@ -255,9 +255,9 @@ class AgentTaskRunner:
         return task
 
     async def _is_said(self, task: Task, queued_id: str | None) -> bool:
-        """It waits already, or the agent has read it before an earlier engine could answer.
+        """The message is queued, or the agent had read it before an earlier engine could respond.
 
-        Of this engine's own tasks nothing is looked up: what is said must not fall behind what the person does next.
+        Tasks of this engine need no lookup in storage, which would delay the message behind later requests.
         """
         if queued_id is None:
             return False

@@ -1,4 +1,4 @@
-"""The running tasks: one asyncio task each, from launch to its end or the engine's."""
+"""The running tasks: one asyncio task each, from launch to its end or the engine's shutdown."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ _LOOK_AGAIN_S = 0.02
 
 
 class RunningTasks:
-    """Their asyncio tasks are in the `background`; `after` follows the end of each, when its agent is free again."""
+    """Runs tasks in `background`; calls `after` when a task has ended and its agent is free."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class RunningTasks:
         self._runs: dict[str, TaskRun] = {}
         self._settled: dict[str, asyncio.Event] = {}
         self._resumes = False
-        self._at_work = 0  # tasks, and turns that are about to begin
+        self._at_work = 0  # tasks, including those whose `after` still runs
         self._quiet = asyncio.Event()
         self._quiet.set()
         health.subscribe(self._on_health)
@@ -43,7 +43,7 @@ class RunningTasks:
         return self._runs.get(task_id)
 
     def shown(self) -> tuple[Task, ...]:
-        """As people see them: paused while nothing can be saved."""
+        """The running tasks as shown to users: paused while storage is failing."""
         return tuple(run.shown for run in self._runs.values())
 
     def launch(self, beginning: StartedTask) -> None:
@@ -57,23 +57,23 @@ class RunningTasks:
             run.interrupt(resumes=self._resumes)
 
     async def settled(self, task_id: str) -> None:
-        """Return when a task is over, and what `after` does has been done; at once for one that is not under way."""
+        """Return when a task has ended and its `after` is done; at once if it is not running."""
         event = self._settled.get(task_id)
         if event is not None:
             await event.wait()
 
     def hand_over(self) -> None:
-        """What `close` will interrupt is resumed by the next engine."""
+        """Let the next engine resume the tasks that `close` will interrupt."""
         self._resumes = True
 
     async def close(self) -> None:
-        """Interrupt them all, and wait until the last one has said so."""
+        """Interrupt all tasks and wait for the last one to end."""
         for run in tuple(self._runs.values()):
             run.interrupt(resumes=self._resumes)
         await self._quiet.wait()
 
     async def drain(self, seconds: float) -> None:
-        """Let each end the step it has in hand, for at most so long."""
+        """Let each task finish its current step, for at most `seconds`."""
         for run in self._runs.values():
             run.finish_step()
         give_up_at = time.monotonic() + seconds

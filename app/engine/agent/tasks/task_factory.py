@@ -1,4 +1,4 @@
-"""Makes a task that is on record and ready to run: new, retried, resumed, summary, next speaker."""
+"""Creates stored, ready-to-run tasks: new, retried, resumed, summary, next speaker."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ from app.protocol.tasks import Task, TaskRetryParams, TaskSetModeParams, TaskSta
 
 @dataclass(frozen=True, slots=True)
 class StartedTask:
-    """A task that is on record and ready to run: from a message, in an open turn, or from what the branch holds."""
+    """A stored task that is ready to run: from a message, an interrupted turn, or the existing branch."""
 
     run: TaskRun
     opening: UserMessage | InterruptedTurn | None
@@ -46,9 +46,9 @@ class TaskStarter:
     async def new(
         self, params: TaskStartParams, place: TaskTarget, agent: Agent, *, is_again: bool = False
     ) -> StartedTask:
-        """With a message, after the agent's head or beside the message that it takes the place of.
+        """With a message, after the agent's head or beside the sibling message.
 
-        `is_again` where the address of the model is not a person's of now but that of another task.
+        `is_again`: the model's address comes from an earlier task instead of this request.
         """
         place = replace(place, agent=await with_personality(agent, place.personality, self._assembly.database))
         after = await self._before_sibling(params) if params.sibling_of is not None else agent.head_id
@@ -70,15 +70,15 @@ class TaskStarter:
         return StartedTask(run, user_message(message))
 
     async def another_try(self, params: TaskStartParams, reply: Node, place: TaskTarget, agent: Agent) -> StartedTask:
-        """Beside a reply: the head goes to what that reply answered, and no message is added.
+        """A retry beside a reply: the head moves to the reply's parent, and no message is added.
 
-        A budget that cannot be kept is not taken over.
+        Drops a budget that cannot be enforced.
         """
         assert reply.parent_id is not None, "a reply follows something"
         place = replace(place, agent=await with_personality(agent, place.personality, self._assembly.database))
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open_again(task.model, task.api_base, params.api_key)
-        if not self._models.has_price(task.model):  # a remark about it would stand between the reply and its sibling
+        if not self._models.has_price(task.model):  # a notice about it would stand between the reply and its sibling
             task = msgspec.structs.replace(task, budget_usd=None)
         return await self._begun(task, place, model, reply.parent_id)
 
@@ -91,7 +91,7 @@ class TaskStarter:
         summarises: bool = False,
         follows: str | None = None,
     ) -> StartedTask:
-        """Where the agent stands, after what was said last: it answers that, or summarises what it has read."""
+        """Without a message, at the agent's head: answers the last message, or summarises the history."""
         assert agent.head_id is not None, "somebody has spoken"
         place = replace(place, agent=agent)
         task = await new_task(params, place, self._assembly.settings.values, self._models)
@@ -111,7 +111,7 @@ class TaskStarter:
         return StartedTask(run, _going_on(history))
 
     async def resumed(self, task: Task, agent: Agent) -> StartedTask:
-        """Where it was interrupted, from its last finished step."""
+        """A resumed task, from its last finished step."""
         personality = await personality_of(None, agent, self._assembly.database)
         model = self._models.open_again(task.model, task.api_base)
         conversation = await self._assembly.database.conversations.get(task.conversation_id)
@@ -129,7 +129,7 @@ class TaskStarter:
         history = turn.history if turn is not None else await branch_messages(path, kept, company.as_messages)
         stored = turn.stored if turn is not None else 0
         run = self._assembly.build(task, branch, personality, model, history, stored, company.as_messages, turn)
-        # On record before the answer: who follows the task next must not find it interrupted.
+        # Stored before the response: a client that follows the task next must not find it interrupted.
         self._assembly.log.publish(TaskUpdate(task=task))
         await self._assembly.log.flush()
         return StartedTask(run, turn if turn is not None else _going_on(history))
@@ -137,7 +137,7 @@ class TaskStarter:
     async def _open_turn(
         self, task: Task, path: tuple[Node, ...], kept: tuple[str, ...], company: Participants
     ) -> InterruptedTurn | None:
-        """The turn it was in, if that has its reply. What was asked in it is asked again only if it was not settled."""
+        """The interrupted turn, if its reply is stored. Asks of that turn are repeated only if unanswered."""
         at = last_reply(path, task.id)
         if at is None:
             return None
@@ -167,7 +167,7 @@ class TaskStarter:
         return node.parent_id
 
     async def _check_branch(self, task: Task, path: tuple[Node, ...]) -> None:
-        """`IllegalMove` where the task has worked on another branch than the one the agent stands on now."""
+        """Raises `IllegalMove` if the task worked on another branch than the agent's current one."""
         if any(node.task_id == task.id for node in path):
             return
         outline = await self._assembly.database.trees.outline(task.conversation_id)
@@ -176,27 +176,27 @@ class TaskStarter:
 
 
 def _going_on(history: tuple[ModelMessage, ...]) -> UserMessage | None:
-    """A model cannot go on from its own words: after a reply that was cut it is told to."""
+    """A prompt to continue after a cut reply: models cannot continue from their own message."""
     return user_text(prompt_text("resume")) if history and history[-1].role == "assistant" else None
 
 
 @dataclass(frozen=True, slots=True)
 class TaskStart:
-    """`begin` is called with the agent as it is once it is claimed."""
+    """Call `begin` with the current version of the locked agent."""
 
     agent: Agent
     begin: Callable[[Agent], Awaitable[StartedTask]]
 
 
 class TaskFactory:
-    """Each refuses what cannot be started; nothing is on record before `begin`."""
+    """Prepares task starts. Each method checks first; nothing is stored before `begin`."""
 
     def __init__(self, assembly: TaskBuilder, models: ModelRouter) -> None:
         self._assembly = assembly
         self._beginnings = TaskStarter(assembly, models)
 
     async def new(self, params: TaskStartParams, version: int | None, remark: str) -> TaskStart:
-        """With a message, and a `remark` after it; with a `version` `begin` raises `Conflict` where it is another."""
+        """A task with a message and an optional `remark`; `begin` raises `Conflict` on a version mismatch."""
         place = replace(await find_target(params, self._assembly.database, self._assembly.paths), remark=remark)
 
         async def begin(agent: Agent) -> StartedTask:
@@ -207,7 +207,7 @@ class TaskFactory:
         return TaskStart(place.agent, begin)
 
     async def as_task(self, chat: Task, params: TaskSetModeParams) -> TaskStart:
-        """A task after a chat. The engine says so to the agent: the person has only chosen it."""
+        """A task after a chat. Its message is from the engine: the user only chose the mode."""
         start = await task_after_chat(chat, params, self._assembly.database)
         place = replace(await find_target(start, self._assembly.database, self._assembly.paths), author="engine")
         return TaskStart(place.agent, lambda agent: self._beginnings.new(start, place, agent, is_again=True))
@@ -230,7 +230,7 @@ class TaskFactory:
         )
 
     async def next_reply(self, task: Task, agent: Agent) -> TaskStart:
-        """Of the agent that speaks next."""
+        """The next speaker's task in a round."""
         place, params = await next_reply(task, agent, self._assembly.database)
         return TaskStart(agent, lambda agent: self._beginnings.without_message(params, place, agent, follows=task.id))
 

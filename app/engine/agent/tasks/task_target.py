@@ -1,4 +1,4 @@
-"""The conversation, agent and workspace a task works in; found or made."""
+"""Finds or creates the conversation, agent and workspace for a task."""
 
 import os
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from app.protocol.conversations import Conversation
 from app.protocol.events import AgentUpdate, ConversationUpdate
 from app.protocol.tasks import TaskStartParams
 
-# Of a conversation in which nothing was said yet.
+# Title of a conversation without messages.
 NO_TITLE = "New conversation"
 _TITLE_LENGTH = 60
-# Among so many of its newest tasks who spoke last is looked for.
+# Number of newest tasks searched for the last speaker.
 _LAST_TASKS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class TaskTarget:
-    """`author` has written the message of a task that takes place here, `remark` follows that message."""
+    """`author` wrote the task's message; `remark` follows that message."""
 
     conversation: Conversation
     agent: Agent
@@ -40,7 +40,7 @@ class TaskTarget:
 
 
 async def find_target(params: TaskStartParams, database: Database, paths: Paths) -> TaskTarget:
-    """Where `params` point, or a new conversation with a new agent. Nothing is stored yet."""
+    """The target named in `params`, or a new conversation with a new agent. Nothing is stored yet."""
     conversation = await _conversation(params, database, paths)
     agent = await _agent(params, conversation, database)
     personality = await personality_of(params.personality_id, agent, database)
@@ -50,7 +50,7 @@ async def find_target(params: TaskStartParams, database: Database, paths: Paths)
 
 
 async def with_personality(agent: Agent, personality: Personality, database: Database) -> Agent:
-    """The agent as this personality, with its name and colour if it is another. Stored with the agent's next move."""
+    """The agent with this personality, its name and colour if it changes. Stored with the agent's next update."""
     if agent.personality_id == personality.id:
         return agent
     others = [one.name for one in await database.agents.list(agent.conversation_id) if one.id != agent.id]
@@ -59,7 +59,7 @@ async def with_personality(agent: Agent, personality: Personality, database: Dat
 
 
 async def personality_of(asked_for: str | None, agent: Agent, database: Database) -> Personality:
-    """The one asked for, or the agent's own; where that was deleted, the one that is always there."""
+    """The requested personality, or the agent's; falls back to the built-in assistant if that was deleted."""
     personality = await database.personalities.get(asked_for or agent.personality_id)
     if personality is None and asked_for is None:
         personality = await database.personalities.get(ASSISTANT.id)
@@ -69,13 +69,13 @@ async def personality_of(asked_for: str | None, agent: Agent, database: Database
 
 
 async def make_workspace(conversation: Conversation) -> None:
-    """The folder to work in, where it is not there yet: that of a conversation that was given none."""
+    """Create the workspace folder if missing, as for a conversation without a given workspace."""
     folder = Path(conversation.workspace)
     await in_workspace(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
 
 
 def publish_target(place: TaskTarget, log: EventLog) -> None:
-    """Store and announce a place; what is there is touched, and no longer archived."""
+    """Store and announce a target; an existing conversation is touched and unarchived."""
     touched = msgspec.structs.replace(place.conversation, updated_at=datetime.now(UTC), archived=False)
     log.publish(ConversationUpdate(conversation=touched))
     if place.agent.version == 0:
@@ -97,17 +97,17 @@ async def _conversation(params: TaskStartParams, database: Database, paths: Path
 
 
 async def workspace_folder(given: str) -> Path:
-    """The real path of a workspace that a person has chosen; `InvalidParams` for what is no folder."""
+    """The real path of a workspace chosen by the user. Raises `InvalidParams` if it is not a folder."""
     return await in_workspace(Path(given), lambda: _real_folder(given))
 
 
 def with_workspace(conversation: Conversation, folder: Path) -> Conversation:
-    """The conversation with a folder that a person has chosen, as `workspace_folder` gives it."""
+    """The conversation with a folder chosen by the user, resolved by `workspace_folder`."""
     return msgspec.structs.replace(conversation, workspace=str(folder), proposed_workspace="")
 
 
 async def new_conversation(title: str, workspace: str | None, paths: Paths) -> Conversation:
-    """One that is not stored yet. It works in `workspace`, or in a folder of its own."""
+    """A conversation that is not stored yet. It uses `workspace`, or a new folder."""
     now = datetime.now(UTC)
     conversation_id = new_id("conv")
     folder = await workspace_folder(workspace) if workspace else paths.workspaces / conversation_id
@@ -136,13 +136,13 @@ async def _agent(params: TaskStartParams, conversation: Conversation, database: 
 
 
 async def _addressed(prompt: str, conversation: Conversation, agents: tuple[Agent, ...], database: Database) -> Agent:
-    """Who of several agents a message is for. Those that answer beside another take no turns."""
+    """The agent that a message addresses. Side-branch agents take no turns."""
     taking = tuple(agent for agent in agents if agent.beside is None) or agents
     if len(taking) == 1:
         return taking[0]
     tasks = (await database.tasks.page(_LAST_TASKS, conversation.id)).tasks
     ids = {agent.id for agent in taking}
-    # In a round who was stopped or failed has not had its turn.
+    # In a round, an agent that was stopped or failed has not had its turn.
     is_round = conversation.turn_taking.rule == "round_robin"
     spoke = (task.agent_id for task in tasks if task.agent_id in ids and (task.status == "completed" or not is_round))
     spoke_last = next(spoke, None)
@@ -153,7 +153,7 @@ def _real_folder(given: str) -> Path:
     workspace = Path(os.path.expanduser(given))
     if not workspace.is_absolute():
         raise InvalidParams(f"The workspace {given!r} must be an absolute path.")
-    if not os.path.isdir(workspace):  # False also where the disk has an error
+    if not os.path.isdir(workspace):  # False also on a disk error
         raise InvalidParams(f"The workspace {given!r} is not a folder. Make it first, or name another.")
     folder = workspace.resolve()
     if not is_text(str(folder)):
@@ -175,7 +175,7 @@ async def _check_workspace(conversation: Conversation) -> None:
 
 
 def _title(params: TaskStartParams) -> str:
-    """Of the prompt, or of what is attached where nothing is said."""
+    """From the prompt, or from the first attachment if the prompt is empty."""
     return title_of(params.prompt if params.prompt.strip() else Path(params.attachments[0]).name)
 
 
