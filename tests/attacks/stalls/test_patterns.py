@@ -18,7 +18,13 @@ _LENGTH = 20_000
 # What a pattern that reads its text once takes is a hundredth of this; one that takes it squared, many times as much.
 _HANGS_S = 1.0
 # Used with `match` from places of their own only: a search would begin at every character.
-_NEVER_SEARCHED = ("documents._TO_BRACKET", "coerce._NUMBER", "prose._ITEM", "prose._UNDECIDED")
+_NEVER_SEARCHED = (
+    "json_documents._TO_BRACKET",
+    "argument_check._NUMBER",
+    "markdown._ITEM",
+    "markdown._UNDECIDED",
+    "skills._FIELD",
+)
 _PIECES = (
     "a",
     "1",
