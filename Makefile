@@ -13,7 +13,7 @@ run: setup
 setup: $(VENV)/.ready
 
 test: system $(VENV)/.ready-dev lint
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m tests
 
 lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff format --check .
