@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantContent, AssistantMessage, ModelMessage, ThinkingLevel
+from app.engine.models.failures import FailureKind
 from app.protocol.base import JsonObject
 
 
@@ -116,17 +117,13 @@ class RetryLater:
 class ReplyEnd:
     """The last event. A failed or aborted reply is a message too: stop reason error or aborted, `error` set.
 
-    `later` says that the same request may be made again, in a time longer than a model waits for; `is_too_long` that
-    a shorter one may be; `passes_elsewhere` that another provider may take it as it is; `refuses_temperature` that
-    the same may take it without one.
+    `failure` is why it failed, None where no provider was at fault. `later` says that the same request may be made
+    again, after a wait that is too long for a model call.
     """
 
     message: AssistantMessage
     later: RetryLater | None = None
-    is_too_long: bool = False
-    lacks_tools: bool = False
-    passes_elsewhere: bool = False
-    refuses_temperature: bool = False
+    failure: FailureKind | None = None
 
 
 ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | ModelNotice | ReplyEnd

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from app.engine.models.catalog.providers import Provider
-from app.engine.models.failures import AttemptFailure, ProviderError
+from app.engine.models.failures import AttemptFailure, FailureKind, ProviderError
 from app.redaction import Redactor
 
 
@@ -44,10 +44,10 @@ class ModelEndpoint:
         key = given or await self.key()
         if key is None and self.provider.needs_key:
             text = f"There is no key for {self.provider.title}. {self.key_help.replace('Check', 'Set', 1)}"
-            raise ProviderError(AttemptFailure(text, "no key", may_pass=False))
+            raise ProviderError(AttemptFailure(text, "no key", FailureKind.NOT_AUTHORISED))
         if key is not None and (not key.isascii() or not key.isprintable()):
             text = f"The key holds characters that no key has (a line break, perhaps). {self.key_help}"
-            raise ProviderError(AttemptFailure(text, "bad key", may_pass=False))
+            raise ProviderError(AttemptFailure(text, "bad key", FailureKind.NOT_AUTHORISED))
         if key is not None:
             self.redactor.add(key)
         return key

@@ -1,8 +1,12 @@
-"""Why an attempt gave no reply: `Failure`, and how HTTP refusals are classified. What is done about it is recovery/."""
+"""Why an attempt failed: `FailureKind`, `AttemptFailure`, and the classification of HTTP errors.
+
+What follows from a failure is decided in recovery/.
+"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum, auto
 
 import msgspec
 
@@ -44,25 +48,42 @@ _OF_USE = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|wee
 _LONG_S = 900.0
 
 
+class FailureKind(StrEnum):
+    """What went wrong, as far as it decides what to do next. `recovery/table.py` has the steps for each kind."""
+
+    RATE_LIMITED = auto()
+    """Too many requests or tokens: passes with time alone."""
+    UNAVAILABLE = auto()
+    """The server is down, overloaded, silent or broke off: the same request may succeed."""
+    TOO_LONG = auto()
+    """The request exceeds the context window: a shorter one may succeed."""
+    NO_TOOLS = auto()
+    """The model does not support tool calls."""
+    NO_TEMPERATURE = auto()
+    """The model does not accept a temperature, or not this one."""
+    NOT_AUTHORISED = auto()
+    """The API key is missing, malformed, refused, or not allowed to do this."""
+    NO_CREDIT = auto()
+    """The account has no credit left."""
+    NOT_USABLE = auto()
+    """This address or model cannot serve the request; another provider may."""
+    CONTENT_FILTER = auto()
+    """The provider withheld the reply."""
+    REJECTED = auto()
+    """The request itself is at fault: every provider would refuse it."""
+
+
 @dataclass(frozen=True, slots=True)
 class AttemptFailure:
     """`text` says what happened and what to do; `short` is the same in a few words, for "retrying in 3 s: …".
 
-    `may_pass` says that another attempt may help; `retry_after_s` is the wait the provider asked for. A limit
-    (`is_limit`) passes with time alone. `is_too_long` is about what was sent: the model cannot read as much.
-    `lacks_tools`: it cannot call tools; `refuses_temperature`: it takes none, or not this one. `passes_elsewhere`:
-    another provider may take the same request.
+    `retry_after_s` is the wait that the provider asked for.
     """
 
     text: str
     short: str
-    may_pass: bool
+    kind: FailureKind
     retry_after_s: float | None = None
-    is_limit: bool = False
-    is_too_long: bool = False
-    lacks_tools: bool = False
-    passes_elsewhere: bool = True
-    refuses_temperature: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +104,12 @@ class ProviderError(Exception):
 
 def connection_lost(title: str) -> AttemptFailure:
     text = f"The connection to {title} broke off in the middle of the reply. What came is kept; try again."
-    return AttemptFailure(text, "connection broke off", may_pass=True)
+    return AttemptFailure(text, "connection broke off", FailureKind.UNAVAILABLE)
 
 
 def no_response(title: str, limit_s: float) -> AttemptFailure:
     text = f"{title} sent nothing for {limit_s:g} s. It may be overloaded; try again."
-    return AttemptFailure(text, "no answer", may_pass=True)
+    return AttemptFailure(text, "no answer", FailureKind.UNAVAILABLE)
 
 
 def failure_from_response(
@@ -100,31 +121,33 @@ def failure_from_response(
     if (failure := _of_request(title, status, said, quoted)) is not None:
         return failure
     if status == 401:  # the body is left out: providers quote a part of the key in it
-        return AttemptFailure(f"{title} refused the key (401). {key_help}".strip(), "key refused", may_pass=False)
+        text = f"{title} refused the key (401). {key_help}".strip()
+        return AttemptFailure(text, "key refused", FailureKind.NOT_AUTHORISED)
     wait = seconds_to_reset(headers, body) if status == 429 else retry_after(headers)
     # A quota of minutes is told with a word about billing too, but then with its end.
     is_unpaid = _NO_MONEY.search(said) or (wait is None and _ABOUT_MONEY.search(said))
     if status == 402 or (status == 429 and is_unpaid):
         text = f"{title} says that the account has no credit left ({status}){quoted} Check its billing page."
-        return AttemptFailure(text, "no credit left", may_pass=False)
+        return AttemptFailure(text, "no credit left", FailureKind.NO_CREDIT)
     if status == 403:
-        return AttemptFailure(
-            f"{title} does not allow this (403){quoted} {key_help}".strip(), "not allowed", may_pass=False
-        )
+        text = f"{title} does not allow this (403){quoted} {key_help}".strip()
+        return AttemptFailure(text, "not allowed", FailureKind.NOT_AUTHORISED)
     if status == 404:
         text = f"{title} does not know this model or address (404){quoted} Check the model's name and the API base."
-        return AttemptFailure(text, "not found", may_pass=False)
+        return AttemptFailure(text, "not found", FailureKind.NOT_USABLE)
     if status == 429:
         return _limit(title, wait, quoted, said)
     if 300 <= status < 400:
         where = headers.get("Location", "another address")
         text = f"{title} answered with a redirect to {where} ({status}). Use that as the API base if you trust it."
-        return AttemptFailure(text, "redirect", may_pass=False)
+        return AttemptFailure(text, "redirect", FailureKind.NOT_USABLE)
     if status >= 500:
         text = f"{title} had an error of its own ({status}){quoted} Try again later."
-        return AttemptFailure(text, f"server error {status}", status in _RETRIED, wait)
+        kind = FailureKind.UNAVAILABLE if status in _RETRIED else FailureKind.NOT_USABLE
+        return AttemptFailure(text, f"server error {status}", kind, wait)
     text = f"{title} refused the request ({status}){quoted}"
-    return AttemptFailure(text, f"refused ({status})", status in _RETRIED, wait, passes_elsewhere=status in _RETRIED)
+    kind = FailureKind.UNAVAILABLE if status in _RETRIED else FailureKind.REJECTED
+    return AttemptFailure(text, f"refused ({status})", kind, wait)
 
 
 def _stop_after(said: str) -> str:
@@ -138,19 +161,19 @@ def _of_request(title: str, status: int, said: str, quoted: str) -> AttemptFailu
             f"The conversation is longer than this model can read{quoted} "
             "Start a new conversation, or choose a model with a larger context window."
         )
-        return AttemptFailure(text, "conversation too long", may_pass=False, is_too_long=True, passes_elsewhere=False)
+        return AttemptFailure(text, "conversation too long", FailureKind.TOO_LONG)
     if status < 600 and _NO_TOOLS.search(said):
         text = f"This model of {title} does not call tools{quoted} Choose a model that does."
-        return AttemptFailure(text, "no tool calls", may_pass=False, lacks_tools=True)
+        return AttemptFailure(text, "no tool calls", FailureKind.NO_TOOLS)
     if status < 600 and _NO_PICTURES.search(said):
         text = (
             f"This model of {title} does not take pictures{quoted} "
             "Choose a model that sees, or edit the message and send it again without the picture."
         )
-        return AttemptFailure(text, "no pictures", may_pass=False)
+        return AttemptFailure(text, "no pictures", FailureKind.NOT_USABLE)
     if status in (400, 422) and _NO_TEMPERATURE.search(said):
         text = f"This model of {title} does not take the temperature{quoted} Change it in the personality."
-        return AttemptFailure(text, "no temperature", may_pass=False, refuses_temperature=True)
+        return AttemptFailure(text, "no temperature", FailureKind.NO_TEMPERATURE)
     return None
 
 
@@ -165,7 +188,7 @@ def _limit(title: str, wait: float | None, quoted: str, said: str) -> AttemptFai
     of_use = (wait or 0.0) > _LONG_S or _OF_USE.search(said) is not None
     when = f"in {_words(wait)}" if wait is not None else "in a minute"
     text = f"{title} limits how much can be asked (429){quoted} Try again {when}, or run fewer tasks at once."
-    return AttemptFailure(text, "usage limit" if of_use else "rate limit", True, wait, is_limit=True)
+    return AttemptFailure(text, "usage limit" if of_use else "rate limit", FailureKind.RATE_LIMITED, wait)
 
 
 def _words(seconds: float) -> str:

@@ -10,7 +10,7 @@ import aiohttp
 from app.engine.core.errors import ConfigurationError
 from app.engine.models.catalog.providers import Provider
 from app.engine.models.deadline import Stalled
-from app.engine.models.failures import AttemptFailure, ProviderError, connection_lost, no_response
+from app.engine.models.failures import AttemptFailure, FailureKind, ProviderError, connection_lost, no_response
 
 T = TypeVar("T")
 
@@ -113,22 +113,21 @@ def transport_failure(error: Exception, provider: Provider, base_url: str) -> At
         case ProviderError():
             return error.failure
         case ConfigurationError():
-            return AttemptFailure(str(error), "key not readable", may_pass=False)
+            return AttemptFailure(str(error), "key not readable", FailureKind.NOT_AUTHORISED)
         case aiohttp.InvalidURL():
-            return AttemptFailure(
-                f"{base_url} is not a web address. Check the API base.", "bad address", may_pass=False
-            )
+            text = f"{base_url} is not a web address. Check the API base."
+            return AttemptFailure(text, "bad address", FailureKind.NOT_USABLE)
         case ssl.SSLError() | aiohttp.ClientSSLError():
             text = f"No secure connection to {base_url}: {error}. Check the API base and the certificates."
-            return AttemptFailure(text, "no secure connection", may_pass=False)
+            return AttemptFailure(text, "no secure connection", FailureKind.NOT_USABLE)
         case aiohttp.ClientConnectorError():
             hint = provider.start_hint or "check the network and the API base"
-            return AttemptFailure(
-                f"Cannot reach {provider.title} at {base_url}: {hint}.", "cannot connect", may_pass=True
-            )
+            text = f"Cannot reach {provider.title} at {base_url}: {hint}."
+            return AttemptFailure(text, "cannot connect", FailureKind.UNAVAILABLE)
         case Stalled():
             return no_response(provider.title, error.limit_s)
         case LineTooLong():
-            return AttemptFailure(f"{provider.title} sent an endless line.", "unreadable reply", may_pass=False)
+            text = f"{provider.title} sent an endless line."
+            return AttemptFailure(text, "unreadable reply", FailureKind.NOT_USABLE)
         case _:
             return connection_lost(provider.title)

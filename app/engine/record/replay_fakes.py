@@ -16,6 +16,7 @@ from app.engine.core.errors import EngineError
 from app.engine.core.messages import AssistantMessage, Image, StopReason, Text, Usage
 from app.engine.event_log import Frame
 from app.engine.models.base import ModelEvent, ModelNotice, ModelRequest, ReplyEnd, ReplyStart, RetryLater
+from app.engine.models.failures import FailureKind
 from app.engine.record.format import TaskRecord
 from app.engine.record.make_record import message_text
 from app.engine.record.replay_script import ReplayScript
@@ -41,7 +42,7 @@ class RecordedModel:
             yield await self._summary(request, cancel)
             return
         if self._stage.is_refused():
-            yield ReplyEnd(AssistantMessage((), "error", "Too long.", request.model), is_too_long=True)
+            yield ReplyEnd(AssistantMessage((), "error", "Too long.", request.model), failure=FailureKind.TOO_LONG)
             return
         turn = self._stage.next_turn()
         if turn is None and self._stage.ends_early and not cancel.is_set:

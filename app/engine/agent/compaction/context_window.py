@@ -24,6 +24,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import EngineError
 from app.engine.core.messages import ModelMessage
 from app.engine.models.base import ModelRequest, ReplyEnd
+from app.engine.models.failures import FailureKind
 from app.engine.storage.database import Database
 
 LEFT_OUT = "left out of what the model reads, because it is full"
@@ -110,7 +111,7 @@ class ContextWindow:
         if counted:
             self._measure = TokenEstimate(_characters(sent), counted)
             self._before = counted
-        if not end.is_too_long or self._is_refused or cancel.is_set:
+        if end.failure is not FailureKind.TOO_LONG or self._is_refused or cancel.is_set:
             return None
         self._is_refused = True
         self._record.refused(end.message)

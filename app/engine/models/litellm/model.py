@@ -13,6 +13,7 @@ from app.engine.models.endpoint import ModelEndpoint, Timeouts
 from app.engine.models.failures import (
     AttemptFailure,
     FailedAttempt,
+    FailureKind,
     ProviderError,
     connection_lost,
     failure_from_response,
@@ -160,23 +161,25 @@ class LiteLLMModel:
             case ProviderError():
                 return error.failure
             case ConfigurationError():
-                return AttemptFailure(str(error), "key not readable", may_pass=False)
+                return AttemptFailure(str(error), "key not readable", FailureKind.NOT_AUTHORISED)
             case Stalled():
                 return no_response(provider.title, error.limit_s)
             case LibraryFailure(kind="MidStreamFallbackError") if "overloaded" in error.text.lower():
                 text = f"{provider.title} was overloaded in the middle of the reply. What came is kept; try again."
-                return AttemptFailure(text, "overloaded", may_pass=True)
+                return AttemptFailure(text, "overloaded", FailureKind.UNAVAILABLE)
             case LibraryFailure(kind="MidStreamFallbackError"):
                 return connection_lost(provider.title)
             case LibraryFailure(kind="Timeout"):
                 return no_response(provider.title, self._timeouts.between_s)
             case LibraryFailure(status=0) | LibraryFailure(kind="APIConnectionError"):
                 text = f"{provider.title} could not be asked: {self._endpoint.redactor(error.text)[:300]}"
-                return AttemptFailure(text, "cannot connect", may_pass=error.kind == "APIConnectionError")
+                passes = error.kind == "APIConnectionError"
+                kind = FailureKind.UNAVAILABLE if passes else FailureKind.NOT_USABLE
+                return AttemptFailure(text, "cannot connect", kind)
             case LibraryFailure() if "onnection error" in error.text:
                 where = self._endpoint.base_url or "its address"
                 text = f"Cannot reach {provider.title} at {where}: check the network and the API base."
-                return AttemptFailure(text, "cannot connect", may_pass=True)
+                return AttemptFailure(text, "cannot connect", FailureKind.UNAVAILABLE)
             case LibraryFailure():
                 body = self._endpoint.redactor.hide(error.text).encode("utf-8", "replace")
                 return failure_from_response(provider.title, error.status, error.headers, body, self._endpoint.key_help)

@@ -12,7 +12,14 @@ from app.engine.core.messages import StopReason, Usage
 from app.engine.models.base import ModelEvent
 from app.engine.models.deadline import Deadline, Stalled
 from app.engine.models.endpoint import Timeouts
-from app.engine.models.failures import AttemptFailure, ProviderError, connection_lost, error_text, failure_from_response
+from app.engine.models.failures import (
+    AttemptFailure,
+    FailureKind,
+    ProviderError,
+    connection_lost,
+    error_text,
+    failure_from_response,
+)
 from app.engine.models.http_stream import EventStream, read_event
 from app.engine.models.reply.builder import ReplyBuilder
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyTooLong
@@ -148,14 +155,13 @@ class ChunkReader:
         reason = self.finish_reason
         if reason == "content_filter":
             text = f"{self._title} held back the reply (content filter). Word the request differently."
-            raise ProviderError(AttemptFailure(text, "content filter", may_pass=False, passes_elsewhere=False))
+            raise ProviderError(AttemptFailure(text, "content filter", FailureKind.CONTENT_FILTER))
         if reason in ("error", "malformed_function_call"):
-            raise ProviderError(
-                AttemptFailure(f"{self._title} could not finish the reply ({reason}).", "reply failed", may_pass=True)
-            )
+            text = f"{self._title} could not finish the reply ({reason})."
+            raise ProviderError(AttemptFailure(text, "reply failed", FailureKind.UNAVAILABLE))
         if self._assembly.is_nothing and reason != "length":
             text = f"{self._title} sent an empty reply: no text and no tool call. Try again, or choose another model."
-            raise ProviderError(AttemptFailure(text, "empty reply", may_pass=True))
+            raise ProviderError(AttemptFailure(text, "empty reply", FailureKind.UNAVAILABLE))
         return self._assembly.end(_STOP_REASONS.get(reason or "stop", "stop"))
 
     def _decode(self, data: bytes) -> _Chunk:
@@ -168,7 +174,7 @@ class ChunkReader:
         except (ValueError, RecursionError) as error:
             said = error_text(self._assembly.redactor.hide_bytes(data[:_MOST_TOLD]))
             text = f"{self._title} sent something that is not a model reply: {said}"
-            raise ProviderError(AttemptFailure(text, "unreadable reply", may_pass=True)) from error
+            raise ProviderError(AttemptFailure(text, "unreadable reply", FailureKind.UNAVAILABLE)) from error
 
     def _error(self, error: JsonValue) -> AttemptFailure:
         code = error.get("code") if isinstance(error, dict) else None
@@ -275,7 +281,7 @@ class ReplyStream:
         url = self._response.url
         said = error_text(self._assembly.redactor.hide_bytes(self._stream.stray[:_BODY_LIMIT]))
         text = f"There is no model server at {url}; it answered: {said} Check the API base."
-        return AttemptFailure(text, "no model server", may_pass=False)
+        return AttemptFailure(text, "no model server", FailureKind.NOT_USABLE)
 
     async def _drain(self) -> None:
         try:

@@ -16,6 +16,7 @@ from app.engine.models.base import (
     Retry,
     RetryLater,
 )
+from app.engine.models.failures import FailureKind
 from app.engine.models.proxy.wire import (
     AttemptRetried,
     BlockEnded,
@@ -32,6 +33,7 @@ from app.engine.models.proxy.wire import (
     content_from_wire,
     content_to_wire,
 )
+from app.engine.models.recovery.table import allows
 from app.engine.models.reply.builder import parse_arguments
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyContent, ReplyLimits
 from app.redaction import redact
@@ -144,8 +146,9 @@ class ProxyDecoder:
     def _end(self, event: ReplyEnded) -> ReplyEnd:
         content = self.content(event.cut) if event.content is None else _given(event.content, self._limits)
         later = _later(event.later) if event.later is not None else None
+        failure = _failure(event) if event.stop_reason == "error" else None
         message = AssistantMessage(content, event.stop_reason, event.error, event.model, _usage(event.usage), event.cut)
-        return ReplyEnd(message, later, event.is_too_long, passes_elsewhere=event.passes_elsewhere)
+        return ReplyEnd(message, later, failure)
 
 
 def _given(blocks: tuple[SentAssistantContent, ...], limits: ReplyLimits) -> tuple[AssistantContent, ...]:
@@ -154,6 +157,15 @@ def _given(blocks: tuple[SentAssistantContent, ...], limits: ReplyLimits) -> tup
     for block in content_from_wire(blocks):
         content.add(block)
     return content.blocks
+
+
+def _failure(end: ReplyEnded) -> FailureKind:
+    """As far as the wire tells it. Retries and other forms of the request were tried by the other side."""
+    if end.is_too_long:
+        return FailureKind.TOO_LONG
+    if not end.passes_elsewhere:
+        return FailureKind.REJECTED
+    return FailureKind.UNAVAILABLE if end.later is None else FailureKind.RATE_LIMITED
 
 
 def _later(sent: SentLater) -> RetryLater:
@@ -229,8 +241,8 @@ class ProxyEncoder:
                 estimated=used.estimated,
             ),
             later=None if event.later is None else SentLater(reason=event.later.reason, at=event.later.at),
-            is_too_long=event.is_too_long,
-            passes_elsewhere=event.passes_elsewhere,
+            is_too_long=event.failure is FailureKind.TOO_LONG,
+            passes_elsewhere=allows("other_model", event.failure),
             content=None if same else content_to_wire(message.content),
         )
 

@@ -18,6 +18,7 @@ from app.engine.models.failures import (
     ABORTED,
     AttemptFailure,
     FailedAttempt,
+    FailureKind,
     ProviderError,
     connection_lost,
     failure_from_response,
@@ -102,7 +103,7 @@ class ProxyModel:
                 )
             if response.content_type != _STREAM:
                 text = f"{self._base} answers, but shares no models. Check the address."
-                raise ProviderError(AttemptFailure(text, "no shared models", may_pass=False))
+                raise ProviderError(AttemptFailure(text, "no shared models", FailureKind.NOT_USABLE))
             hidden = _Hidden(self._endpoint.redactor)
             async with aclosing(self._payloads(response, watch)) as payloads:
                 async for data in payloads:
@@ -145,7 +146,8 @@ class ProxyModel:
     def _failure(self, error: Exception) -> AttemptFailure:
         if isinstance(error, EventOrderError | msgspec.DecodeError):
             text = f"{self._endpoint.provider.title} at {self._base} sent something else than a reply: {error}. "
-            return AttemptFailure(f"{text}Both sides may need the same version.", "unreadable reply", may_pass=False)
+            text = f"{text}Both sides may need the same version."
+            return AttemptFailure(text, "unreadable reply", FailureKind.NOT_USABLE)
         return transport_failure(error, self._endpoint.provider, self._base)
 
 

@@ -20,6 +20,7 @@ from app.engine.models.base import (
     Retry,
 )
 from app.engine.models.catalog import model_facts
+from app.engine.models.recovery.table import allows
 from app.engine.models.reply.usage import CHARACTERS_A_TOKEN, add_usage
 
 _SLOW_S = 1.0  # what fails sooner costs nothing to ask again, and may have been set right meanwhile
@@ -112,7 +113,9 @@ class _Attempt:
                         shown = True
                     case Retry():
                         shown = False
-                    case ReplyEnd(passes_elsewhere=True) if not shown and not self._cancel.is_set:
+                    case ReplyEnd(failure=kind) if (
+                        allows("other_model", kind) and not shown and not self._cancel.is_set
+                    ):
                         self.failure = event
                         return
                     case ReplyEnd():

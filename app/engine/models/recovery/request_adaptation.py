@@ -9,6 +9,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantMessage
 from app.engine.models.base import ChatModel, ModelEvent, ModelNotice, ModelRequest, ReplyEnd
 from app.engine.models.catalog import model_facts
+from app.engine.models.failures import FailureKind
 from app.engine.models.react.model import ReActModel
 
 # OpenAI's models that reason take their own alone, whoever serves them.
@@ -47,7 +48,11 @@ class TemperatureFallback:
         if wanted is None or (accepts_temperature(request) and (request.model, wanted) not in self._refused):
             async with aclosing(self._model.stream(request, cancel)) as events:
                 async for event in events:
-                    if isinstance(event, ReplyEnd) and event.refuses_temperature and wanted is not None:
+                    if (
+                        isinstance(event, ReplyEnd)
+                        and event.failure is FailureKind.NO_TEMPERATURE
+                        and wanted is not None
+                    ):
                         break
                     yield event
                 else:
@@ -93,7 +98,7 @@ class TextToolFallback:
         if not self._lacks_tools(request.model):
             async with aclosing(self._native.stream(request, cancel)) as events:
                 async for event in events:
-                    if isinstance(event, ReplyEnd) and event.lacks_tools and request.tools:
+                    if isinstance(event, ReplyEnd) and event.failure is FailureKind.NO_TOOLS and request.tools:
                         break
                     yield event
                 else:

@@ -11,7 +11,8 @@ from typing import TypeAlias
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantMessage, Usage
 from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, ReplyStart, Retry, RetryLater
-from app.engine.models.failures import ABORTED, AttemptFailure, FailedAttempt
+from app.engine.models.failures import ABORTED, AttemptFailure, FailedAttempt, FailureKind
+from app.engine.models.recovery.table import RECOVERY
 from app.engine.models.reply.usage import add_usage, usage_or_estimate, with_usage
 
 AttemptEvents: TypeAlias = AsyncGenerator[ModelEvent | FailedAttempt, None]
@@ -32,7 +33,7 @@ class RetryPolicy:
 
     def delay(self, attempt: int, failure: AttemptFailure) -> float | None:
         """Seconds to wait after the failed `attempt` (from 1), None when it was the last."""
-        if not failure.may_pass or attempt >= self.attempts:
+        if "retry" not in RECOVERY[failure.kind] or attempt >= self.attempts:
             return None
         asked = failure.retry_after_s
         if asked is not None:
@@ -43,9 +44,9 @@ class RetryPolicy:
     def later(self, failure: AttemptFailure) -> RetryLater | None:
         """When to ask again for a reply that is given up here; None where that would not help."""
         asked = failure.retry_after_s
-        if failure.may_pass and asked is not None and asked > self.longest_asked_s:
+        if "retry" in RECOVERY[failure.kind] and asked is not None and asked > self.longest_asked_s:
             return RetryLater(failure.short, datetime.now(UTC) + timedelta(seconds=asked))
-        return RetryLater(failure.short) if failure.is_limit else None
+        return RetryLater(failure.short) if failure.kind is FailureKind.RATE_LIMITED else None
 
 
 async def with_retries(
@@ -76,14 +77,7 @@ async def with_retries(
         if delay is None:
             failure = failed.failure
             message = _failed_message(failed, number)
-            yield ReplyEnd(
-                message,
-                policy.later(failure),
-                failure.is_too_long,
-                failure.lacks_tools,
-                failure.passes_elsewhere,
-                failure.refuses_temperature,
-            )
+            yield ReplyEnd(message, policy.later(failure), failure.kind)
             return
         yield Retry(number, policy.attempts, delay, failed.failure.short, failed.partial)
         if await _is_set_within(stop, delay):

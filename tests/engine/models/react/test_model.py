@@ -10,7 +10,7 @@ from app.engine.core.secrets import KeyStore
 from app.engine.models.base import ModelNotice, ModelRequest, ReplyEnd, ReplyStart, ToolDefinition
 from app.engine.models.catalog.providers import Provider, find
 from app.engine.models.endpoint import ModelEndpoint
-from app.engine.models.failures import failure_from_response
+from app.engine.models.failures import FailureKind, failure_from_response
 from app.engine.models.litellm.library_thread import LibraryThread
 from app.engine.models.litellm.model import LiteLLMModel
 from app.engine.models.react.model import ReActModel
@@ -148,7 +148,7 @@ async def test_where_the_library_would_leave_tools_out_they_count_as_refused() -
     last = (await collect(model, request_for("perplexity/sonar")))[-1]
     await thread.close()
     assert isinstance(last, ReplyEnd)
-    assert last.lacks_tools
+    assert last.failure is FailureKind.NO_TOOLS
 
 
 async def test_what_is_refused_without_tools_is_a_failure(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_an_id_of_nothing_says_what_to_write(tmp_path: Path) -> None:
     ],
 )
 def test_the_words_in_which_servers_refuse_tools(status: int, said: str) -> None:
-    assert failure_from_response("Test", status, {}, said.encode()).lacks_tools
+    assert failure_from_response("Test", status, {}, said.encode()).kind is FailureKind.NO_TOOLS
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_the_words_in_which_servers_refuse_tools(status: int, said: str) -> None
     ],
 )
 def test_other_refusals_are_not_about_tools(said: str) -> None:
-    assert not failure_from_response("Test", 400, {}, said.encode()).lacks_tools
+    assert failure_from_response("Test", 400, {}, said.encode()).kind is not FailureKind.NO_TOOLS
 
 
 @pytest.mark.parametrize("name", ["ollama", "mistral"])

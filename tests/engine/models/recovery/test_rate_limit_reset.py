@@ -6,7 +6,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from app.engine.models.failures import failure_from_response
+from app.engine.models.failures import FailureKind, failure_from_response
 from app.engine.models.rate_limit_reset import retry_after, seconds_to_reset
 
 LATER = datetime.now(UTC) + timedelta(hours=1)
@@ -130,7 +130,7 @@ def test_a_limit_that_lasts_is_one_of_use_and_says_when_it_ends() -> None:
         failure_from_response("Test", 429, {"Retry-After": "30"}, b""),
         failure_from_response("Test", 429, {"Retry-After": "7300"}, b""),
     )
-    assert (short.short, short.retry_after_s, short.is_limit) == ("rate limit", 30, True)
+    assert (short.short, short.retry_after_s, short.kind) == ("rate limit", 30, FailureKind.RATE_LIMITED)
     assert (long.short, long.retry_after_s) == ("usage limit", 7300)
     assert "Try again in 2 h" in long.text
 

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 from app.engine.models.base import RetryLater
-from app.engine.models.failures import AttemptFailure, failure_from_response
+from app.engine.models.failures import AttemptFailure, FailureKind, failure_from_response
 from app.engine.models.recovery.retry import RetryPolicy
 
-PASSES = AttemptFailure("overloaded", "overloaded", may_pass=True)
+PASSES = AttemptFailure("overloaded", "overloaded", FailureKind.UNAVAILABLE)
 
 
 def test_delays_double_up_to_the_longest_and_differ_by_chance() -> None:
@@ -20,13 +20,13 @@ def test_delays_double_up_to_the_longest_and_differ_by_chance() -> None:
 def test_the_last_attempt_and_what_will_not_pass_have_no_delay() -> None:
     policy = RetryPolicy(attempts=2)
     assert policy.delay(2, PASSES) is None
-    assert policy.delay(1, AttemptFailure("no", "no", may_pass=False)) is None
+    assert policy.delay(1, AttemptFailure("no", "no", FailureKind.NOT_USABLE)) is None
 
 
 def test_a_short_wait_the_provider_names_is_kept_and_a_long_one_is_for_later() -> None:
     policy = RetryPolicy()
-    assert policy.delay(1, AttemptFailure("slow", "slow", True, 7.0)) == 7.0
-    hour = AttemptFailure("slow", "usage limit", True, 3600.0, is_limit=True)
+    assert policy.delay(1, AttemptFailure("slow", "slow", FailureKind.UNAVAILABLE, 7.0)) == 7.0
+    hour = AttemptFailure("slow", "usage limit", FailureKind.RATE_LIMITED, 3600.0)
     assert policy.delay(1, hour) is None
     later = policy.later(hour)
     assert later is not None
@@ -36,9 +36,9 @@ def test_a_short_wait_the_provider_names_is_kept_and_a_long_one_is_for_later() -
 
 def test_a_limit_passes_later_though_nobody_said_when_and_other_failures_do_not() -> None:
     policy = RetryPolicy()
-    assert policy.later(AttemptFailure("slow", "rate limit", True, is_limit=True)) == RetryLater("rate limit")
+    assert policy.later(AttemptFailure("slow", "rate limit", FailureKind.RATE_LIMITED)) == RetryLater("rate limit")
     assert policy.later(PASSES) is None
-    assert policy.later(AttemptFailure("no", "no", may_pass=False, retry_after_s=3600.0)) is None
+    assert policy.later(AttemptFailure("no", "no", FailureKind.NOT_USABLE, 3600.0)) is None
 
 
 def test_what_a_server_says_is_quoted_short_and_without_keys() -> None:

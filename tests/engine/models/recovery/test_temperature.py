@@ -7,7 +7,7 @@ import pytest
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantMessage, Text, ThinkingLevel
 from app.engine.models.base import ModelEvent, ModelNotice, ModelOptions, ModelRequest, ReplyEnd
-from app.engine.models.failures import failure_from_response
+from app.engine.models.failures import FailureKind, failure_from_response
 from app.engine.models.recovery.request_adaptation import TemperatureFallback, accepts_temperature
 
 
@@ -48,14 +48,13 @@ def test_a_model_that_thinks_keeps_its_own(model: str, level: ThinkingLevel, tak
 )
 def test_a_refusal_because_of_it_is_known(said: str) -> None:
     body = b'{"error": {"message": "%s"}}' % said.encode()
-    assert failure_from_response("Some provider", 400, {}, body).refuses_temperature
-    assert not failure_from_response("Some provider", 500, {}, body).refuses_temperature
+    assert failure_from_response("Some provider", 400, {}, body).kind is FailureKind.NO_TEMPERATURE
+    assert failure_from_response("Some provider", 500, {}, body).kind is not FailureKind.NO_TEMPERATURE
 
 
 def test_other_refusals_are_not() -> None:
-    assert not failure_from_response(
-        "Some provider", 400, {}, b'{"error": "The temperature of Rome was asked for"}'
-    ).refuses_temperature
+    said = b'{"error": "The temperature of Rome was asked for"}'
+    assert failure_from_response("Some provider", 400, {}, said).kind is not FailureKind.NO_TEMPERATURE
 
 
 class Picky:
@@ -67,7 +66,7 @@ class Picky:
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
         self.asked.append(request.options.temperature)
         if request.options.temperature is not None:
-            yield ReplyEnd(AssistantMessage((), "error", "refused"), refuses_temperature=True)
+            yield ReplyEnd(AssistantMessage((), "error", "refused"), failure=FailureKind.NO_TEMPERATURE)
         else:
             yield ReplyEnd(AssistantMessage((Text("Hi."),), model=request.model))
 
@@ -113,6 +112,6 @@ async def test_where_it_is_known_to_be_refused_it_is_not_tried() -> None:
 async def test_a_refusal_of_one_that_was_not_sent_is_an_error_like_any_other() -> None:
     class Confused(Picky):
         async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-            yield ReplyEnd(AssistantMessage((Text("no"),), "error", "refused"), refuses_temperature=True)
+            yield ReplyEnd(AssistantMessage((Text("no"),), "error", "refused"), failure=FailureKind.NO_TEMPERATURE)
 
     assert await told(TemperatureFallback(Confused()), ModelRequest("local/olmo", "", ())) == ["no"]

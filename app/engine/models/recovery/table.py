@@ -1,0 +1,28 @@
+"""What follows from each kind of failure."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from app.engine.models.failures import FailureKind
+
+RecoveryStep: TypeAlias = Literal["retry", "text_tools", "no_temperature", "other_model"]
+
+# Tried in order, each where it applies; after the last the failure ends the reply. A request that is too long is
+# shortened by the caller, who may wait for a rate limit too.
+RECOVERY: Mapping[FailureKind, tuple[RecoveryStep, ...]] = {
+    FailureKind.RATE_LIMITED: ("retry", "other_model"),
+    FailureKind.UNAVAILABLE: ("retry", "other_model"),
+    FailureKind.TOO_LONG: (),
+    FailureKind.NO_TOOLS: ("text_tools", "other_model"),
+    FailureKind.NO_TEMPERATURE: ("no_temperature", "other_model"),
+    FailureKind.NOT_AUTHORISED: ("other_model",),
+    FailureKind.NO_CREDIT: ("other_model",),
+    FailureKind.NOT_USABLE: ("other_model",),
+    FailureKind.CONTENT_FILTER: (),
+    FailureKind.REJECTED: (),
+}
+
+
+def allows(step: RecoveryStep, kind: FailureKind | None) -> bool:
+    """Whether the step may follow a failure of this kind; None is a reply that no provider failed."""
+    return kind is not None and step in RECOVERY[kind]
