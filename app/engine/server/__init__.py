@@ -1,4 +1,4 @@
 """The WebSocket server: accept, handshake, dispatch, sessions, outboxes.
 
-Work is done elsewhere; handlers only translate. Start at websocket_server.py.
+Handlers only translate; the work is done in other packages. Start at websocket_server.py.
 """

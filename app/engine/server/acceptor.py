@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from app.engine.background import Background
 
-# What a person's fastest face needs is below 20 a second; a script may burst.
+# The fastest interactive client needs less than 20 requests per second; a script may burst.
 _PER_SECOND = 200.0
 _BURST = 400.0
 
@@ -31,7 +31,7 @@ class TokenBucket:
         self._at = clock()
 
     def allows(self) -> bool:
-        """Take one token; False when there is none."""
+        """Take one token; False if there is none."""
         now = self._clock()
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._per_second)
         self._at = now
@@ -43,10 +43,11 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True)
 class AcceptLimits:
-    """`admit_s` is how long a stranger may stay, and `strangers` how many may.
+    """`admit_s` is the maximum time before authentication, `strangers` the maximum number of unauthenticated
+    connections.
 
-    Where a new one comes to a full house, it takes the place of the oldest that has been silent for `silent_s`, or has
-    asked for something and is not known after `asked_s`; it waits for that where all are newer.
+    At the maximum a new connection replaces the oldest one that has been silent for `silent_s`, or that has sent a
+    request but is not authenticated after `asked_s`; it waits if all are newer.
     """
 
     strangers: int = 128
@@ -60,7 +61,7 @@ _BOUNDS = AcceptLimits()
 
 @dataclass(slots=True)
 class _Stranger:
-    """A connection, when it may be sent away for another, and what closes it in the end."""
+    """An unauthenticated connection, when it may be replaced, and the timer that closes it."""
 
     accepted_at: float
     yields_at: float
@@ -78,26 +79,26 @@ class Acceptor:
         self._background = Background()
 
     def start(self, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
-        """Listen; `protocol` makes what serves a connection."""
+        """Start listening; `protocol` creates the protocol of a connection."""
         self._listener.listen(_BACKLOG)
         self._listener.setblocking(False)
         self._background.keep(lambda: self._run(protocol), "the acceptance of connections", _AGAIN_S)
 
     async def close(self) -> None:
-        """Accept nobody any more and send strangers away; who was admitted stays."""
+        """Stop accepting and close unauthenticated connections; authenticated ones stay."""
         await self._background.close()
         self._listener.close()
         for transport in (*self._strangers,):
             self._close(transport)
 
     def asks(self, transport: asyncio.BaseTransport | None) -> None:
-        """A stranger has sent a request: it is given more time than one that says nothing."""
+        """An unauthenticated client sent a request: it gets more time than a silent one."""
         stranger = self._strangers.get(transport) if transport is not None else None
         if stranger is not None:
             stranger.yields_at = stranger.accepted_at + self._bounds.asked_s
 
     def admit(self, transport: asyncio.BaseTransport | None) -> None:
-        """It is known who is there: the connection stays as long as both sides like."""
+        """The client is authenticated: the connection has no time limit any more."""
         stranger = self._strangers.pop(transport, None) if transport is not None else None
         if stranger is not None:
             stranger.deadline.cancel()
@@ -111,7 +112,7 @@ class Acceptor:
                 connection, _ = await loop.sock_accept(self._listener)
                 transport, _ = await loop.connect_accepted_socket(protocol, connection)
             except OSError as error:
-                # Most likely no descriptor is left. Who comes meanwhile waits in the system's queue.
+                # Most likely out of file descriptors. New clients wait in the system's queue.
                 loop.call_exception_handler({"message": "a connection could not be accepted", "exception": error})
                 await asyncio.sleep(_NO_DESCRIPTORS_S)
             else:

@@ -1,4 +1,4 @@
-"""From a frame to its answer; the handlers of all methods."""
+"""Decodes a frame, runs the handler of its method and encodes the answer."""
 
 import logging
 from collections.abc import Iterable
@@ -47,10 +47,10 @@ class Dispatcher:
         self._commands = commands
 
     async def answer(self, session: ClientSession, frame: bytes) -> bytes:
-        """The encoded response; never raises for what a client sent or a handler did."""
+        """The encoded response; never raises for client input or handler errors."""
         try:
             request = read_request(frame)
-            if session.client_id:  # the two calls of a stranger have a fixed form
+            if session.client_id:  # the two calls before authentication have a fixed structure
                 check_depth(frame, request.id)
         except BadFrame as error:
             return refusal(json_rpc.bad_frame(error), error.request_id)
@@ -62,7 +62,7 @@ class Dispatcher:
         return await self._serve(session, route, request)
 
     def busy(self, frame: bytes) -> bytes:
-        """The answer to a request that comes too soon after too many others."""
+        """The answer to a request above the rate limit."""
         return refusal(json_rpc.busy("Too many requests at once. Try again in a second."), id_of(frame))
 
     async def _serve(self, session: ClientSession, route: ServedMethod, request: Request) -> bytes:

@@ -1,4 +1,4 @@
-"""The endpoint file and the lock by which one data directory has one engine."""
+"""The endpoint file, and the lock that allows one engine per data directory."""
 
 import os
 import secrets
@@ -23,7 +23,7 @@ def new_token() -> str:
 
 
 def write_endpoint(file: Path, endpoint: Endpoint) -> None:
-    """Put the file in place whole, 0600 from its first byte on."""
+    """Write the file atomically, with mode 0600 from its first byte on."""
     new = file.with_name(f"{file.name}.{os.getpid()}.new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
@@ -32,7 +32,7 @@ def write_endpoint(file: Path, endpoint: Endpoint) -> None:
 
 
 def remove_endpoint(file: Path, instance_id: str) -> None:
-    """Take the file away unless it is another engine's by now."""
+    """Remove the file unless another engine has replaced it."""
     try:
         found = msgspec.json.decode(read_regular(file, _LARGEST), type=Endpoint)
     except (OSError, msgspec.DecodeError):
@@ -42,17 +42,17 @@ def remove_endpoint(file: Path, instance_id: str) -> None:
 
 
 class EngineLock:
-    """Held for the life of an engine."""
+    """Held for the lifetime of an engine."""
 
     def __init__(self, lock: FileLock) -> None:
         self._lock = lock
 
     @classmethod
     def take(cls, paths: Paths) -> "EngineLock":
-        """`EngineRunning`, naming the process, when another engine has the data directory."""
+        """Raises `EngineRunning`, with the process id, if another engine holds the data directory."""
         lock = FileLock.take(paths.lock)
         give_up_at = time.monotonic() + _PATIENCE_S
-        while lock is None and time.monotonic() < give_up_at:  # a client that looks who holds it has it for an instant
+        while lock is None and time.monotonic() < give_up_at:  # a client that checks the lock holds it for an instant
             time.sleep(_PAUSE_S)
             lock = FileLock.take(paths.lock)
         if lock is None:
@@ -60,7 +60,7 @@ class EngineLock:
                 f"Another engine{_holder(paths)} works on {paths.home}. "
                 "Use it, end it with `errand engine --stop`, or set ERRAND_HOME to another folder."
             )
-        paths.endpoint.unlink(missing_ok=True)  # of an engine that was killed: its port may be anybody's by now
+        paths.endpoint.unlink(missing_ok=True)  # left by a killed engine: any process may have its port now
         _pid_file(paths).write_text(str(os.getpid()), encoding="ascii")
         return cls(lock)
 

@@ -1,4 +1,4 @@
-"""Commands are done once: the same client's same request gets the first one's answer, also after a restart."""
+"""Runs each command once: a repeated request of a client gets the first answer, also after a restart."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from app.protocol.engine import ENGINE_SHUTDOWN
 from app.protocol.tasks import TASK_STOP
 
 _MOST_UNDER_WAY = 1_000
-# What must work though nothing can be saved.
+# Commands that must work even if nothing can be saved.
 _EVEN_SO = frozenset({TASK_STOP.name, ENGINE_SHUTDOWN.name})
 
 
@@ -26,12 +26,12 @@ class ClientCommand:
 
     @property
     def stored_id(self) -> str:
-        """As the table has it: 7 and "7" differ."""
+        """The id as stored in the table: 7 and "7" differ."""
         return repr(self.request_id)
 
     @property
     def name(self) -> str:
-        """What is made by this command is named after it, so that done again it finds what is there."""
+        """A stable id for what the command creates, so that a repeated command finds the existing object."""
         return blake2b(repr((self.client_id, self.request_id)).encode(), digest_size=10).hexdigest()
 
 
@@ -42,14 +42,14 @@ class _UnderWay:
 
 
 class IdempotentCommands:
-    """Owns the commands under way: they go on when the client that sent them is gone."""
+    """Owns the running commands: they continue if the client disconnects."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._under_way: dict[tuple[str, str], _UnderWay] = {}
 
     async def once(self, command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The result of `work`, which runs only if this command never ran. An error of `work` is not remembered."""
+        """The result of `work`, which runs only if this command never ran. An error of `work` is not stored."""
         key = (command.client_id, command.stored_id)
         known = self._under_way.get(key)
         if known is None:
@@ -59,7 +59,7 @@ class IdempotentCommands:
         return await asyncio.shield(known.task)
 
     async def settle(self, seconds: float) -> None:
-        """Let what is under way end, for at most so long."""
+        """Wait for running commands, at most `seconds`."""
         under_way = [one.task for one in self._under_way.values() if not one.task.done()]
         if not under_way:
             return
@@ -77,10 +77,10 @@ class IdempotentCommands:
         return known
 
     def _on_done(self, key: tuple[str, str], task: asyncio.Task[bytes]) -> None:
-        """Its answer is in the database, or it failed and may be sent again."""
+        """The answer is in the database, or the command failed and may be sent again."""
         del self._under_way[key]
         if not task.cancelled():
-            task.exception()  # told to who waits; its client may be gone
+            task.exception()  # delivered to the waiting caller; its client may have disconnected
 
     async def _run(self, command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> bytes:
         own_changes()
@@ -89,7 +89,7 @@ class IdempotentCommands:
             _check(command, answered.method)
             return answered.result.encode()
         if command.method in _EVEN_SO:
-            result = await work()  # at once: what is to stop does not wait for the disk
+            result = await work()  # run at once: a stop does not wait for the disk
             try:
                 await self._database.journal.probe()
             except CannotSave:
@@ -100,7 +100,7 @@ class IdempotentCommands:
         self._database.journal.put(
             commands.save(command.client_id, command.stored_id, command.method, result.decode(), datetime.now(UTC))
         )
-        # An acknowledged command is on disk, with all that it changed.
+        # An acknowledged command is on disk, with everything that it changed.
         await self._database.journal.flush()
         return result
 

@@ -1,4 +1,4 @@
-"""JSON-RPC frames: size and depth checks, failures as the wire carries them."""
+"""JSON-RPC frames: size and depth checks, and failure objects."""
 
 import difflib
 import re
@@ -14,14 +14,14 @@ MOST_BYTES = 1024 * 1024
 _MOST_DEPTH = 64
 _TOO_DEEP = f"A message nested deeper than {_MOST_DEPTH} levels."
 
-# A string up to its end, or to the end of the frame; possessive, so that no input makes it try twice.
+# A string to its end, or to the end of the frame; possessive, so that no input causes backtracking.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_AS_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level up, one down, read as signed bytes
+_AS_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level up or down, read as signed bytes
 
 
 class BadFrame(Exception):
-    """Not served. `code` is JSON-RPC's; `request_id` is the frame's, where one could be read."""
+    """The frame is rejected. `code` is JSON-RPC's; `request_id` is the frame's, if it could be read."""
 
     def __init__(self, code: int, text: str, request_id: str | int | None = None) -> None:
         super().__init__(text)
@@ -34,7 +34,7 @@ class _Id(msgspec.Struct):
 
 
 def read_request(frame: bytes) -> Request:
-    """The request in the frame, its params still as they came; `BadFrame` says what is wrong with it."""
+    """Decode the request, leaving its params raw. Raises `BadFrame` with the reason."""
     if len(frame) > MOST_BYTES:
         raise BadFrame(-32600, f"A message of {len(frame):,} bytes; at most {MOST_BYTES:,} are taken.")
     try:
@@ -48,7 +48,7 @@ def read_request(frame: bytes) -> Request:
 
 
 def check_depth(frame: bytes, request_id: str | int) -> None:
-    """`BadFrame` for more than 64 levels. It may take 100 ms: strangers do not get them."""
+    """Raises `BadFrame` for more than 64 levels. May take 100 ms, so it runs for authenticated clients only."""
     if _nests_too_deep(frame):
         raise BadFrame(-32600, _TOO_DEEP, request_id)
 
@@ -68,7 +68,7 @@ def _hint(frame: bytes) -> str:
 
 
 def id_of(frame: bytes) -> str | int | None:
-    """The request's id, where one can be read."""
+    """The request's id, if it can be read."""
     try:
         return msgspec.json.decode(frame, type=_Id).id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""What waits to be sent to one client: bounded, so that the engine never waits for a client."""
+"""The bounded send queue of one client: the engine never waits for a client."""
 
 import asyncio
 from collections import deque
@@ -7,7 +7,7 @@ from enum import Enum
 
 _MOST_MESSAGES = 2_000
 _MOST_BYTES = 8 * 1024 * 1024
-# Deltas only go to clients that keep up: they are the first to be left out.
+# Deltas go only to clients that keep up: they are dropped first.
 _DELTA_SHARE = 4
 
 
@@ -23,7 +23,7 @@ class _Item:
 
 
 class Outbox:
-    """First in, first out. Replies are never dropped: `room` makes the reader of requests wait instead."""
+    """A FIFO queue. Replies are never dropped: `room` blocks the reader of requests instead."""
 
     def __init__(self, most_messages: int = _MOST_MESSAGES, most_bytes: int = _MOST_BYTES) -> None:
         self._most_messages = most_messages
@@ -46,7 +46,7 @@ class Outbox:
             self._room.clear()
 
     def event(self, data: bytes) -> bool:
-        """False when it does not fit: the caller drops the rest too and tells the client."""
+        """False if it does not fit: the caller drops the other events too and notifies the client."""
         if len(self._items) >= self._most_messages or self._bytes + len(data) > self._most_bytes:
             return False
         self._add(_Item(_Kind.EVENT, data))
@@ -78,7 +78,7 @@ class Outbox:
         await self._room.wait()
 
     async def emptied(self) -> None:
-        """Wait until all is handed to the socket and the sender has come back for more."""
+        """Wait until everything is handed to the socket and the sender has come back for more."""
         await self._empty.wait()
 
     def _add(self, item: _Item) -> None:

@@ -1,4 +1,4 @@
-"""A method bound to its handler, and the page sizes handlers allow."""
+"""A method bound to its handler, and the page sizes that handlers allow."""
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
@@ -19,20 +19,20 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def page_size(limit: int) -> int:
-    """The limit itself; `InvalidParams` when it is not from 1 to 500."""
+    """Return the limit; `InvalidParams` if it is not from 1 to 500."""
     if not 1 <= limit <= _MOST:
         raise InvalidParams(f"limit: {limit}; a page holds from 1 to {_MOST}.")
     return limit
 
 
 def limit_count(name: str, count: int) -> None:
-    """`InvalidParams` when more than 500 are named at once."""
+    """Raises `InvalidParams` for more than 500 items in one request."""
     if count > _MOST:
         raise InvalidParams(f"{name}: {count}; at most {_MOST} at once.")
 
 
 class ServedMethod(Protocol):
-    """A route without its types: what the dispatcher sees."""
+    """A route without its type parameters, for the dispatcher."""
 
     @property
     def name(self) -> str: ...
@@ -42,10 +42,10 @@ class ServedMethod(Protocol):
 
 
 class Route(Generic[P, R]):
-    """A row of the protocol with the function that answers it.
+    """A protocol method with its handler.
 
-    An engine may die between doing a command and storing its answer. So `named` gives what a command makes an id that
-    comes from the command itself, where the client chose none: sent again, it finds what is there.
+    An engine may die between running a command and storing its answer. So `named` derives the id of the created
+    object from the command if the client chose none: a repeated command finds the existing object.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the handlers work with, joined once by the engine's main."""
+"""The dependencies of the handlers, assembled once by the engine's main."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from app.protocol.tasks import (
 
 
 class TaskRunner(Protocol):
-    """Owns every task. Each method returns once the move has begun; what follows comes as events."""
+    """Owns every task. Each method returns once the transition has started; the outcome arrives as events."""
 
     def running(self) -> tuple[Task, ...]: ...
     async def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Task: ...
@@ -57,7 +57,7 @@ class TaskRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """`shutdown` asks the engine to end in order and returns at once."""
+    """`shutdown` requests an orderly end of the engine and returns at once."""
 
     log: EventLog
     database: Database

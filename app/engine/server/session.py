@@ -1,4 +1,4 @@
-"""One client: handshake, subscriptions, what it is sent."""
+"""One client's session: handshake, subscriptions and outgoing messages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ _MOST_HELD = 2_000
 
 
 def refuse(headers: Mapping[str, str], port: int) -> tuple[int, str] | None:
-    """The HTTP status and text of a refusal; None for a client that may try.
+    """The HTTP status and text of a refusal; None if the client may connect.
 
-    The exact Host stops DNS rebinding, the Origin stops pages of other sites; programs send no Origin.
+    The exact Host prevents DNS rebinding, the Origin excludes pages of other sites; programs send no Origin.
     """
     if headers.get("Host", "") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
         return 403, f"Wrong Host. Use 127.0.0.1:{port}."
@@ -35,7 +35,7 @@ def refuse(headers: Mapping[str, str], port: int) -> tuple[int, str] | None:
 
 
 class Handshake:
-    """That of one connection. `on_passed` is called once the client has proved that it knows the token."""
+    """The handshake of one connection. `on_passed` is called once the client has proved that it knows the token."""
 
     def __init__(self, token: str, on_passed: Callable[[], None]) -> None:
         self._token = token
@@ -43,7 +43,7 @@ class Handshake:
         self._nonces: tuple[str, str] | None = None
 
     def challenge(self, nonce: str) -> tuple[str, str]:
-        """Our own nonce, and the proof that we know the token."""
+        """Returns our nonce, and the proof that we know the token."""
         if not _SHORTEST <= len(nonce) <= _LONGEST:
             raise InvalidParams(f"nonce: a random text of {_SHORTEST} to {_LONGEST} characters.")
         own = new_nonce()
@@ -61,10 +61,10 @@ class Handshake:
 
 @dataclass(slots=True)
 class Subscription:
-    """`since` is the event after which everything covered was or will be delivered.
+    """`since` is the event after which every covered event was or will be delivered.
 
-    Until it is `live`, events wait for the reply that carries the snapshot or follows the replay. `dropped` says
-    that the client could not keep up. `agent_id` says whose branch a snapshot has.
+    Until it is `live`, events are held for the reply that carries the snapshot or follows the replay. `dropped`: the
+    client could not keep up. `agent_id` selects the branch of a snapshot.
     """
 
     scope: str
@@ -117,21 +117,22 @@ class ClientSession:
             self.outbox.delta(frame.data)
 
     def follow(self, subscription: Subscription) -> None:
-        """Hold what it covers from now on; it replaces the one of the same scope."""
+        """Hold covered events from now on; replaces the subscription with the same scope."""
         self._subscriptions[subscription.scope] = subscription
 
     def unfollow(self, scope: str) -> None:
         self._subscriptions.pop(scope, None)
 
     def replay(self, subscription: Subscription, records: Sequence[EventRecord]) -> int | None:
-        """Send those of the log's records that the subscription covers and no other one has sent; returns how many.
+        """Send covered records that no other subscription has sent; returns how many.
 
-        The last thing sent of any record is its newest state, also where others have sent some of it.
-        None, and nothing is sent, when they would fill the queue: then a snapshot is the shorter way.
+        The last version sent of any object is its newest state, even if other subscriptions have sent some records.
+        Returns None and sends nothing if the records would fill the queue: a snapshot is shorter then.
         """
         others = [one for one in self._subscriptions.values() if one is not subscription and one.live]
         missed = [record for record in records if subscription.covers(record.event)]
-        # What another scope knew from a snapshot is old news: it comes again only with all that came after it.
+        # Records that another scope had in its snapshot are outdated: they are sent only together with all later
+        # records.
         if not any(_knew(one, record) for one in others for record in missed):
             missed = [record for record in missed if not any(_wants(one, record) for one in others)]
         if len(missed) > self.outbox.free_messages // 2:
@@ -141,7 +142,7 @@ class ClientSession:
         return len(missed)
 
     def go_live_after_reply(self, subscription: Subscription) -> None:
-        """The reply to the subscription is made; once it is sent, what was held follows it."""
+        """Send the held events after the reply to this subscription."""
         self._ready.append(subscription)
 
     def reply(self, data: bytes) -> None:
@@ -169,7 +170,7 @@ class ClientSession:
             self._overflow()
 
     def _overflow(self) -> None:
-        """Forget what the client follows and say so: it starts over with a snapshot when it can take one."""
+        """Drop all subscriptions and notify the client: it starts over with a snapshot once it can receive one."""
         self.outbox.drop_events()
         for subscription in self._subscriptions.values():
             subscription.live, subscription.dropped = False, True

@@ -17,21 +17,21 @@ _NODES = 50
 
 
 async def snapshot(database: Database, subscription: Subscription) -> Snapshot:
-    """Read while the journal stands still at event `subscription.since`: see `subscribe` in `handlers/engine.py`."""
+    """Read while the journal is paused at event `subscription.since`: see `subscribe` in `handlers/engine.py`."""
     if subscription.scope == ALL:
         return await _of_all(database, subscription.since)
     return await _of_conversation(database, subscription)
 
 
 def as_held(made: Snapshot, under_way: Iterable[Task], why: str) -> Snapshot:
-    """What is on record, with the tasks as they are while nothing can be saved and so none goes on."""
+    """The stored state, with tasks in their in-memory state while nothing can be saved and tasks are paused."""
     shown = {task.id: task for task in under_way}
     tasks = tuple(shown.get(task.id) or _left(task, why) for task in made.tasks)
     return msgspec.structs.replace(made, tasks=tasks)
 
 
 def _left(task: Task, why: str) -> Task:
-    """One that an earlier engine worked on is interrupted, though that cannot be put on record yet."""
+    """A task left by an earlier engine is interrupted, although that cannot be stored yet."""
     if task.ended_at is not None or task.status == "interrupted":
         return task
     return msgspec.structs.replace(task, status="interrupted", ask_id=None, current_tool=None, activity=why)
@@ -56,7 +56,7 @@ async def _of_conversation(database: Database, subscription: Subscription) -> Sn
     tasks = (await database.tasks.page(limit=_RECENT_TASKS, conversation_id=conversation.id)).tasks
     agents = await database.agents.list(conversation.id)
     shown = next((agent for agent in agents if agent.id == subscription.agent_id), first_agent(agents))
-    # In a tree without agents what was written last is shown.
+    # A tree without agents shows the newest branch.
     leaf_id = shown.head_id if shown is not None else await database.nodes.newest(conversation.id)
     if leaf_id is not None and subscription.detail == "full":
         nodes, has_more = await database.nodes.branch(leaf_id, limit=_NODES)
@@ -76,7 +76,7 @@ async def _of_conversation(database: Database, subscription: Subscription) -> Sn
 
 
 def _joined(active: tuple[Task, ...], recent: tuple[Task, ...]) -> tuple[Task, ...]:
-    """Newest first, each once."""
+    """Newest first, without duplicates."""
     seen = {task.id for task in recent}
     return tuple(sorted((*recent, *(task for task in active if task.id not in seen)), key=_started, reverse=True))
 

@@ -1,4 +1,4 @@
-"""The WebSocket on the loopback and each client's connection."""
+"""The WebSocket server on the loopback, and each client's connection."""
 
 import asyncio
 import os
@@ -24,17 +24,18 @@ from app.protocol.methods import Notice
 
 _MOST_UNDER_WAY = 64
 
-# A client that neither answers a ping nor takes what is sent is closed after 45 s.
+# A client that neither answers a ping nor reads is closed after 45 s.
 _HEARTBEAT_S = 30.0
 _CLOSE_S = 2.0
-# Above our own limit, so that a message that is a little too long gets an answer and not a closed socket; and so low
-# that strangers cannot fill the memory with beginnings.
+# Above our own limit, so that a slightly oversized message gets an answer instead of a closed socket, but low enough
+# that unauthenticated clients cannot fill the memory with partial messages.
 _CLOSED_AT_BYTES = MOST_BYTES + MOST_BYTES // 4
 _SETTLE_S = 5.0
 
 
 class ClientConnection:
-    """Owns the tasks that serve one client. Its requests run side by side; reads end with the line."""
+    """Owns the asyncio tasks that serve one client. Its requests run concurrently; reads are cancelled with the
+    connection."""
 
     def __init__(self, socket: web.WebSocketResponse, session: ClientSession, dispatcher: Dispatcher) -> None:
         self._socket = socket
@@ -50,7 +51,7 @@ class ClientConnection:
             sender = group.create_task(self._send(), name="send to client")
             try:
                 async for message in self._socket:
-                    # A client that asks faster than it reads, or than we answer, waits: its socket fills up.
+                    # A client that sends faster than it reads, or than we answer, is throttled: its socket fills up.
                     await self._session.outbox.room()
                     await self._take(group, message)
             finally:
@@ -59,17 +60,17 @@ class ClientConnection:
                     task.cancel()
 
     def tell(self, data: bytes) -> None:
-        """Send what concerns every client that has introduced itself."""
+        """Send a message for all clients, if this one is initialized."""
         if self._session.client_id:
             self._session.reply(data)
 
     async def part(self, seconds: float) -> None:
-        """Send what waits, for at most so long, then close."""
+        """Send queued messages, for at most `seconds`, then close."""
         try:
             async with asyncio.timeout(seconds):
                 await self._session.outbox.emptied()
         except TimeoutError:
-            pass  # it does not read; it is told by the close
+            pass  # it does not read; the close notifies it
         await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"The engine ends.")
 
     async def _take(self, group: asyncio.TaskGroup, message: WSMessage) -> None:
@@ -97,14 +98,15 @@ class ClientConnection:
             while True:
                 await self._socket.send_frame(await self._session.outbox.take(), WSMsgType.TEXT)
         except ConnectionError:
-            pass  # the client is gone; the reader learns it too and ends the line
+            pass  # the client disconnected; the reader sees it too and ends the connection
 
 
 def bound(port: int) -> socket.socket:
-    """A socket on 127.0.0.1; 0 takes any free port. ConfigurationError where the port is taken or not ours to use."""
+    """A socket on 127.0.0.1; port 0 selects a free one. Raises ConfigurationError if the port is in use or not
+    permitted."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        if os.name == "posix":  # a port that an engine has just left is free; elsewhere the option lets two share one
+        if os.name == "posix":  # a recently closed port is free; elsewhere the option lets two processes share one
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
     except OSError as error:
@@ -116,7 +118,7 @@ def bound(port: int) -> socket.socket:
 
 
 class Server:
-    """Serves `/rpc` on a socket that `bound` gave; `port` is that socket's. `outbox` makes one for each client."""
+    """Serves `/rpc` on a socket made by `bound`; `port` is that socket's. `outbox` creates the queue of each client."""
 
     def __init__(
         self,
@@ -150,7 +152,7 @@ class Server:
         self._acceptor.start(self._runner.server)
 
     async def close(self) -> None:
-        """Let commands under way end, send what waits, then part from every client."""
+        """Wait for running commands, send queued messages, then disconnect every client."""
         self._stop_telling()
         await self._acceptor.close()
         await self._commands.settle(_SETTLE_S)
@@ -159,7 +161,7 @@ class Server:
             await self._runner.cleanup()
 
     def _on_health(self) -> None:
-        """To every client, whatever it follows and however slow it is: it is short and rare."""
+        """Sent to every client regardless of subscriptions and speed, since it is short and rare."""
         health = self._services.database.health.conditions
         notice = Notice("health", HealthUpdate(conditions=health, tasks=self._services.runner.running()))
         data = msgspec.json.encode(notice)

@@ -116,7 +116,7 @@ def _check(personality: Personality) -> None:
         raise InvalidParams("id: 1 to 100 letters, digits, `-` and `_`.")
     name = personality.name
     if not 1 <= len(name) <= _LONGEST_NAME or name != name.strip() or "@" in name or not name.isprintable():
-        raise InvalidParams(f"name: 1 to {_LONGEST_NAME} characters in one line, without @.")  # agents are named so
+        raise InvalidParams(f"name: 1 to {_LONGEST_NAME} characters in one line, without @.")  # agents get these names
     if len(personality.system_prompt) > _LONGEST_PROMPT:
         raise InvalidParams(
             f"systemPrompt: {len(personality.system_prompt):,} characters; at most {_LONGEST_PROMPT:,}."

@@ -24,7 +24,7 @@ from app.protocol.asks import (
 )
 from app.protocol.events import GrantUpdate
 
-# Far more than a page of a transcript has asked for, and still a frame of bearable size.
+# Far more than a page of a transcript contains, in a frame of acceptable size.
 _MOST = 2_000
 
 

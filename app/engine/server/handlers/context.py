@@ -69,14 +69,14 @@ async def explain(services: Services, session: ClientSession, params: ContextExp
 
 
 def _used(sent: SentTurn) -> int:
-    """As the provider counted it, else by its length: a turn that was tried again has sent it more than once."""
+    """The provider's count, else an estimate by length: a retried turn was sent more than once."""
     if sent.estimated:
         return sum(part.characters for part in sent.parts) // CHARACTERS_A_TOKEN
     return sent.input_tokens or 0
 
 
 def shares(parts: tuple[PartSize, ...], used: int) -> tuple[ContextShare, ...]:
-    """The counted tokens divided as the characters are; together they are the whole."""
+    """The counted tokens, divided in proportion to characters; the shares add up to the total."""
     tokens = _divided(used, [part.characters for part in parts])
     return tuple(
         ContextShare(part=part.part, tokens=share, items=part.items) for part, share in zip(parts, tokens, strict=True)
@@ -84,7 +84,7 @@ def shares(parts: tuple[PartSize, ...], used: int) -> tuple[ContextShare, ...]:
 
 
 def prompt_shares(parts: tuple[PromptPart, ...], used: int) -> tuple[PromptShare, ...]:
-    """The same for the parts of a system prompt that have a text."""
+    """The same for the non-empty parts of a system prompt."""
     said = [part for part in parts if part.text]
     tokens = _divided(used, [len(part.text) for part in said])
     return tuple(
@@ -94,7 +94,7 @@ def prompt_shares(parts: tuple[PromptPart, ...], used: int) -> tuple[PromptShare
 
 
 def _divided(whole: int, lengths: Sequence[int]) -> list[int]:
-    """A whole number as the lengths are; together they are the whole."""
+    """Divide a whole number in proportion to the lengths; the shares add up to it."""
     upto = [round(whole * passed / max(1, sum(lengths))) for passed in accumulate(lengths)]
     return [share - before for before, share in pairwise((0, *upto))]
 

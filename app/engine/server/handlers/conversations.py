@@ -46,7 +46,7 @@ from app.protocol.events import ConversationUpdate
 _LONGEST_TITLE = 500
 _MOST_KEPT = 100
 _MOST_REPLIES = 100
-# More than a search looks at: a longer text was pasted by mistake.
+# Longer than any search query: such a text was pasted by mistake.
 _LONGEST_SEARCH = 5_000
 
 
@@ -119,7 +119,7 @@ async def change(
     new = msgspec.structs.replace(
         placed,
         title=old.title if params.title is None else params.title.strip(),
-        # A new name or pin leaves a conversation where it stands in the list; the days of an archived one count anew.
+        # Renaming or pinning keeps the position in the list; archiving restarts the count of days.
         updated_at=old.updated_at if archived == old.archived else datetime.now(UTC),
         archived=archived,
         pinned=old.pinned if params.pinned is None else params.pinned,
@@ -154,7 +154,7 @@ async def _check_node(services: Services, conversation_id: str, node_id: str) ->
 
 
 async def _first_head(services: Services, conversation_id: str) -> str | None:
-    """Where the first agent stands; in a tree without agents the node that was written last."""
+    """The head of the first agent; in a tree without agents the newest node."""
     agent = first_agent(await services.database.agents.list(conversation_id))
     return agent.head_id if agent is not None else await services.database.nodes.newest(conversation_id)
 

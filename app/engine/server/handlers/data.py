@@ -1,4 +1,4 @@
-"""The data folder, and conversations that are taken out, in and away."""
+"""Handlers of the data folder, exports, imports and deletion."""
 
 from pathlib import Path
 
@@ -36,13 +36,13 @@ async def summarise(services: Services, session: ClientSession, params: EmptyPar
 async def export(services: Services, session: ClientSession, params: DataExportParams) -> DataExportResult:
     if params.format == "json":
         return await export_json(services.database, services.paths, params)
-    from app.engine.data.page_export import export_pages  # a library for Markdown comes with it
+    from app.engine.data.page_export import export_pages  # it imports a Markdown library
 
     return await export_pages(services.database, services.paths, params)
 
 
 async def take_in(services: Services, session: ClientSession, params: DataImportParams) -> DataImportResult:
-    from app.engine.data.importer import Importer  # it knows the forms of many programs
+    from app.engine.data.importer import Importer  # it imports the formats of many programs
 
     return await Importer(services.log, services.database, services.paths).run(Path(params.path))
 

@@ -38,7 +38,7 @@ from app.protocol.engine import (
 
 _ROLLUP = Path("/proc/self/smaps_rollup")
 
-# More events than this are read and sifted slower than a snapshot is made.
+# Reading and filtering more events than this is slower than making a snapshot.
 _MOST_REPLAYED = 5_000
 _LARGEST_ENVIRONMENT = 256_000
 
@@ -46,11 +46,11 @@ SnapshotReason: TypeAlias = Literal["fresh", "out_of_range", "wrong_epoch"]
 
 
 def memory_bytes() -> int:
-    """The proportional set size where the system tells it, else the resident set size."""
+    """The proportional set size if the system provides it, else the resident set size."""
     try:
         lines = _ROLLUP.read_text(encoding="ascii").splitlines()
     except OSError:
-        import psutil  # only where there is no /proc
+        import psutil  # only without /proc
 
         return psutil.Process().memory_info().rss
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
@@ -82,7 +82,7 @@ async def initialize(services: Services, session: ClientSession, params: Initial
         raise InvalidParams(f"keys: {unwanted[0][:100]!r} is neither a key nor the address of a model server.")
     _check_environment(params.environment)
     session.environment = params.environment
-    client_environment.set(session.environment)  # what an earlier engine left goes on for this client
+    client_environment.set(session.environment)  # tasks that an earlier engine left continue for this client
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
     services.keys.offer(params.keys)
     services.runner.take_over()
@@ -116,7 +116,7 @@ async def _with_replay(
     services: Services, session: ClientSession, params: SubscribeParams, after: int
 ) -> SubscribeResult:
     subscription = Subscription(params.scope, params.detail, since=after)
-    # From here on events are held, so all up to `upto` is to be read and nothing after it.
+    # Events are held from here on, so read all events up to `upto` and none after it.
     session.follow(subscription)
     upto = services.log.committed
     oldest, _ = await services.database.events.bounds()
@@ -136,9 +136,9 @@ async def _with_replay(
 async def _with_snapshot(
     services: Services, session: ClientSession, params: SubscribeParams, reason: SnapshotReason
 ) -> SubscribeResult:
-    """The journal works in the order of its queue: its turn for us comes when exactly what is published is committed.
+    """The journal works in queue order: our transaction runs when exactly the published events are committed.
 
-    It stands still while the snapshot is read, some milliseconds, so that the snapshot is of one moment.
+    It is paused for the milliseconds of reading, so that the snapshot is consistent.
     """
     subscription = Subscription(params.scope, params.detail, since=services.log.head, agent_id=params.agent_id)
     session.follow(subscription)
@@ -161,7 +161,7 @@ async def _standing(
     try:
         return await services.database.journal.transact(read)
     except CannotSave:
-        # Nothing is being committed; what will be, once it can, follows as events.
+        # Nothing is being committed; later commits follow as events.
         subscription.since = services.log.committed
         made = await snapshot(services.database, subscription)
         held = services.database.health.holding

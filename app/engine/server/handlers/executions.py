@@ -1,4 +1,4 @@
-"""The record of tool calls, and what they gave: the long streams are read from their files, piece by piece."""
+"""Handlers of tool executions and their output: long streams are read from their files in pieces."""
 
 import asyncio
 from base64 import b64encode
@@ -84,7 +84,7 @@ def _outputs(finished: ExecutionEnd, outputs: Path) -> tuple[ExecutionOutput, ..
 
 
 def _files(finished: ExecutionEnd, outputs: Path) -> dict[OutputName, Path]:
-    """The files of long streams that are there. Only those in the task's folder: what was imported may name any."""
+    """The existing files of long streams. Only files in the task's folder: an imported record may name any path."""
     folder = outputs / finished.task_id
     kept = {file.name: file for file in folder.iterdir()} if folder.parent == outputs and folder.is_dir() else {}
     files: dict[OutputName, Path] = {}

@@ -59,7 +59,7 @@ async def list_models(services: Services, session: ClientSession, params: ModelL
 
 
 async def test(services: Services, session: ClientSession, params: ModelTestParams) -> ModelTestResult:
-    """What cannot be tried is an answer too: the person reads why."""
+    """A provider that cannot be tested is a result too, with the reason."""
     try:
         return await services.models.offer.test(params.provider, params.model)
     except ConfigurationError as error:
