@@ -1,4 +1,4 @@
 """Errand: engine, window and command line in one package.
 
-Start at __main__.py; modules here are used by several of them.
+Start at `__main__.py`; the modules in this folder are shared by several of them.
 """

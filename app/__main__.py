@@ -1,4 +1,4 @@
-"""`errand`: starts the engine, the window or the command line; checks for a display first."""
+"""`errand`: starts the engine, the window or the command line. Checks for a display first."""
 
 import ctypes
 import ctypes.util
@@ -20,11 +20,11 @@ _WINDOWS: tuple[list[str], ...] = ([], ["window"], ["window", "--new"], ["quick"
 
 
 def no_window(environment: Mapping[str, str]) -> str | None:
-    """Why no window can open here, as a sentence; None if one can."""
+    """The reason why no window can open here, as a sentence; None if one can."""
     if sys.platform in ("win32", "darwin") or environment.get("WAYLAND_DISPLAY"):
         return None
     if environment.get("QT_QPA_PLATFORM"):
-        return None  # somebody knows better, such as a test
+        return None  # Qt uses another platform, as in tests
     display = environment.get("DISPLAY")
     if not display:
         return "No display was found"
@@ -34,7 +34,7 @@ def no_window(environment: Mapping[str, str]) -> str | None:
 
 
 def _answers(display: str) -> bool:
-    """True if the X server takes a connection, or if only Qt can tell."""
+    """True if the X server accepts a connection, or if xcb is missing and only Qt can tell."""
     name = ctypes.util.find_library("xcb")
     if name is None:
         return True
@@ -53,11 +53,11 @@ def _answers(display: str) -> bool:
 def main() -> int:
     sys.excepthook = _say_error
     arguments = sys.argv[1:]
-    # Only one of them is imported: each has its own start time to keep.
+    # Import only the selected program: each has its own start-up budget.
     if arguments[:1] == ["engine"] and not {"--stop", "-h", "--help"} & set(arguments):
         return _engine(arguments[1:])
     if arguments[:1] == ["replay"] and len(arguments) == 2 and not arguments[1].startswith("-"):
-        from app.engine.record.replay import main as replay  # it needs the loop itself, and no engine that runs
+        from app.engine.record.replay import main as replay  # it needs the agent loop itself, and no running engine
 
         return replay(arguments[1:])
     if arguments[:1] == ["share-models"]:
@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def _say_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The text of an error may come from anywhere."""
+    """An error text may come from an untrusted source."""
     import traceback
 
     sys.stderr.write(printable("".join(traceback.format_exception(kind, error, trace))))
@@ -89,7 +89,7 @@ def _say_error(kind: type[BaseException], error: BaseException, trace: Traceback
 def _engine(arguments: list[str]) -> int:
     from app.engine.core.process_hardening import take_keys
 
-    keys = take_keys()  # it may start the program anew: before what takes long to import
+    keys = take_keys()  # it may re-execute the program, so it runs before slow imports
     from app.engine.main import main as engine
 
     return engine(arguments, keys)
@@ -105,7 +105,7 @@ def _share_models(arguments: list[str]) -> int:
 
 
 def _window(arguments: list[str]) -> int:
-    """The window that is open already, or a new one."""
+    """Activate the window that is already open, or open one."""
     from app.file_lock import FileLock
     from app.paths import default_paths
 
@@ -125,14 +125,14 @@ def _window(arguments: list[str]) -> int:
         if wake_running_window(paths.window_door, "quick" if quick else "show", activation=token):
             return 0
     if quick and lock is not None:
-        lock.release()  # it is held by windows; a dialog alone is none
+        lock.release()  # windows hold the lock, a dialog alone does not
     return _open(paths, lock, quick=quick)
 
 
 def _open(paths: "Paths", lock: "FileLock | None", *, quick: bool) -> int:
-    """Qt needs libraries of the system, and says which one is missing."""
+    """Qt needs system libraries; its ImportError names the missing one."""
     if not quick:
-        gc.disable()  # a hundred collections of what stays anyway: 20 ms; later see window/main.py
+        gc.disable()  # saves 20 ms: a hundred collections of permanent objects; window/main.py turns it on later
     try:
         from app.window.main import main as window
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The parser of arguments that all our programs use: what was typed is said back safely."""
+"""The argument parser of all our programs: prints user input safely."""
 
 import argparse
 from typing import NoReturn

@@ -1,4 +1,4 @@
-"""A database as a file: copied, checked, moved, and what is missing of it."""
+"""The database as a file: copy, check, replace, and detect lost changes."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from app.regular_file import flush_folder, read_beginning
 
-# 1 MB a step, then a breath: whoever else needs the disk or the interpreter gets it in between.
+# Copy 1 MB per step, then pause, so that other users of the disk and other threads get their turn.
 _PAGES = 256
 _BREATH_S = 0.002
 
@@ -23,7 +23,7 @@ _ANEW = "anew"
 
 
 def open_to_read(file: Path) -> sqlite3.Connection:
-    """Read-only: even a database that is refused stays as it is. Close it; raises sqlite3.Error."""
+    """Open read-only, so that even a rejected database stays unchanged. The caller closes it. Raises sqlite3.Error."""
     _check_is_file(file)
     connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
     if not _is_on_read_only_disk(connection):
@@ -33,13 +33,13 @@ def open_to_read(file: Path) -> sqlite3.Connection:
 
 
 def _check_is_file(file: Path) -> None:
-    """SQLite waits without end for a named pipe."""
+    """SQLite blocks forever on a named pipe."""
     if file.exists() and not file.is_file():
         raise sqlite3.OperationalError(f"unable to open {file}: it is not a file")
 
 
 def _is_on_read_only_disk(connection: sqlite3.Connection) -> bool:
-    """SQLite cannot make the files that belong beside it. What else may be wrong is told by what is read."""
+    """True if SQLite cannot create the files beside the database. Other errors surface on the first real read."""
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.DatabaseError as error:
@@ -48,10 +48,10 @@ def _is_on_read_only_disk(connection: sqlite3.Connection) -> bool:
 
 
 def copy_database(source: Path, target: Path, done: Callable[[int, int], None] = lambda left, total: None) -> None:
-    """Copy what `source` holds at this moment, however much is written to it meanwhile; readable by its owner only.
+    """Copy the content of `source` at this moment, despite concurrent writes; readable by its owner only.
 
-    `target` appears when it is whole and on the disk. `done` is told the pages left and all of them. Raises
-    sqlite3.Error or OSError; nothing is left behind then.
+    `target` appears once it is complete and flushed to disk. `done` receives the pages left and their total. Raises
+    sqlite3.Error or OSError and leaves no file behind then.
     """
     part = target.with_name(target.name + ".part")
 
@@ -65,10 +65,10 @@ def copy_database(source: Path, target: Path, done: Callable[[int, int], None] =
         with closing(open_to_read(source)) as old, closing(sqlite3.connect(part, isolation_level=None)) as new:
             old.isolation_level = None
             old.execute("BEGIN")
-            # Reading once fixes the moment; without it the copy would start over after each change of others.
+            # A first read fixes the snapshot; without it the copy would restart after each change by others.
             old.execute("SELECT count(*) FROM sqlite_master").fetchone()
             old.backup(new, pages=_PAGES, progress=step)
-            # One file instead of three: a copy is carried about.
+            # One file instead of three, since people move copies around.
             new.execute("PRAGMA journal_mode = DELETE")
         os.replace(part, target)
         flush_folder(target.parent)
@@ -80,24 +80,24 @@ def copy_database(source: Path, target: Path, done: Callable[[int, int], None] =
 
 
 def beside(file: Path) -> tuple[Path, Path]:
-    """The files that SQLite keeps beside a database: what is not in it yet, and its index."""
+    """The files of SQLite beside a database: the write-ahead log and its index."""
     return file.with_name(file.name + "-wal"), file.with_name(file.name + "-shm")
 
 
 def move_database(file: Path, target: Path) -> None:
-    """With what belongs to it and is not in it yet."""
+    """Move a database together with its write-ahead log and index."""
     for old, new in zip((file, *beside(file)), (target, *beside(target)), strict=True):
         if old.exists():
             os.replace(old, new)
 
 
 def successor(database: Path) -> Path:
-    """Where a whole database stands that is about to take the place of this one."""
+    """The path of a complete database that is about to replace this one."""
     return database.with_name(database.name + ".next")
 
 
 def finish_move(database: Path) -> None:
-    """What was cut between the two halves of a change of places: no empty database may come in between."""
+    """Complete a replacement that was interrupted halfway, so that no empty database is created in between."""
     waiting = successor(database)
     if not waiting.exists():
         return
@@ -112,7 +112,7 @@ def finish_move(database: Path) -> None:
 
 
 def revision(file: Path) -> str | None:
-    """The schema it was written with; None where it is no database of Errand. Raises sqlite3.Error."""
+    """The schema revision that wrote the file; None if it is not a database of Errand. Raises sqlite3.Error."""
     with closing(open_untouched(file)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
             return None
@@ -122,19 +122,19 @@ def revision(file: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How many bytes of a file are there, and how many there were."""
+    """The actual size of a truncated file and its full size, in bytes."""
 
     there: int
     whole: int
 
 
 def missing_end(file: Path) -> Cut | None:
-    """None where the file is as long as it says itself; what lies beside it may hold the rest. Raises no OSError."""
+    """None if the file has the size in its header, or if its log may hold the rest. Raises no OSError."""
     with suppress(OSError):
         if beside(file)[0].exists() and beside(file)[0].stat().st_size:
             return None
         size, header = file.stat().st_size, read_beginning(file, 100)
-        # https://sqlite.org/fileformat2.html: the page size, the pages, and whether those are of the newest change.
+        # https://sqlite.org/fileformat2.html: the page size, the page count, and whether the count is current.
         if len(header) < 100 or not header.startswith(b"SQLite format 3") or header[24:28] != header[92:96]:
             return None
         page = int.from_bytes(header[16:18]) if header[16:18] != b"\0\1" else 65_536
@@ -144,14 +144,17 @@ def missing_end(file: Path) -> Cut | None:
 
 
 def open_untouched(file: Path) -> sqlite3.Connection:
-    """Reading a database that nobody has open makes files beside it, unless SQLite is told that nobody will."""
+    """Open read-only without creating files beside the database.
+
+    SQLite creates them even for reading, unless `immutable` promises that nobody writes.
+    """
     _check_is_file(file)
     alone = "" if beside(file)[0].exists() else "&immutable=1"
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro{alone}", uri=True, timeout=5)
 
 
 def fault(file: Path) -> str:
-    """What is wrong with its pages and indexes, empty if nothing is. Takes seconds for a large one."""
+    """The first fault in pages and indexes, empty if there is none. Takes seconds for a large database."""
     try:
         with closing(open_to_read(file)) as connection:
             (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -161,24 +164,24 @@ def fault(file: Path) -> str:
 
 
 def new_epoch(file: Path) -> None:
-    """Clients that followed another database's events must not take these for their continuation."""
+    """Clients that followed another database must not mistake these events for a continuation."""
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (uuid4().hex,))
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """`text` says what is missing and what is there."""
+    """`text` describes what is missing and what exists."""
 
     what: Literal["file", "changes"]
     text: str
 
 
 class NewestNote:
-    """The note beside a database: its epoch and its newest event. It costs a write without waiting for the disk.
+    """A note file beside a database with its epoch and its newest event. Written without waiting for the disk.
 
-    One write for all events of a turn of the event loop. After a crash or a power cut the note may be older than the
-    database. There is none where it cannot be written, or beside no file.
+    At most one write per iteration of the event loop. After a crash or a power cut the note may be older than the
+    database. There is no note if it cannot be written, or for an in-memory database.
     """
 
     def __init__(self, database: Path | None, epoch: str) -> None:
@@ -190,7 +193,7 @@ class NewestNote:
                 self._file = os.open(_note(database), os.O_RDWR | os.O_CREAT, 0o600)
 
     def write(self, sequence: int) -> None:
-        """Note the number at the end of this turn of the event loop."""
+        """Record the number at the end of this iteration of the event loop."""
         if self._unwritten is None and self._file is not None:
             asyncio.get_running_loop().call_soon(self._write)
         self._unwritten = sequence
@@ -209,7 +212,7 @@ class NewestNote:
 
 
 def find_loss(database: Path, copies: Path) -> Loss | None:
-    """None where all is there, as far as that can be told at once, or where there has been nothing yet."""
+    """None if nothing is missing as far as a quick check can tell, or if there has never been a database."""
     note = _read(database)
     if not os.path.lexists(database):
         return _missing_file(database, copies, is_known=bool(note)) if note != [_ANEW] else None
@@ -227,7 +230,7 @@ def find_loss(database: Path, copies: Path) -> Loss | None:
 
 
 def newest_event(file: Path) -> tuple[str, int] | None:
-    """The epoch of a database and its newest event; None where they cannot be read."""
+    """The epoch of a database and its newest event; None if they cannot be read."""
     with suppress(sqlite3.Error), closing(open_untouched(file)) as connection:
         epoch, sequence = connection.execute(_NEWEST).fetchone()
         return str(epoch), int(sequence)
@@ -235,7 +238,7 @@ def newest_event(file: Path) -> tuple[str, int] | None:
 
 
 def copies_of(database: Path, copies: Path) -> list[Path]:
-    """The newest first."""
+    """The copies of a database, newest first."""
     files = [file for file in copies.glob(f"{database.stem}-*.db") if file.is_file() and not file.is_symlink()]
     return sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)
 
@@ -245,7 +248,7 @@ def date_of(file: Path) -> str:
 
 
 def begin_anew(database: Path) -> None:
-    """A database that is missing is not to be missed: the next start makes an empty one. Raises OSError."""
+    """Accept that a database is missing: the next start creates an empty one. Raises OSError."""
     for left in beside(database):
         if left.exists():
             os.replace(left, left.with_name(left.name + ".replaced"))
@@ -275,7 +278,7 @@ def _note(database: Path) -> Path:
 
 
 def _read(database: Path) -> list[str]:
-    """The words of the note; none where there is none, or it was cut."""
+    """The fields of the note; empty if there is none, or if it is truncated."""
     with suppress(OSError, UnicodeDecodeError):
         words = read_beginning(_note(database), 200).decode().split()
         return words if words == [_ANEW] or (len(words) == 2 and words[1].isdecimal()) else []

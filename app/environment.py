@@ -1,37 +1,37 @@
-"""Which variables of a process's environment are keys, and what of it goes to the engine and to commands."""
+"""Detects secrets in environment variables, and selects the variables for the engine and for commands."""
 
 import re
 from collections.abc import Mapping
 
 from app.protocol.engine import is_offered
 
-# Above this a variable, and all of them, are no longer sent. Linux itself takes 128 KB for one.
+# Limits in characters for a single variable, and for all of them. Linux itself accepts 128 KB for one.
 _LONGEST = 32_768
 _MOST = 131_072
-# What a shell says of itself and of its terminal, not of its person.
+# Variables that describe the shell and its terminal, not the user.
 _OF_THE_SHELL = frozenset(("PWD", "OLDPWD", "SHLVL", "_", "GPG_TTY", "SSH_TTY"))
 
 _SHORTEST_KEY = 8
-_LONGEST_KEY = 10_000  # no key is as long; the first message must stay small
+_LONGEST_KEY = 10_000  # longer values are not keys; the first message must stay small
 
-# One of these in a name marks a secret, wherever `_` or another sign parts its words: GITHUB_TOKEN, DB_PASS, MY_KEY_2.
+# These words in a name mark a secret, separated by `_` or another sign: GITHUB_TOKEN, DB_PASS, MY_KEY_2.
 _WORDS = frozenset(
     (
         *("auth", "cookie", "cookies", "credential", "credentials", "creds", "dsn", "jwt", "key", "keys", "pass"),
         *("passphrase", "passwd", "pat", "pwd", "token", "tokens"),
     )
 )
-# So does a word that ends like this: NPM_AUTHTOKEN, PGPASSWORD, CLIENTSECRET.
+# So does a word with one of these endings: NPM_AUTHTOKEN, PGPASSWORD, CLIENTSECRET.
 _ENDINGS = (
     *("accesskey", "apikey", "authkey", "privatekey", "secretkey"),
     *("password", "passwd", "secret", "secrets", "token"),
 )
 _PREFIXES = ("AWS_",)
-_HARMLESS = frozenset(("PWD", "SSH_AUTH_SOCK"))  # the second is where the agent listens that keeps the keys
+_HARMLESS = frozenset(("PWD", "SSH_AUTH_SOCK"))  # the second is the socket of the agent that holds the keys
 _PARTS = re.compile(r"[^a-z0-9]+")
 
-# Known keys under other names, and addresses with a password. A proxy's is needed by whoever has to get through it.
-# Between the parts of a header too; not among folders, which `:` and `/` part.
+# Known key formats under other names, and addresses with a password. Proxy addresses stay: a client behind a proxy
+# needs its address. A key also matches as part of a header, but not in a list of folders, separated by `:` and `/`.
 _KEY_SHAPE = re.compile(
     r"(?:^|[\s=\"'])(?:sk-|xai-|gsk_|AIza|gh[opsu]_|github_pat_|glpat-|hf_|xox[abp]-|AKIA)[\w\-]{12,}(?:$|[\s,;\"'])"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY"
@@ -40,7 +40,7 @@ _WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
 
 def is_secret(name: str, value: str) -> bool:
-    """True for a key, a token or a password, by the words of the variable's name or the shape of its value."""
+    """True for a key, a token or a password, by the words of the variable's name or the format of its value."""
     if name in _HARMLESS:
         return False
     words = [word.rstrip("0123456789") for word in _PARTS.split(name.lower())]
@@ -52,14 +52,14 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """All variables but the secrets, and but those that hold the value of one."""
+    """All variables except secrets and variables that repeat the value of a secret."""
     secrets = {name: value for name, value in environment.items() if is_secret(name, value)}
     values = {value for value in secrets.values() if len(value) >= _SHORTEST_KEY}
     return {name: value for name, value in environment.items() if name not in secrets and value not in values}
 
 
 def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that the engine wants. Bytes that are no text are replaced: the engine then says what is wrong."""
+    """The variables that the engine uses. Invalid UTF-8 is replaced: the engine then reports the problem."""
     return {
         name: value.encode(errors="replace").decode()
         for name, value in environment.items()
@@ -68,7 +68,7 @@ def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a task's commands get of a client's environment: what is no secret, is text, and fits into 128 KB."""
+    """The variables of a client's environment for a task's commands: no secrets, valid text, 128 KB in all."""
     kept: dict[str, str] = {}
     size = 0
     for name, value in without_secrets(environment).items():

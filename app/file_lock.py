@@ -1,4 +1,4 @@
-"""A lock on a file that the system drops when its process ends, however it ends."""
+"""A file lock that the system releases when its process ends for any reason."""
 
 import os
 from pathlib import Path
@@ -32,7 +32,7 @@ class FileLock:
 
     @classmethod
     def take(cls, path: Path) -> "FileLock | None":
-        """None, at once, when another holds it. The file stays when the lock is gone."""
+        """Returns None immediately if another process holds the lock. The file stays after release."""
         file = open(path, "a+b")  # noqa: SIM115 -- open as long as the lock is held
         try:
             _lock(file)
@@ -43,9 +43,9 @@ class FileLock:
 
     @classmethod
     def is_held(cls, path: Path) -> bool:
-        """True while a process holds it. To look is not to hold: two may look at once. OSError without the file.
+        """True while a process holds the lock. OSError if the file does not exist.
 
-        Who takes the lock in that instant has to try again.
+        Several processes may check at once; a `take` in the same instant fails and must be retried.
         """
         with open(path, "rb") as file:
             try:

@@ -1,4 +1,4 @@
-"""Who wants to be told of something: each is told, whatever another one raises."""
+"""A list of callbacks that isolates each callback from the exceptions of the others."""
 
 import logging
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Listeners(Generic[L]):
-    """In the order in which they came. What one raises is a defect of its own: it is logged, the next one is told."""
+    """Callbacks in the order of their registration. An exception of one is logged and the next one is called."""
 
     def __init__(self) -> None:
         self._all: tuple[L, ...] = ()
@@ -19,7 +19,7 @@ class Listeners(Generic[L]):
         return len(self._all)
 
     def add(self, listener: L) -> Callable[[], None]:
-        """Returns what takes it out again, once or more often."""
+        """Returns a function that removes the listener; calling it again does nothing."""
         self._all = (*self._all, listener)
 
         def remove() -> None:
@@ -30,9 +30,9 @@ class Listeners(Generic[L]):
         return remove
 
     def tell(self, call: Callable[[L], None]) -> None:
-        """Make `call` with each that is there now."""
+        """Make `call` with each current listener."""
         for listener in self._all:
             try:
                 call(listener)
-            except Exception:  # the one place for listeners: they are anyone's code
+            except Exception:  # the one place for listeners: they are arbitrary code
                 _logger.exception("a listener failed")

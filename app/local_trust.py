@@ -1,7 +1,7 @@
-"""How two processes of one person make sure of each other on a machine that other people use too.
+"""Mutual authentication of two processes of one user on a machine shared with other users.
 
-Both can read a file that is closed to everybody else, and prove to each other that they know the token in it. The token
-itself is never sent: a port of a program that has ended can be taken by anybody.
+Both can read a private file, and prove to each other that they know the token in it. The token itself is never sent:
+any process can take the port of a program that has ended.
 """
 
 import hmac
@@ -14,12 +14,12 @@ from typing import Literal
 
 from app.regular_file import open_regular
 
-_LISTENS = "0A"  # the state in /proc/net/tcp; sockets that listen come first
+_LISTENS = "0A"  # the listening state in /proc/net/tcp; listening sockets come first
 _MOST_BYTES = 65_536
 
 
 class NotPrivate(OSError):
-    """Others may change or read the file, or it is another user's. `strerror` says which."""
+    """Other users may change or read the file, or it belongs to another user. `strerror` says which."""
 
 
 def new_nonce() -> str:
@@ -27,7 +27,7 @@ def new_nonce() -> str:
 
 
 def proof(token: str, side: Literal["asks", "answers"], asking: str, answering: str) -> str:
-    """What only who knows the token can make of both sides' nonces: HMAC-SHA256 in hex, another for each side."""
+    """HMAC-SHA256 in hex over both nonces, keyed with the token; differs for the two sides."""
     return hmac.digest(token.encode(), f"{side}\n{asking}\n{answering}".encode(), "sha256").hex()
 
 
@@ -36,9 +36,9 @@ def is_proof(given: str, token: str, side: Literal["asks", "answers"], asking: s
 
 
 def read_private(file: Path) -> bytes:
-    """A file of this user's that nobody else may read, in a folder that nobody else may write to.
+    """Read a file of this user that nobody else may read, in a folder that nobody else may write to.
 
-    Raises `NotPrivate` for any other, OSError where it cannot be read.
+    Raises `NotPrivate` for any other file, OSError if it cannot be read.
     """
     with open_regular(file, follow_links=False) as stream:
         if os.name == "posix":
@@ -48,12 +48,13 @@ def read_private(file: Path) -> bytes:
 
 
 def own_user() -> int:
-    """0 where users have no numbers."""
+    """The effective user id; 0 on systems without numeric user ids."""
     return os.geteuid() if os.name == "posix" else 0
 
 
 def start_of(pid: int) -> int:
-    """When a process was started, in clock ticks since the boot: with the pid it names one process. 0 if not told."""
+    """Start time of a process in clock ticks since boot; together with the pid it identifies the process. 0 if
+    unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])
@@ -62,7 +63,7 @@ def start_of(pid: int) -> int:
 
 
 def listener_of(port: int) -> int | None:
-    """The user whose process listens on a port of the loopback; None where the system does not tell."""
+    """The user id of the process that listens on a loopback port; None if the system does not provide it."""
     if sys.platform != "linux":
         return None
     address = f"0100007F:{port:04X}"

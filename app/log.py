@@ -1,4 +1,4 @@
-"""Logging: one rotating file in the data directory, keys taken out of every line, and repeated warnings counted."""
+"""Logging: one rotating file in the data directory, with keys redacted and repeated warnings rate limited."""
 
 import logging
 import time
@@ -13,7 +13,7 @@ from app.redaction import Redactor
 
 
 class _Redacting(logging.Formatter):
-    """What goes on in a further line is indented: text from elsewhere cannot pass for an entry of its own."""
+    """Indents continuation lines, so that untrusted text cannot imitate a log entry."""
 
     def __init__(self, redactor: Redactor) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -31,10 +31,10 @@ class _Kind:
 
 
 class RepeatLimit:
-    """Lets a few warnings of a kind through in each minute and counts the others.
+    """Passes a few warnings of a kind per minute and counts the others.
 
-    Strangers can cause warnings as fast as they like, and would push everything else out of the log. Of one kind are
-    those of one line of code and one class of exception, whatever their text.
+    Remote peers can cause warnings at any rate and would push everything else out of the log. Warnings are of one
+    kind if they come from the same line of code with the same exception class, whatever their text.
     """
 
     def __init__(self, most: int = 20, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -55,7 +55,8 @@ class RepeatLimit:
         return False
 
     def summaries(self, *, at_end: bool = False) -> list[logging.LogRecord]:
-        """A line for each kind whose minute is over, or at the end for each, that tells how many were left out."""
+        """A record with the number of suppressed warnings for each kind whose minute is over, or at the end for all
+        kinds."""
         now = self._clock()
         over = {key: kind for key, kind in self._kinds.items() if at_end or now - kind.began_at >= self._seconds}
         for key in over:

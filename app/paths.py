@@ -1,4 +1,4 @@
-"""Where Errand keeps its files: one data directory, moved whole by ERRAND_HOME."""
+"""Paths of Errand's files: one data directory, relocated by ERRAND_HOME."""
 
 import errno
 import os
@@ -8,13 +8,13 @@ from pathlib import Path
 
 _ALL_OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
-# Below a person's home directory: what they teach their agents, for all workspaces.
+# Relative to the home directory: a person's skills for all workspaces.
 OWN_SKILLS = (".config/errand/skills", ".agents/skills")
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Places under one `home`. `prepare` makes the directories, and makes sure that they are their owner's alone."""
+    """Paths under one `home`. `prepare` creates the directories and makes them private to their owner."""
 
     home: Path
 
@@ -28,12 +28,12 @@ class Paths:
 
     @property
     def outputs(self) -> Path:
-        """Long tool output, one folder a task."""
+        """Long tool output, one folder per task."""
         return self.home / "outputs"
 
     @property
     def attachments(self) -> Path:
-        """Pictures that people attached, one folder each, named by their content."""
+        """Attached pictures, one folder each, named by their content."""
         return self.home / "attachments"
 
     @property
@@ -46,7 +46,7 @@ class Paths:
 
     @property
     def models(self) -> Path:
-        """The model lists that providers gave."""
+        """The model lists fetched from providers."""
         return self.home / "models.json"
 
     @property
@@ -65,7 +65,7 @@ class Paths:
 
     @property
     def endpoint(self) -> Path:
-        """The 0600 file in which a running engine says where it listens."""
+        """The 0600 file with the address of the running engine."""
         return self.run / "engine.json"
 
     @property
@@ -74,22 +74,22 @@ class Paths:
 
     @property
     def room(self) -> Path:
-        """Nothing but room for a start on a full disk."""
+        """A filler file that reserves disk space for a start on a full disk."""
         return self.run / "room"
 
     @property
     def stall(self) -> Path:
-        """Where the running engine writes what holds it up, should it stand still."""
+        """The running engine writes the stack of a stalled event loop here."""
         return self.run / "stall.txt"
 
     @property
     def last_stall(self) -> Path:
-        """What is known of the last engine that stood still; its first line is for people."""
+        """A report on the last engine that stalled; its first line is for people."""
         return self.logs / "last_stall.txt"
 
     @property
     def window_door(self) -> Path:
-        """The 0600 file in which an open window says how a second start reaches it."""
+        """The 0600 file with the address of an open window, for a second start."""
         return self.run / "window.json"
 
     @property
@@ -97,14 +97,14 @@ class Paths:
         return self.run / "window.lock"
 
     def prepare(self) -> None:
-        """Raises OSError."""
+        """Create the directories and restrict their permissions. Raises OSError."""
         try:
             str(self.home).encode()
         except UnicodeEncodeError as error:
             raise OSError(errno.EILSEQ, "its name is not UTF-8", ascii(str(self.home))) from error
         folders = (self.copies, self.outputs, self.attachments, self.logs, self.keys, self.workspaces, self.run)
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # One that holds other things too stays readable: others may be meant to read those.
+        # A directory that also holds other files stays readable: other users may be meant to read those.
         is_new = not any(self.home.iterdir())
         _close(self.home, _ALL_OF_OTHERS if is_new else stat.S_IWGRP | stat.S_IWOTH)
         for folder in folders:
@@ -118,7 +118,7 @@ class Paths:
 
 
 def _close(path: Path, to_others: int) -> None:
-    """Take rights of other users away, where the path is ours; a folder like /tmp, which all share, is left alone."""
+    """Remove other users' permissions from a path of ours; shared folders such as /tmp stay unchanged."""
     if os.name != "posix":
         return
     found = path.stat()
@@ -127,7 +127,7 @@ def _close(path: Path, to_others: int) -> None:
 
 
 def default_paths() -> Paths:
-    """ERRAND_HOME if set, else the platform's place for a user's application data."""
+    """ERRAND_HOME if set, else the platform's directory for a user's application data."""
     home = os.environ.get("ERRAND_HOME")
     if home:
         return Paths(Path(os.path.expanduser(home)).absolute())

@@ -1,18 +1,18 @@
-"""Text made safe to print: nothing in it steers a terminal, and none of it passes for what was printed by us."""
+"""Makes text safe to print: it cannot control the terminal or imitate our own output."""
 
 import re
 from functools import cache
 
-# Control characters but newline and tab (an escape sequence could move the cursor, hide a command, fill the clipboard),
-# marks that turn the direction of writing round, and the separators that some terminals take for a newline.
+# Control characters except newline and tab (an escape sequence could move the cursor, hide a command, fill the
+# clipboard), marks that reverse the writing direction, and separators that some terminals treat as a newline.
 _STEERING = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 _ANY = re.compile(_STEERING)
 
 
 def printable(text: str, own: str = "") -> str:
-    """The text with what steers a terminal written out, as `\\u001b`: in JSON that is the same text.
+    """Escape terminal control characters as `\\u001b`, which JSON reads as the same text.
 
-    Escape sequences pass whose parameters begin with `own`, a mark that only we know; they lose it.
+    Escape sequences pass if their parameters begin with `own`, a secret marker, which is removed.
     """
     if _ANY.search(text) is None:
         return text

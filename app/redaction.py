@@ -1,6 +1,6 @@
-"""Takes keys out of texts: by the shape of known kinds of keys, and by the values of those that are in use.
+"""Redacts keys in text: by the format of known kinds of keys, and by the values of the keys in use.
 
-A value is found as it is, and as JSON, addresses and web pages write characters (`\\/`, `\\u0073`, `%73`, `&#115;`).
+Finds a value literally, and with characters escaped as in JSON, URLs and HTML (`\\/`, `\\u0073`, `%73`, `&#115;`).
 """
 
 import re
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 REMOVED = "[key removed]"
 
-# Shapes of the keys of the providers we know, and bearer headers. Written from their documentation.
+# Formats of the keys of known providers, and bearer headers, from the providers' documentation.
 _SHAPES = re.compile(
     r"(sk-[A-Za-z0-9_\-]{8,}|AIza[A-Za-z0-9_\-]{20,}|gsk_[A-Za-z0-9]{8,}|xai-[A-Za-z0-9]{8,}|(?i:bearer)\s+[^\s\"']{8,})"
 )
-# What is shorter is a stand-in such as `none`, which would be taken out of every text.
+# Shorter values are placeholders such as `none`, which would be redacted in every text.
 _SHORTEST = 8
-# The oldest is forgotten.
+# The oldest is dropped.
 _MOST = 500
-# Of a secret that a text ends within so much must be there to be taken for its beginning.
+# The minimum share of a secret at the end of a text that counts as a truncated secret.
 _SHARE = 0.5
 
 _ESCAPE = re.compile(
@@ -31,12 +31,12 @@ _BEFORE_ESCAPE = "\\%&"
 
 
 def redact(text: str) -> str:
-    """The text with everything that looks like a key replaced."""
+    """Replace everything in the text that looks like a key."""
     return _SHAPES.sub(REMOVED, text)
 
 
 class Redactor:
-    """The secrets in use. Called with a text it takes them out of it, and whatever else looks like a key."""
+    """The secrets in use. Calling it with a text redacts them and everything else that looks like a key."""
 
     def __init__(self, *secrets: str) -> None:
         self._secrets: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Redactor:
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
-        """Know these from now on. What is too short for a key is left out."""
+        """Add secrets. Values too short for a key are ignored."""
         new = {secret for secret in secrets if len(secret) >= _SHORTEST} - set(self._secrets)
         if new:
             self._secrets = (*self._secrets, *sorted(new))[-_MOST:]
@@ -55,18 +55,19 @@ class Redactor:
         return redact(self.hide(text))
 
     def hide(self, text: str) -> str:
-        """The text without the secrets, and without the beginning of one that it was cut off within."""
+        """Redact the secrets, and a truncated secret at the end of the text."""
         hidden, _ = self.split(text, is_end=True)
         return hidden
 
     def hide_bytes(self, data: bytes) -> bytes:
-        """The same of UTF-8; other bytes stay what they are."""
+        """`hide` for UTF-8; other bytes stay unchanged."""
         text = data.decode("utf-8", "surrogateescape")
         hidden = self.hide(text)
         return data if hidden == text else hidden.encode("utf-8", "surrogateescape")
 
     def split(self, text: str, *, is_end: bool) -> tuple[str, str]:
-        """The text without the secrets, up to where it may go on as one; and the rest, which is empty at its end."""
+        """Redact the text up to a possible partial secret; the second part is the rest, empty if the text is at its
+        end."""
         if self._beginnings is None or (found := self._beginnings.search(text)) is None:
             return text, ""
         parts: list[str] = []
@@ -86,9 +87,10 @@ class Redactor:
         return "".join((*parts, text[kept:])), ""
 
     def _longest(self, text: str, start: int) -> tuple[int | None, float]:
-        """Where the secret ends that begins here, None for none; and the share that is there of one that is cut off.
+        """The end of the secret that begins here, None if there is none; and the share of a partial secret that is
+        present.
 
-        All secrets are followed at once: a hostile text may begin one at each of its characters.
+        Follows all secrets at once: a hostile text may begin a secret at each of its characters.
         """
         end: int | None = None
         share = 0.0
@@ -118,7 +120,7 @@ class Redactor:
 
 
 class RedactedStream:
-    """A text that comes in pieces: what may be the beginning of a secret is held back until it is known."""
+    """Redacts a text in pieces: holds back a possible partial secret until it is decided."""
 
     __slots__ = ("_held", "_redactor")
 
@@ -131,12 +133,12 @@ class RedactedStream:
         return bool(self._held)
 
     def feed(self, piece: str) -> str:
-        """What can be passed on now."""
+        """Returns the text that is safe to pass on now."""
         safe, self._held = self._redactor.split(self._held + piece, is_end=False)
         return safe
 
     def finish(self) -> str:
-        """The rest; a new text may follow."""
+        """Returns the rest; a new text may follow."""
         held, self._held = self._held, ""
         return self._redactor.hide(held) if held else ""
 
@@ -151,7 +153,8 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def _beginnings(secret: str) -> tuple[str, ...]:
-    """Where one may begin: with its first two characters, as they are or as escapes, or what is there of these."""
+    """Patterns for the beginning of a secret: its first two characters, literal or escaped, or the part that is
+    present."""
     first, second = re.escape(secret[0]), re.escape(secret[1])
     after = rf"(?:{second}|{_escaped(secret[1])}|(?={_BEGUN_ESCAPE})|\Z)"
     return f"{first}{after}", f"{_escaped(secret[0])}{after}"

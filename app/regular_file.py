@@ -26,23 +26,23 @@ _SYSTEM_FOLDERS = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "
 
 
 class NotRegularFile(OSError):
-    """A folder, a pipe, a device, a socket, or a link where none is followed."""
+    """A folder, a pipe, a device, a socket, or a link where links are not followed."""
 
 
 class FileTooLarge(OSError):
-    """More than the bytes that were asked for at most."""
+    """The file has more bytes than the allowed maximum."""
 
 
 def open_regular(path: Path, *, follow_links: bool = True, folder: int | None = None) -> BinaryIO:
-    """Open a file to read its bytes. `NotRegularFile` for anything else, other OSErrors as the system has them.
+    """Open a file to read its bytes. Raises `NotRegularFile` for anything else, other OSErrors as the system does.
 
-    A relative path starts at `folder`, where that is a descriptor.
+    A relative path starts at `folder`, if that is a descriptor.
     """
     try:
-        # Looked at before as well: to open some devices is to do something with them.
+        # Check before opening as well: opening some devices has side effects.
         _check(os.stat(path, dir_fd=folder, follow_symlinks=follow_links), path)
         descriptor = os.open(path, _TO_READ if follow_links else _TO_READ | _NO_LINK, dir_fd=folder)
-    except ValueError as error:  # a NUL, or characters that no file name has
+    except ValueError as error:  # a NUL, or characters not allowed in a file name
         raise OSError(errno.EINVAL, "this is no name of a file", repr(path)) from error
     try:
         _check(os.fstat(descriptor), path)
@@ -53,7 +53,7 @@ def open_regular(path: Path, *, follow_links: bool = True, folder: int | None = 
 
 
 def read_regular(path: Path, most: int, *, follow_links: bool = True) -> bytes:
-    """All bytes of a file; `FileTooLarge` where it has more than `most`, whatever its size is said to be."""
+    """Read a whole file. Raises `FileTooLarge` if it has more than `most` bytes, whatever size the system reports."""
     with open_regular(path, follow_links=follow_links) as file:
         size = os.fstat(file.fileno()).st_size
         data = b"" if size > most else read_at_most(file, most + 1)
@@ -63,16 +63,15 @@ def read_regular(path: Path, most: int, *, follow_links: bool = True) -> bytes:
 
 
 def read_beginning(path: Path, most: int, *, follow_links: bool = True) -> bytes:
-    """The first bytes of a file, at most so many."""
+    """Read at most `most` bytes from the beginning of a file."""
     with open_regular(path, follow_links=follow_links) as file:
         return read_at_most(file, most)
 
 
 def check_place(path: Path, paths: Paths, *, overwrite: bool) -> None:
-    """Raises OSError for a place where a file that a person asked for must not be written.
+    """Raises OSError for a path where a file that a person asked for must not be written.
 
-    That is a folder of the system, Errand's own data, and whatever is there that is no regular file. `paths` are those
-    of the data directory.
+    Refused are system folders, Errand's data directory `paths`, and existing paths that are not regular files.
     """
     real = os.path.join(os.path.realpath(path.parent), path.name)
     own = os.path.realpath(paths.home)
@@ -84,7 +83,7 @@ def check_place(path: Path, paths: Paths, *, overwrite: bool) -> None:
 
 
 def check_replaceable(path: Path, *, overwrite: bool, folder: int | None = None) -> None:
-    """Raises OSError where something is that must not be replaced: anything, or with `overwrite` no regular file."""
+    """Raises OSError if the path exists; with `overwrite` only if it is not a regular file."""
     try:
         there = os.lstat(path, dir_fd=folder)
     except FileNotFoundError:
@@ -98,13 +97,14 @@ def check_replaceable(path: Path, *, overwrite: bool, folder: int | None = None)
 
 @contextmanager
 def written_whole(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int | None = None) -> Generator[BinaryIO]:
-    """A file to write to, which takes its place when it is whole and on the disk; after an error nothing is there.
+    """A file to write to, which appears at `path` once it is complete and flushed to disk; an error leaves nothing
+    behind.
 
-    What is there is replaced with `overwrite` only, and never anything but a regular file. A relative path starts at
-    `folder`, where that is a descriptor.
+    Replaces an existing file only with `overwrite`, and never anything but a regular file. A relative path starts at
+    `folder`, if that is a descriptor.
     """
     check_replaceable(path, overwrite=overwrite, folder=folder)
-    unfinished = path.with_name(f".errand-{os.urandom(8).hex()}.tmp")  # fits where the name itself has 255 bytes
+    unfinished = path.with_name(f".errand-{os.urandom(8).hex()}.tmp")  # fits even if the name itself has 255 bytes
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(unfinished, new, mode, dir_fd=folder)
     try:
@@ -113,7 +113,7 @@ def written_whole(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int
             file.flush()
             os.fsync(descriptor)
         if not overwrite:
-            os.close(os.open(path, new, mode, dir_fd=folder))  # fails where another was first
+            os.close(os.open(path, new, mode, dir_fd=folder))  # fails if another process was first
         check_replaceable(path, overwrite=True, folder=folder)
         os.replace(unfinished, path, src_dir_fd=folder, dst_dir_fd=folder)
         flush_folder(path.parent, folder=folder)
@@ -124,10 +124,10 @@ def written_whole(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int
 
 
 def flush_folder(path: Path, *, folder: int | None = None) -> None:
-    """Have the names in it on the disk, where the system can do that: a new name may else be gone after a power cut."""
+    """Flush a directory to disk, if the system can: otherwise a new name may be lost in a power cut."""
     if os.name != "posix":
         return
-    with suppress(OSError):  # some file systems cannot, and the file itself is there
+    with suppress(OSError):  # some file systems cannot, and the file itself is written
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
         try:
             os.fsync(descriptor)
@@ -136,7 +136,7 @@ def flush_folder(path: Path, *, folder: int | None = None) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """A folder for its owner alone, with those above it that are missing, on the disk. Raises OSError."""
+    """Create a private folder and its missing parents, and flush them to disk. Raises OSError."""
     if not path.is_dir():
         above = path.parent
         make_folder(above)
@@ -151,7 +151,7 @@ def _check(found: os.stat_result, path: Path) -> None:
 
 
 def read_at_most(file: BinaryIO, most: int) -> bytes:
-    """By the descriptor: a file object gives None where a file of the kernel's has nothing to tell yet."""
+    """Reads by the descriptor: a file object returns None if a kernel file has no data yet."""
     pieces: list[bytes] = []
     while most > 0 and (piece := os.read(file.fileno(), min(most, 1 << 20))):
         pieces.append(piece)
@@ -175,10 +175,10 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def write_atomically(path: Path, data: bytes, *, folder: int | None = None) -> None:
-    """Replace or make a regular file; rights and, where allowed, the owner are kept. Raises OSError.
+    """Replace or create a regular file; keeps permissions and, if allowed, the owner. Raises OSError.
 
-    `path` must be a real path, or a name in `folder`, a descriptor: a link there is refused, as is whatever else is no
-    file.
+    `path` must be a real path, or a name in `folder`, a descriptor. A link there is refused, as is anything else
+    that is not a regular file.
     """
     old = None
     with suppress(FileNotFoundError):
@@ -195,5 +195,5 @@ def _keep_rights(descriptor: int, old: os.stat_result) -> None:
         try:
             os.chown(descriptor, old.st_uid, old.st_gid)
         except PermissionError:
-            return  # another's file: the rights meant for its owner must not be handed to us
+            return  # another user's file: permissions meant for its owner must not apply to us
     os.chmod(descriptor, stat.S_IMODE(old.st_mode))

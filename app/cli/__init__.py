@@ -1,4 +1,5 @@
 """The terminal client.
 
-Arrows: main > commands > recovery > follow > rendering > terminal. Start with main.py, then commands/run.py.
+Imports point one way: main > commands > recovery > follow > rendering > terminal. Start with main.py, then
+commands/run.py.
 """

@@ -1,6 +1,6 @@
-"""Reads what a command was given: prompts, files, folders, keys and the options of a task.
+"""Reads command arguments: prompts, files, folders, keys and task options.
 
-`UsageError` says what is wrong with it.
+Raises `UsageError` for invalid values.
 """
 
 import os
@@ -15,17 +15,17 @@ from app.protocol.base import JsonObject
 from app.protocol.tasks import ApproveMode, TaskMode, TaskStartParams
 from app.regular_file import read_regular
 
-_LONGEST_PROMPT = 1_000_000  # a message to the engine has 1 MiB
+_LONGEST_PROMPT = 1_000_000  # a message to the engine has at most 1 MiB
 
 _LARGEST_SCHEMA = 1_000_000
 
 
 class UsageError(Exception):
-    """What was typed cannot be done; the text says what to type instead."""
+    """Invalid input; the text says what to type instead."""
 
 
 def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParams:
-    """The options as the engine takes them; raises `UsageError`."""
+    """The options as start parameters of a task; raises `UsageError`."""
     approve: ApproveMode = "ask" if someone else "never"
     if options.approve != "ask":
         approve = msgspec.convert(options.approve, ApproveMode)
@@ -48,7 +48,7 @@ def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParam
 
 
 def read_prompt(argument: str) -> str:
-    """The prompt, from standard input for `-`; raises `UsageError` when there is none, or too much of it."""
+    """The prompt, from standard input for `-`; raises `UsageError` if it is empty or too long."""
     text = sys.stdin.buffer.read(_LONGEST_PROMPT + 1) if argument == "-" else argument.encode()
     if not text.strip():
         raise UsageError("The prompt is empty. Say what to do, for example: errand run 'list the largest files here'")
@@ -61,7 +61,7 @@ def read_prompt(argument: str) -> str:
 
 
 def read_api_key(variable: str | None) -> str | None:
-    """What the variable holds; raises `UsageError` where it is not set."""
+    """The value of the variable; raises `UsageError` if it is not set."""
     if variable is None:
         return None
     key = os.environ.get(variable, "").strip()
@@ -89,7 +89,7 @@ def _attachment(file: str) -> str:
 
 
 def read_text_file(path: Path) -> str:
-    """As the engine takes it, which takes UTF-8 alone; raises `UsageError`."""
+    """The path as text. Raises `UsageError` if it is not UTF-8, which the engine requires."""
     try:
         path.as_posix().encode()
     except UnicodeEncodeError as error:
@@ -101,7 +101,7 @@ def read_text_file(path: Path) -> str:
 def _workspace(folder: str | None) -> str:
     path = Path(os.path.expanduser(folder or "."))
     try:
-        whole = Path(os.path.realpath(path))  # fails where the folder we are in was removed
+        whole = Path(os.path.realpath(path))  # fails if the working directory was removed
     except OSError:
         whole = path
     if not whole.is_absolute() or not whole.is_dir():

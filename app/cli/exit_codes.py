@@ -1,4 +1,4 @@
-"""Exit codes of a task's end, and the last line of --json."""
+"""Exit codes for the outcome of a task, and the last line of --json."""
 
 import msgspec
 
@@ -22,13 +22,13 @@ def exit_code(task: Task) -> int:
 
 
 def json_result(task: Task, code: int) -> str:
-    """How the task ended and what it took."""
+    """The outcome of a task and what it used."""
     whole: JsonObject = msgspec.to_builtins(task)
     result: JsonObject = {"type": "result", "exitCode": code, "turns": task.step_count, **whole}
     return msgspec.json.encode(result).decode()
 
 
 def json_failure(text: str, code: int) -> str:
-    """The same where no task came about."""
+    """The result line if no task was started."""
     result: JsonObject = {"type": "result", "exitCode": code, "status": "error", "stopReason": None, "error": text}
     return msgspec.json.encode(result).decode()

@@ -17,12 +17,12 @@ from app.printable import printable
 
 CommandHandler: TypeAlias = Callable[[Options, Paths, Terminal], Awaitable[int]]
 
-# Errors of the engine that the person who typed can put right by typing something else.
+# Error codes of the engine that the user can fix by changing the command.
 _USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found", "unconfirmed_workspace"})
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command and give back its exit code."""
+    """Run one command and return its exit code."""
     options = parse([_as_text(argument) for argument in arguments])
     terminal = standard_terminal()
     try:
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _as_text(argument: str) -> str:
-    """Bytes that are no UTF-8 become the replacement character: the engine takes text."""
+    """Replaces bytes that are not UTF-8 with the replacement character: the engine accepts text only."""
     return os.fsencode(argument).decode("utf-8", "replace")
 
 
@@ -54,7 +54,7 @@ async def _run(options: Options, paths: Paths, terminal: Terminal) -> int:
     return await command(options, paths, terminal)
 
 
-# Each command is imported when it is used: none pays for another's imports.
+# Import each command on use, so that no command pays for another's imports.
 
 
 def _of_one_task(name: str | None) -> CommandHandler | None:

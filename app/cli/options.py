@@ -1,4 +1,4 @@
-"""The command line as declared: every command, its options and their help. Runs nothing."""
+"""The command-line declaration: every command, its options and their help. Runs nothing."""
 
 import argparse
 import sys
@@ -23,7 +23,7 @@ _ID_HELP = "its id, or a part at either end of it that only one task has"
 
 
 class Options(argparse.Namespace):
-    """What was asked for. A command sets the fields that it declares below; the others keep these defaults."""
+    """The parsed options. A command sets the fields that it declares below; the others keep these defaults."""
 
     command: str | None = None
     prompt: str = ""
@@ -316,7 +316,7 @@ def _amount(text: str) -> float:
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for: the look-up costs 20 ms."""
+    """Looks the version up on use only: the look-up costs 20 ms."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""A connection to the engine for every client, finding and starting it, and texts all clients share.
+"""The connection to the engine for every client, engine launch, and texts shared by all clients.
 
 No Qt, no terminal. Start at connection.py and launch.py.
 """

@@ -1,4 +1,4 @@
-"""The engine's events in the terms of a simple agent interface."""
+"""Translates the engine's events into a simple agent interface."""
 
 from collections.abc import Iterable
 from typing import TypeAlias
@@ -11,12 +11,12 @@ from app.protocol.blocks import TextBlock
 from app.protocol.conversations import Node
 from app.protocol.tasks import Task
 
-# The version that an agent has when it is made, at most.
+# The highest version of a new agent.
 _NEW = 1
 
 
 class Position(msgspec.Struct, frozen=True):
-    """A node of a tree, which is a conversation of ours; null is the place before the first message."""
+    """A node of a tree; a tree is a conversation. `node_id` null is the position before the first message."""
 
     tree_id: str
     node_id: str | None
@@ -46,21 +46,21 @@ class AgentDeleted(msgspec.Struct, frozen=True, tag_field="event", tag=True):
 
 
 class ChatStart(msgspec.Struct, frozen=True, tag_field="event", tag=True):
-    """A person's message is on record at `user_position`; the reply of the agent follows."""
+    """A person's message is stored at `user_position`; the agent's reply follows."""
 
     agent_id: str
     user_position: Position
 
 
 class ChatContent(msgspec.Struct, frozen=True, tag_field="event", tag=True):
-    """The next piece of what an agent says."""
+    """The next piece of an agent's reply."""
 
     agent_id: str
     content: str
 
 
 class ChatComplete(msgspec.Struct, frozen=True, tag_field="event", tag=True):
-    """An agent has said all. `usage` is of all model calls since its `ChatStart`."""
+    """An agent's reply is complete. `usage` sums all model calls since its `ChatStart`."""
 
     agent_id: str
     new_head: Position
@@ -74,7 +74,7 @@ class HeadUpdated(msgspec.Struct, frozen=True, tag_field="event", tag=True):
 
 
 class Error(msgspec.Struct, frozen=True, tag_field="event", tag=True):
-    """A chat has failed, or was ended before its time; or a reply begins again from its first word."""
+    """A chat failed or was ended early, or a reply restarts from its first word."""
 
     message: str
 
@@ -85,17 +85,17 @@ AgentEvent: TypeAlias = (
 
 
 class AgentView:
-    """Feed it all records and deltas of one or more conversations, in their order."""
+    """Expects all records and deltas of one or more conversations, in order."""
 
     def __init__(self) -> None:
         self._heads: dict[str, Position] = {}
-        self._agents: dict[str, str] = {}  # of each task
-        self._ends: dict[str, Position] = {}  # the newest node of each task
+        self._agents: dict[str, str] = {}  # by task id
+        self._ends: dict[str, Position] = {}  # the newest node by task id
         self._said: dict[tuple[str, int], str] = {}
         self._known: set[str] = set()
 
     def data(self, agent: Agent) -> AgentData:
-        """What an agent is; its head is known from then on."""
+        """The data of an agent; remembers its head."""
         self._heads[agent.id] = _head(agent)
         return AgentData(agent=agent)
 
@@ -126,7 +126,7 @@ class AgentView:
         if delta.offset == 0 and before:
             again, before = (Error(message="The reply begins again."),), ""
         if agent_id is None or delta.offset != len(before):
-            return ()  # a piece was missed: the finished node brings the rest
+            return ()  # a delta was missed: the finished node has the rest
         self._said[place] = before + delta.text
         return (*again, ChatContent(agent_id=agent_id, content=delta.text))
 
@@ -149,7 +149,7 @@ class AgentView:
         return tuple(self._rest(node, agent_id)) if node.role == "assistant" else ()
 
     def _rest(self, node: Node, agent_id: str) -> Iterable[AgentEvent]:
-        """What of a finished reply did not come in pieces."""
+        """The parts of a finished reply that did not arrive as deltas."""
         for index, block in enumerate(node.blocks):
             if isinstance(block, TextBlock):
                 said = self._said.pop((node.id, index), "")

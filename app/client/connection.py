@@ -1,4 +1,4 @@
-"""A client's line to the engine: calls, events, and coming back after a loss. Finding an engine is `launch.py`'s."""
+"""A client's connection to the engine: calls, events and reconnection. `launch.py` finds the engine."""
 
 import asyncio
 import itertools
@@ -46,7 +46,7 @@ R = TypeVar("R", bound=Wire)
 _FIRST_DELAY_S = 0.05
 _LONGEST_DELAY_S = 2.0
 _PATIENCE_S = 15.0
-# For an engine whose process is known to be gone: another client may be starting a new one.
+# For an engine whose process has ended: another client may be starting a new one.
 _PATIENCE_FOR_THE_DEAD_S = 2.0
 _MOST_BYTES = 1024 * 1024
 _EMPTY: Mapping[str, str] = {}
@@ -54,7 +54,7 @@ _EMPTY: Mapping[str, str] = {}
 
 @dataclass(slots=True)
 class _Call:
-    """`line` is the one it was sent on last: a new line has what is unanswered sent again, each call once."""
+    """`line` is the socket it was last sent on. A new socket resends unanswered calls, each once."""
 
     method: str
     frame: bytes
@@ -80,7 +80,7 @@ _health = msgspec.json.Decoder(HealthUpdate)
 
 
 class Connection:
-    """Made by `open`. Listeners are called in the order of the events and must not wait."""
+    """Connected by `open`. Listeners are called in the order of the events and must not block."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Connection:
         patience_s: float = _PATIENCE_S,
         environment: Mapping[str, str] = _EMPTY,
     ) -> None:
-        """The engine is told the keys of the `environment`, and what commands may have of the rest."""
+        """The engine receives the keys of the `environment` and the variables that commands may use."""
         self._find = find
         self._introduction = InitializeParams(
             client_id=secrets.token_hex(12),
@@ -104,14 +104,14 @@ class Connection:
         self._follows = FollowedScopes()
         self._socket: Socket | None = None
         self._keeper: asyncio.Task[None] | None = None
-        self._down = ""  # why calls fail at once
+        self._down = ""  # the reason why calls fail at once
         self.instance_id = ""
         self._is_ill = False
         self._welcome: InitializeResult | None = None
 
     @property
     def welcome(self) -> InitializeResult:
-        """What the engine said at the newest handshake: `head` and `epoch` are where to follow from later."""
+        """The engine's answer to the newest handshake; `head` and `epoch` are the position to follow events from."""
         assert self._welcome, "open the connection first"
         return self._welcome
 
@@ -122,9 +122,9 @@ class Connection:
         self._keeper = asyncio.get_running_loop().create_task(keeping, name="connection to the engine")
 
     async def call(self, method: Method[P, R], params: P) -> R:
-        """The engine's answer. Raises `CallError`, or `ConnectionLost` when the engine stays away.
+        """Return the engine's answer. Raises `CallError`, or `ConnectionLost` if reconnection fails.
 
-        A call that was under way when the line was lost is sent again under its id: a command is done once.
+        A call without an answer is sent again under its id after a reconnect: the engine runs a command once.
         """
         if self._down:
             raise ConnectionLost(self._down)
@@ -142,7 +142,7 @@ class Connection:
             del self._unanswered[request_id]
 
     def subscribe(self, listener: ConnectionListener) -> Callable[[], None]:
-        """Call `listener` with each message from now on; returns what ends that."""
+        """Call `listener` with each message from now on; returns the function that unsubscribes."""
         return self._listeners.add(listener)
 
     async def subscribe_scope(
@@ -153,10 +153,10 @@ class Connection:
         epoch: str | None = None,
         agent_id: str | None = None,
     ) -> SubscribeResult:
-        """Have the events of a scope sent to the listeners, now and after each loss of the line.
+        """Deliver the events of a scope to the listeners, now and after each reconnect.
 
-        Who awaits this goes on before any event later than the answer is given to listeners: a snapshot is applied
-        first. After a `Resync` message follow again.
+        The caller resumes before listeners receive any event later than the answer, so it applies a snapshot first.
+        Subscribe again after a `Resync` message.
         """
         params = SubscribeParams(scope=scope, detail=detail, after=after, epoch=epoch, agent_id=agent_id)
         result = await self.call(SUBSCRIBE, params)
@@ -168,7 +168,7 @@ class Connection:
         await self.call(UNSUBSCRIBE, UnsubscribeParams(scope=scope))
 
     async def close(self) -> None:
-        """End the line; the engine and its tasks go on. Calls under way raise `ConnectionLost`."""
+        """Close the connection; the engine and its tasks keep running. Pending calls raise `ConnectionLost`."""
         self._down = "The connection was closed."
         keeper, self._keeper = self._keeper, None
         if keeper is None:
@@ -179,7 +179,7 @@ class Connection:
         except asyncio.CancelledError:
             if not keeper.cancelled():
                 raise
-        if self._socket is not None:  # the keeper was ended before it began
+        if self._socket is not None:  # the keeper was cancelled before it started
             await self._socket.close()
             self._socket = None
 
@@ -191,7 +191,7 @@ class Connection:
         return socket
 
     async def _keep(self, socket: "Socket") -> None:
-        """Serve the line, and each line after it, until closed."""
+        """Serve the socket and its replacements after each loss until closed."""
         try:
             reason = await self._serve(socket, self._resend)
             while True:
@@ -202,7 +202,7 @@ class Connection:
             self._give_up(self._down or "The connection has ended.")
 
     async def _serve(self, socket: "Socket", begin: Callable[[], Coroutine[None, None, None]]) -> str:
-        """Read until the line is lost; returns why."""
+        """Read until the socket is lost; returns the reason."""
         reason = ""
         self._socket = socket
         try:
@@ -239,19 +239,19 @@ class Connection:
     async def _take_answer(self, message: _Incoming) -> None:
         call = self._unanswered.get(message.id) if isinstance(message.id, int) else None
         if call is None or call.answer.done():
-            return  # it was sent twice, or nobody waits any more
+            return  # it was sent twice, or the caller no longer waits
         if isinstance(message.result, msgspec.UnsetType):
             call.answer.set_exception(call_error(message.error))
         else:
             call.answer.set_result(message.result)
         if call.method == SUBSCRIBE.name:
-            await asyncio.sleep(0)  # its caller goes on here, before the next event
+            await asyncio.sleep(0)  # its caller resumes here, before the next event
 
     async def _send(self, call: _Call) -> None:
         if self._socket is None or call.line is self._socket:
-            return  # it is sent when the line is up again, or was sent already
+            return  # it is sent on reconnect, or was sent already
         call.line = self._socket
-        with suppress(SocketFailed):  # the reader learns it too, and what is unanswered is sent again
+        with suppress(SocketFailed):  # the reader sees the failure too, and unanswered calls are sent again
             await self._socket.send(call.frame)
 
     async def _resend(self) -> None:
@@ -267,7 +267,7 @@ class Connection:
                     follow.scope, follow.detail, self._follows.after(follow), follow.epoch
                 )
             except CallError:
-                self._follows.drop(follow.scope)  # the conversation is gone
+                self._follows.drop(follow.scope)  # the conversation was deleted
                 continue
             if result.snapshot is not None:
                 self._tell(Resync(reason=f"The events missed cannot be replayed ({result.reason})."))

@@ -1,4 +1,4 @@
-"""One attempt to reach an engine: the socket, the proof that it is the engine, and the first call."""
+"""One connection attempt: the socket, the proof that the server is the engine, and the first call."""
 
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,7 +21,7 @@ from app.protocol.methods import FailureObject, Request, Response
 if TYPE_CHECKING:
     from app.client.socket import Socket
 
-# What an attempt raises when there is no engine at the address, or not the one of the endpoint file.
+# Raised if no engine is at the address, or not the one of the endpoint file.
 DIAL_ERRORS = (OSError, TimeoutError, SocketFailed)
 
 P = TypeVar("P", bound=Wire)
@@ -31,7 +31,7 @@ _GREET_S = 10.0
 
 
 async def dial(endpoint: Endpoint, params: InitializeParams) -> "tuple[Socket, InitializeResult]":
-    """An open socket that has said who it is. Raises DIAL_ERRORS, or `CallError` when the engine refuses the client."""
+    """Open a socket and complete the handshake. Raises DIAL_ERRORS, or `CallError` if the engine refuses the client."""
     if endpoint.protocol_version != PROTOCOL_VERSION:
         raise CallError(
             "invalid_params",
@@ -40,7 +40,7 @@ async def dial(endpoint: Endpoint, params: InitializeParams) -> "tuple[Socket, I
         )
     import asyncio
 
-    from app.client.socket import open_socket  # 40 ms to import, both: the window paints before it dials
+    from app.client.socket import open_socket  # both take 40 ms to import; the window paints before it dials
 
     socket = await open_socket(endpoint.url)
     try:
@@ -52,11 +52,11 @@ async def dial(endpoint: Endpoint, params: InitializeParams) -> "tuple[Socket, I
 
 
 async def _greet(socket: "Socket", endpoint: Endpoint, params: InitializeParams) -> InitializeResult:
-    """Nothing but a random number is sent to whoever has not proved to know the token of the endpoint file."""
+    """Send only a random number until the server proves that it knows the token of the endpoint file."""
     nonce = new_nonce()
     try:
         engine = await _ask(socket, CHALLENGE, ChallengeParams(nonce=nonce))
-    except CallError as error:  # what a stranger says is told to nobody
+    except CallError as error:  # the text of an untrusted server is not shown
         raise SocketFailed(f"What answers on port {endpoint.port} takes no part in the handshake.") from error
     if not is_proof(engine.proof, endpoint.token, "answers", nonce, engine.nonce):
         raise SocketFailed(f"What answers on port {endpoint.port} is not the engine that wrote the endpoint file.")

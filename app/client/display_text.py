@@ -1,4 +1,4 @@
-"""Texts all clients share: tool calls, ends of tasks, limits, context, imports, usage."""
+"""Texts shared by all clients: tool calls, ends of tasks, limits, context, imports, usage."""
 
 import re
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _CONTROL = {
     "unreadable_call": ("reading a call", "read a call"),
 }
 
-# Its name, and what one of its items is called; empty where there is only one.
+# The name of a part, and the noun for its items; empty if there is only one.
 PARTS: dict[ContextPart, tuple[str, str]] = {
     "system": ("Instructions", ""),
     "tools": ("Tools", "tool"),
@@ -56,9 +56,10 @@ _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
 
 @dataclass(frozen=True, slots=True)
 class CallWords:
-    """`doing` is for while it runs, `done` for afterwards, `object` is the command, path or pattern, maybe empty.
+    """`doing` describes a running call, `done` a finished one; `object` is the command, path or pattern, maybe
+    empty.
 
-    `action` is the tool's name, or for the code tool which of its actions it was.
+    `action` is the tool's name, or for the code tool its action.
     """
 
     action: str
@@ -68,7 +69,7 @@ class CallWords:
 
 
 def call_words(tool: str, arguments: JsonObject) -> CallWords:
-    """The words for a call of `tool`; a tool that is not known here is named as it is."""
+    """The words for a call of `tool`; an unknown tool appears under its name."""
     if tool == "shell":
         return CallWords(tool, "running", "ran", exact_line(text_of(arguments, "command")))
     if tool == "code":
@@ -81,24 +82,24 @@ def call_words(tool: str, arguments: JsonObject) -> CallWords:
 
 
 def asked_text(asked: Approval | UnknownCall) -> str:
-    """What a person is asked about: the very command, or what the call does where it runs none."""
+    """The subject of an approval: the exact command, or a description of a call that runs none."""
     return exact(asked.text if asked.command is None else asked.command)
 
 
 def text_of(arguments: JsonObject, key: str) -> str:
-    """An argument that is a text; empty if it is missing or something else."""
+    """A text argument; empty if it is missing or has another type."""
     value = arguments.get(key)
     return value if isinstance(value, str) else ""
 
 
 def without_file_names(diff: str) -> str:
-    """A change without the two lines at its top: further down, a line that looks like them is a change."""
+    """Remove the two header lines of a diff. Similar lines further down are changes and stay."""
     lines = diff.split("\n", 2)
     return lines[2] if len(lines) == 3 and lines[0].startswith("--- ") and lines[1].startswith("+++ ") else diff
 
 
 def summary_words(summary: SummaryBlock) -> str:
-    """What it stands for and what it saves, in one line."""
+    """The number of summarised entries and the saved tokens, in one line."""
     entries = count(summary.nodes, "earlier entry", "earlier entries")
     saved = f"{_short(summary.tokens_before)} → {_short(summary.tokens_after)} tokens"
     return f"Summary of {entries} · {saved}" if summary.tokens_before else f"Summary of {entries}"
@@ -111,12 +112,12 @@ def _short(tokens: int) -> str:
 
 
 def is_unfinished(task: Task) -> bool:
-    """It came to its end, but not because the work is known to be done."""
+    """True if the task ended without evidence that the work is done."""
     return task.stop_reason == "completed" and task.completion in ("undeclared", "refused", "cut")
 
 
 def unfinished_words(task: Task) -> str:
-    """Why, of a task that `is_unfinished`."""
+    """The reason, for a task that `is_unfinished`."""
     match task.completion:
         case "cut":
             return "ended, its last reply was cut short"
@@ -127,7 +128,7 @@ def unfinished_words(task: Task) -> str:
 
 
 def refused_words(task: Task) -> str:
-    """How much was not allowed; empty for nothing."""
+    """The number of refused calls; empty if there are none."""
     return f"{count(task.refused_calls, 'call')} not allowed" if task.refused_calls else ""
 
 
@@ -137,7 +138,7 @@ def engine_words(node: Node) -> str:
 
 
 def import_words(done: DataImportResult) -> tuple[str, ...]:
-    """Sentences: what came in, what was here already, what was left."""
+    """Sentences about imported, existing and skipped content."""
     source = f" from {done.source}" if done.source not in ("", "Errand") else ""
     parts = [f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"]
     parts += [count(number, noun) for number, noun in ((done.calls, "tool call"), (done.pictures, "picture")) if number]
@@ -154,7 +155,7 @@ def limit_unit(kind: LimitKind) -> str:
 
 
 def limit_words(kind: LimitKind, amount: float) -> str:
-    """An amount of what is limited: `$2.50`, `50 turns`."""
+    """An amount of a limit: `$2.50`, `50 turns`."""
     if kind in _MONEY:
         return f"${amount:.2f}"
     return f"1 {limit_unit(kind)}".replace("s", "", 1) if amount == 1 else f"{amount:,.0f} {limit_unit(kind)}"
@@ -165,7 +166,7 @@ def limit_name(kind: LimitKind) -> str:
 
 
 def new_limit(limit: ReachedLimit, text: str) -> float | None:
-    """The number that was typed, if it can be the new limit: more than what was used, and whole for what is counted."""
+    """The typed number if it is a valid new limit: above the used amount, and whole for countable kinds."""
     amount = number_of(text)
     if amount is None or not limit.used < amount < _MOST:
         return None
@@ -173,16 +174,16 @@ def new_limit(limit: ReachedLimit, text: str) -> float | None:
 
 
 def number_of(text: str) -> float | None:
-    """A number that can be read in one way only.
+    """Parse a number that has only one reading.
 
-    Commas stand between thousands, a dollar sign may be before it; `2,50` is none, for it could be 2.5 or 250.
+    Commas separate thousands, a dollar sign may precede it; `2,50` is rejected, since it could be 2.5 or 250.
     """
     typed = text.strip().removeprefix("$").strip()
     return float(typed.replace(",", "")) if _NUMBER.fullmatch(typed) else None
 
 
 def period_of(days: int | None, now: datetime | None = None) -> UsageReportParams:
-    """The last `days` days with today, None for all; days are those of this machine's time zone."""
+    """The last `days` days including today, None for all; days are in this machine's time zone."""
     here = (now or datetime.now(UTC)).astimezone()
     offset = here.utcoffset() or timedelta()
     since = here.date() - timedelta(days=days - 1) if days is not None else None
@@ -190,7 +191,7 @@ def period_of(days: int | None, now: datetime | None = None) -> UsageReportParam
 
 
 def unpriced_words(row: UsageRow) -> str:
-    """Empty where all prices are known."""
+    """Empty if all prices are known."""
     if not row.unpriced_turns:
         return ""
     return f"The price is not known for {count(row.unpriced_turns, 'turn')}: the money is that of the others."

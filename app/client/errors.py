@@ -1,8 +1,8 @@
-"""What can go wrong between a client and the engine."""
+"""Errors between a client and the engine."""
 
 
 class CallError(Exception):
-    """The engine refused a call. `str(error)` says why and what to do; `code` is the engine's word for it."""
+    """The engine refused a call. `str(error)` gives the reason and the remedy; `code` is the engine's error code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -10,11 +10,11 @@ class CallError(Exception):
 
 
 class ConnectionLost(Exception):
-    """The engine is gone and did not come back in time, or the connection was closed. What was asked may be done."""
+    """The engine did not come back in time, or the connection was closed. A sent command may have run."""
 
 
 class LaunchError(Exception):
-    """No connection came about; the text holds what the engine said last."""
+    """No connection could be made; the text has the engine's last output."""
 
 
 class NoEngine(LaunchError):
@@ -22,12 +22,12 @@ class NoEngine(LaunchError):
 
 
 class EngineDied(NoEngine):
-    """The engine that ran is gone without having said so: nobody has to wait for it."""
+    """The engine ended without removing its endpoint file: there is no reason to wait for it."""
 
 
 class NotOurs(NoEngine):
-    """An engine seems to run, but others could have written what leads to it: nothing is sent there."""
+    """An engine seems to run, but other users could have written its endpoint file: nothing is sent to it."""
 
 
 class SocketFailed(Exception):
-    """The socket could not be opened, or is closed; the text says which and why."""
+    """The socket could not be opened, or is closed; the text has the reason."""

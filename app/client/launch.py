@@ -29,14 +29,14 @@ _LONGEST_POLL_S = 0.05
 
 
 class _Detached(subprocess.Popen[bytes]):
-    """Popen warns when it is forgotten while its process runs; here that is the purpose."""
+    """Popen warns when it is collected while its process runs; here that is intended."""
 
     def __del__(self) -> None:
         pass
 
 
 class EngineProcess:
-    """Started at once, in its own session, with its output in `logs/engine.out`."""
+    """Starts the process in a new session, with its output in `logs/engine.out`."""
 
     def __init__(self, paths: Paths) -> None:
         self._output = paths.logs / "engine.out"
@@ -87,11 +87,11 @@ def _is_frozen() -> bool:
 async def connect(
     paths: Paths, client_name: str, *, start: bool = True, on_silence: Callable[[], None] = lambda: None
 ) -> Connection:
-    """A connection to the one engine of the data directory, which is started when there is none.
+    """Connect to the engine of the data directory; start it if none runs.
 
-    `on_silence` is called where one runs that does not answer; when its watchdog has ended it another is started.
-    Raises `NoEngine` (only without `start`), `LaunchError` with the engine's last words, or `CallError` when the
-    engine speaks another protocol.
+    `on_silence` is called if a running engine does not answer; another is started once its watchdog has ended it.
+    Raises `NoEngine` (only without `start`), `LaunchError` with the engine's last output, or `CallError` if the
+    engine uses another protocol version.
     """
     connection = Connection(lambda: read_endpoint(paths), client_name, environment=os.environ)
     try:
@@ -111,13 +111,14 @@ async def connect(
 
 
 def read_endpoint(paths: Paths) -> Endpoint:
-    """What the running engine wrote; `NoEngine` when there is none, `EngineDied` when it has left its file behind.
+    """Read the endpoint of the running engine.
 
-    Raises `NotOurs` where another user could have written the file, or listens on the engine's port.
+    Raises `NoEngine` if there is none, `EngineDied` if it left its file behind, and `NotOurs` if another user could
+    have written the file or listens on the engine's port.
     """
     try:
         data = read_private(paths.endpoint)
-    except OSError as error:  # none there, or no folder it could be in
+    except OSError as error:  # the file or its folder does not exist
         if not isinstance(error, FileNotFoundError) and has_engine(paths):
             raise NotOurs(f"The engine that runs is not used: {error.strerror}.") from error
         raise NoEngine(f"No engine runs on {paths.home}.") from error
@@ -133,9 +134,9 @@ def read_endpoint(paths: Paths) -> Endpoint:
 
 
 def is_outdated(paths: Paths, engine_version: str) -> bool:
-    """True where an older engine goes on running after an update. Its version is looked up only if there was one."""
+    """True if an older engine still runs after an update. Reads its version only if there was an update."""
     try:
-        # When these files were put here, whatever date they carry.
+        # The time of installation, whatever date the files carry.
         if os.stat(app.__file__).st_ctime < paths.endpoint.stat().st_ctime:
             return False
     except OSError:
@@ -150,16 +151,16 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 async def _renewed(paths: Paths, old: Connection, client_name: str) -> Connection:
-    """Have the older engine end its steps and leave, and the new one go on with its tasks."""
+    """Shut down the older engine, and let a new one resume its tasks."""
     try:
         await old.call(ENGINE_SHUTDOWN, EngineShutdownParams(hand_over=True))
     except CallError:
-        return old  # too old to know how: it is left to its tasks
+        return old  # too old to support it: leave its tasks running
     except ConnectionLost:
-        pass  # it has gone already
+        pass  # it has ended already
     await old.close()
     give_up_at = time.monotonic() + _START_S
-    while has_engine(paths) and time.monotonic() < give_up_at:  # noqa: ASYNC110 -- another process: no event tells
+    while has_engine(paths) and time.monotonic() < give_up_at:  # noqa: ASYNC110 -- another process: it sets no event
         await asyncio.sleep(_LONGEST_POLL_S)
     connection = Connection(lambda: read_endpoint(paths), client_name, environment=os.environ)
     await _start(paths, connection)
@@ -188,7 +189,7 @@ async def _start(paths: Paths, connection: Connection) -> None:
 
 
 def _prepare(paths: Paths) -> FileLock | None:
-    """Make the data directory and ask for the right to start its engine; None while another client has it."""
+    """Create the data directory and take the start lock; None if another client holds it."""
     try:
         paths.prepare()
         return FileLock.take(paths.run / "start.lock")
@@ -210,7 +211,7 @@ async def _opened(connection: Connection) -> bool:
 
 
 def has_engine(paths: Paths) -> bool:
-    """True while a process holds the engine's lock: one that was started by other means, and may not listen yet."""
+    """True while a process holds the engine's lock; it may have been started elsewhere and not listen yet."""
     try:
         return FileLock.is_held(paths.lock)
     except OSError:

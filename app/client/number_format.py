@@ -20,7 +20,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def file_size(count_of_bytes: int) -> str:
-    """In decimal units, as file managers have them."""
+    """In decimal units, as in file managers."""
     if count_of_bytes < 1000:
         return count(count_of_bytes, "byte")
     amount = count_of_bytes / 1000
@@ -32,7 +32,7 @@ def file_size(count_of_bytes: int) -> str:
 
 
 def money(usage: Usage) -> str:
-    """Empty where the price is not known: no number is better than a wrong one. `~` stands before an estimate."""
+    """Empty if the price is unknown, since a wrong number is worse than none. `~` marks an estimate."""
     if usage.cost_usd is None:
         return ""
     if usage.cost_usd == 0:
@@ -48,19 +48,19 @@ def tokens(usage: Usage) -> str:
 
 
 def counted(number: int, usage: Usage) -> str:
-    """A part of the tokens of a usage; `~` stands before an estimate."""
+    """A part of a usage's tokens; `~` marks an estimate."""
     return f"~{number:,}" if usage.estimated and number else f"{number:,}"
 
 
 def elapsed(task: Task) -> float:
-    """Seconds since its start; of an interrupted one those it worked: nothing runs that a clock could measure."""
+    """Seconds since its start; for an interrupted task its working time, since no clock runs then."""
     if task.status == "interrupted":
         return task.worked_s
     return ((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds()
 
 
 def time_left(task: Task) -> str:
-    """Until a limit of the provider has passed that holds the task; empty where none does."""
+    """The time until a provider's rate limit ends; empty if the task has none."""
     if task.retry_at is None or task.ended_at is not None:
         return ""
     seconds = round((task.retry_at - datetime.now(UTC)).total_seconds())
@@ -70,6 +70,6 @@ def time_left(task: Task) -> str:
 
 
 def account(task: Task) -> tuple[str, ...]:
-    """Turns, tokens, money and time of a task; what is not known is left out."""
+    """Turns, tokens, money and time of a task; unknown values are omitted."""
     parts = (count(task.step_count, "turn"), tokens(task.usage), money(task.usage), duration(max(0.0, elapsed(task))))
     return tuple(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""A personality as a JSON file, and as a new one under a free name."""
+"""Reads and writes a personality as a JSON file; an imported one gets a new id and a unique name."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from app.regular_file import check_place, read_regular, written_whole
 
 _LARGEST = 1_000_000
 
-_LONGEST = 90  # there is room behind it for a number
+_LONGEST = 90  # leaves space for a number after it
 
 
 class NotAPersonality(Exception):
-    """The file holds none; the text says why."""
+    """The file has no valid personality; the text has the reason."""
 
 
 def write(path: Path, personality: Personality, *, overwrite: bool) -> None:
-    """Raises OSError, with words for the person in its `strerror`."""
+    """Raises OSError, with a text for people in its `strerror`."""
     check_place(path, default_paths(), overwrite=overwrite)
     with written_whole(path, overwrite=overwrite, mode=0o666) as file:
         file.write(msgspec.json.format(msgspec.json.encode(personality)) + b"\n")
 
 
 def read(path: Path) -> Personality:
-    """Raises `NotAPersonality`, with words for the person."""
+    """Raises `NotAPersonality`, with a text for people."""
     try:
         data = read_regular(path, _LARGEST)
     except OSError as error:
@@ -42,16 +42,16 @@ def read(path: Path) -> Personality:
 
 @dataclass(frozen=True, slots=True)
 class NewPersonality:
-    """`left_out` are tools that it names and that there are not."""
+    """`left_out` are unknown tools that it lists."""
 
     personality: Personality
     left_out: tuple[str, ...]
 
 
 def new_personality(found: Personality, there: Iterable[Personality], tools: Collection[str]) -> NewPersonality:
-    """What comes of a file: a new one, whatever id it had.
+    """Create a new personality from a file, with a new id.
 
-    Raises `NotAPersonality` where it may use nothing but tools that there are not: without any it could use all.
+    Raises `NotAPersonality` if all its tools are unknown: an empty list would allow all tools.
     """
     known = tuple(tool for tool in found.tools if tool in tools)
     if found.tools and not known:
@@ -62,13 +62,13 @@ def new_personality(found: Personality, there: Iterable[Personality], tools: Col
 
 
 def _sayable(name: str) -> str:
-    """In one line, without what the engine refuses in a name: a file may hold anything."""
+    """One line, without characters that the engine refuses in a name: a file may contain anything."""
     line = " ".join(plain(name).replace("@", " ").split())
     return "".join(character for character in line if character.isprintable())
 
 
 def free_name(wanted: str, there: Iterable[Personality]) -> str:
-    """The name, with a number behind it where it is taken."""
+    """The name, with a number appended if it exists."""
     taken = {personality.name.casefold() for personality in there}
     names = (wanted, *(f"{wanted} {number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name.casefold() not in taken)

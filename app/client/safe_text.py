@@ -1,36 +1,36 @@
-"""Untrusted text made safe to show."""
+"""Makes untrusted text safe to display."""
 
 import re
 import unicodedata
 from functools import cache
 from typing import Literal
 
-# Escape sequences and control characters could move the cursor, hide a command or change the window's title; marks
-# of writing direction could show a command in another order than it runs.
+# Escape sequences and control characters could move the cursor, hide a command or change the window's title. Marks of
+# writing direction could display a command in another order than it runs.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-# Categories of Unicode that show nothing, or something else than they are: controls, formats, surrogates, private use,
-# what is not assigned, separators.
+# Unicode categories that are invisible or misleading: controls, formats, surrogates, private use, unassigned
+# characters, separators.
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"))
-# Blank though their category is that of letters, marks or signs: fillers, an empty braille cell, variation selectors.
+# Blank although their category is that of letters, marks or signs: fillers, an empty braille cell, variation selectors.
 _BLANK = frozenset(
     [
         *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, 0x16FE4, 0x1D159),
         *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)),
     ]
 )
-_MOST_MARKS = 2  # on one letter; more of them hide it
+_MOST_MARKS = 2  # per letter; more of them hide it
 _OVERLAY = 1  # the combining class of marks that strike a letter through
 _PLAIN = re.compile(r"[\n\t -~]*+")
 
 
 def plain(text: str) -> str:
-    """The text without escape sequences and control characters; newlines and tabs stay."""
+    """Remove escape sequences and control characters; newlines and tabs stay."""
     return _CONTROLS.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n")))
 
 
 def output_text(text: str) -> str:
-    """A program's output as a terminal leaves it: of a line written over (a progress bar) the last form."""
+    """A program's output as a terminal shows it: only the last version of an overwritten line (a progress bar)."""
     text = text.replace("\r\n", "\n").rstrip("\r")
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
@@ -38,9 +38,9 @@ def output_text(text: str) -> str:
 
 
 def exact(text: str) -> str:
-    """The text with every hidden or misleading character written out, for what a person is asked to allow.
+    """Escape every hidden or misleading character, for text that a person is asked to allow.
 
-    Newlines and tabs stay. Of marks above or below a letter, as many stay as living scripts have.
+    Newlines and tabs stay. A letter keeps as many combining marks as living scripts use.
     """
     if _PLAIN.fullmatch(text):
         return text
@@ -58,13 +58,13 @@ def exact(text: str) -> str:
 
 
 def exact_line(text: str) -> str:
-    """The same on one line, with a sign for each newline between."""
+    """`exact` on one line, with a symbol for each newline."""
     return exact(text).replace("\t", " ").replace("\n", " ↵ ")
 
 
 @cache
 def _kind(character: str) -> Literal["hidden", "letter", "mark", "seen"]:
-    """A mark stands on the letter before it."""
+    """The class of a character. A mark combines with the letter before it."""
     category = unicodedata.category(character)
     if character in "\n\t ":
         return "seen"

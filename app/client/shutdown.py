@@ -1,4 +1,4 @@
-"""Ends the engine of a data directory: asks it to, and where it does not answer ends its process."""
+"""Shuts down the engine of a data directory; kills its process if it does not answer."""
 
 import asyncio
 import os
@@ -15,10 +15,10 @@ from app.local_trust import start_of
 from app.paths import Paths
 from app.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
 
-# `killed` is one that answered nothing; what it had under way is interrupted all the same.
+# `killed` is an engine that did not answer; its running tasks are interrupted as well.
 ShutdownResult = Literal["none", "ended", "killed", "left"]
 
-# An engine ends the steps in hand for 2 s, and leaves after 3 s whatever is left.
+# An engine gives running steps 2 s and exits after 3 s in any case.
 _ANSWERS_WITHIN_S = 2.0
 _ENDS_WITHIN_S = 5.0
 _KILLED_WITHIN_S = 5.0
@@ -27,13 +27,13 @@ _KILL = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
 
 
 async def shut_down(paths: Paths, client_name: str) -> ShutdownResult:
-    """End the engine in order if it can be. `left` is one that even the system could not end. Raises `NotOurs`."""
+    """Shut the engine down, in order if possible. `left` means that even a kill failed. Raises `NotOurs`."""
     try:
         endpoint = read_endpoint(paths)
     except NoEngine:
         return "none"
     if not await _ask(paths, client_name):
-        _signal(endpoint, signal.SIGTERM)  # one that is merely slow ends in order
+        _signal(endpoint, signal.SIGTERM)  # an engine that is only slow ends in order
     if await _is_gone(paths, endpoint, _ENDS_WITHIN_S):
         return "ended"
     _signal(endpoint, _KILL)
@@ -41,7 +41,7 @@ async def shut_down(paths: Paths, client_name: str) -> ShutdownResult:
 
 
 async def _ask(paths: Paths, client_name: str) -> bool:
-    """True where it has taken the request, or has gone meanwhile."""
+    """True if it accepted the request, or has ended meanwhile."""
     connection = Connection(lambda: read_endpoint(paths), client_name, patience_s=0)
     try:
         async with asyncio.timeout(_ANSWERS_WITHIN_S):
@@ -66,7 +66,7 @@ async def _is_gone(paths: Paths, endpoint: Endpoint, seconds: float) -> bool:
 
 
 def _is_running(endpoint: Endpoint) -> bool:
-    """True for the process that wrote the endpoint file: it gives up its lock a moment before it has ended."""
+    """True for the process that wrote the endpoint file: it releases its lock shortly before it ends."""
     if sys.platform != "linux":
         return False
     try:
@@ -82,7 +82,7 @@ def _is_running(endpoint: Endpoint) -> bool:
 
 
 def _signal(endpoint: Endpoint, number: int) -> None:
-    """To the process that wrote the endpoint file, and to no other that has got its number meanwhile."""
+    """Signal the process that wrote the endpoint file, and no other process with a reused pid."""
     try:
         if sys.platform != "linux":
             os.kill(endpoint.pid, number)
@@ -94,4 +94,4 @@ def _signal(endpoint: Endpoint, number: int) -> None:
         finally:
             os.close(process)
     except OSError:
-        pass  # it has gone, or may not be ended: the look that follows tells
+        pass  # it has ended, or may not be signalled: the check that follows shows which

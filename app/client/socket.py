@@ -1,4 +1,5 @@
-"""A socket to the engine on the loopback: whole messages, one error. The one file that knows the websockets library."""
+"""A loopback socket to the engine: whole messages, one error type. The only module that imports the websockets
+library."""
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
@@ -11,7 +12,8 @@ _FIRST_BYTES = 65_536
 
 
 class Socket:
-    """Made by `open_socket`. All but `trust` and `close` raise `SocketFailed` once the line is gone."""
+    """Made by `open_socket`. All methods except `trust` and `close` raise `SocketFailed` once the connection is
+    lost."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
@@ -29,7 +31,7 @@ class Socket:
             raise SocketFailed(_why(error)) from error
 
     def trust(self) -> None:
-        """The other side is the engine: it may send messages of any length, such as a page of pictures."""
+        """The server is the engine: accept messages of any length, such as a page of pictures."""
         self._socket.protocol.max_message_size = None
 
     async def close(self) -> None:
@@ -37,14 +39,14 @@ class Socket:
 
 
 async def open_socket(url: str) -> Socket:
-    """Raises OSError, TimeoutError or `SocketFailed` when nobody answers as the engine does."""
+    """Raises OSError, TimeoutError or `SocketFailed` if no engine answers."""
     try:
         socket = await connect(
             url,
             compression=None,
             proxy=None,  # the loopback needs none, whatever the environment says
-            max_size=_FIRST_BYTES,  # until it is known who is there
-            ping_interval=None,  # the engine pings; a loopback socket ends when its process does
+            max_size=_FIRST_BYTES,  # until the server is authenticated
+            ping_interval=None,  # the engine pings; a loopback socket ends with its process
             open_timeout=_OPEN_S,
             close_timeout=_CLOSE_S,
         )
@@ -54,7 +56,7 @@ async def open_socket(url: str) -> Socket:
 
 
 def _why(error: WebSocketException) -> str:
-    """What the engine said when it closed; one that was killed says nothing, and the library speaks to experts."""
+    """The engine's reason for closing. A killed engine sends none, and the library's text is for experts."""
     if not isinstance(error, ConnectionClosed):
         return str(error)
     return (error.rcvd.reason if error.rcvd is not None else "") or "The connection broke off."

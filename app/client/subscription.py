@@ -1,4 +1,4 @@
-"""What a connection follows and what it tells its listeners."""
+"""The subscriptions of a connection, and the messages to its listeners."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Detail = Literal["summary", "full"]
 
 @dataclass(frozen=True, slots=True)
 class FollowedScope:
-    """`head` is the event up to which the scope was known when it was followed."""
+    """`head` is the newest known event of the scope when it was subscribed."""
 
     scope: str
     detail: Detail
@@ -21,7 +21,7 @@ class FollowedScope:
 
 
 class FollowedScopes:
-    """The engine sends events in order to all scopes alike, so one position holds for all that are followed."""
+    """The engine sends events in order to all scopes alike, so one position is valid for all of them."""
 
     def __init__(self) -> None:
         self._follows: dict[str, FollowedScope] = {}
@@ -40,7 +40,7 @@ class FollowedScopes:
         self._follows.pop(scope, None)
 
     def after(self, follow: FollowedScope) -> int:
-        """The event after which this scope may have missed some."""
+        """The last event that this scope is known to have received."""
         return max(follow.head, self._position)
 
     def saw(self, record: EventRecord) -> None:
@@ -49,7 +49,8 @@ class FollowedScopes:
             self._position = record.sequence
 
     def begin_catching_up(self) -> None:
-        """While scope after scope is replayed the position stands: what one scope has seen another may have missed."""
+        """The position stays fixed while scopes are replayed one by one: an event seen by one may be missing in
+        another."""
         self._catching_up = True
 
     def caught_up(self) -> None:
@@ -59,7 +60,7 @@ class FollowedScopes:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionDown:
-    """The line is down; the connection tries again by itself. It comes once more, with `gave_up`, when calls fail."""
+    """The connection is lost; it reconnects by itself. Sent once more, with `gave_up`, when calls start to fail."""
 
     reason: str
     gave_up: bool = False
@@ -67,9 +68,9 @@ class ConnectionDown:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRestored:
-    """The line is up again, calls were sent again and all that was missed has come.
+    """The connection is restored: calls were sent again and all missed events have arrived.
 
-    What could not be replayed was announced by a `Resync` before.
+    A preceding `Resync` announced events that could not be replayed.
     """
 
     instance_id: str

@@ -1,4 +1,4 @@
-"""The engine's events of a task as five: thought, call, output, error, response."""
+"""Translates the engine's events of a task into five: thought, call, output, error, response."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -22,20 +22,20 @@ _UNFINISHED: dict[TaskStopReason, str] = {
 
 
 class Thought(msgspec.Struct, frozen=True, tag_field="event", tag=True):
-    """What the model thought, or said on the way to a tool call."""
+    """Reasoning of the model, or its text before a tool call."""
 
     text: str
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag_field="event", tag=True):
-    """`args` are JSON, or what the model wrote where that is none."""
+    """`args` are JSON, or the model's raw text if that is invalid."""
 
     name: str
     args: str
 
 
 class ToolOutput(msgspec.Struct, frozen=True, tag_field="event", tag=True):
-    """What a tool gave, or how it failed: the model has read it."""
+    """The result or error of a tool, as the model read it."""
 
     text: str
 
@@ -52,7 +52,7 @@ ThoughtEvent: TypeAlias = Thought | ToolCall | ToolOutput | Error | FinalRespons
 
 
 class ThoughtView:
-    """Feed it all records of the conversation of a task, in their order."""
+    """Expects all records of a task's conversation, in order."""
 
     def __init__(self, task_id: str) -> None:
         self._task_ids = {task_id}
@@ -76,7 +76,7 @@ class ThoughtView:
 
 
 def _node(node: Node) -> Iterator[ThoughtEvent]:
-    """A reply without a call is the response itself, which comes with the end of the task."""
+    """A reply without a call is the final response, which is reported at the end of the task."""
     acts = any(isinstance(block, ToolCallBlock) for block in node.blocks)
     for block in node.blocks:
         match block:

@@ -1,4 +1,4 @@
-"""The tour's three tasks and their scratch folder, the same in every face; playing them is the face's own."""
+"""The tour's three tasks and their scratch folder, the same in every client; clients play them."""
 
 import shutil
 from dataclasses import dataclass
