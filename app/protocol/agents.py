@@ -152,3 +152,14 @@ PERSONALITY_SAVE = Method(
 )
 
 PERSONALITY_DELETE = Method("personality/delete", PersonalityDeleteParams, EmptyResult, True, "Delete a preset.")
+
+METHODS = (
+    AGENT_LIST,
+    AGENT_GET,
+    AGENT_CREATE,
+    AGENT_DELETE,
+    AGENT_SET_HEAD,
+    PERSONALITY_LIST,
+    PERSONALITY_SAVE,
+    PERSONALITY_DELETE,
+)

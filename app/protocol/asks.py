@@ -182,3 +182,10 @@ ASK_LIST = Method("ask/list", AskListParams, AskListResult, False, "What waits f
 GRANT_LIST = Method("grant/list", GrantListParams, GrantListResult, False, "Remembered decisions.")
 
 GRANT_REVOKE = Method("grant/revoke", GrantRevokeParams, GrantRevokeResult, True, "Forget a decision.")
+
+METHODS = (
+    ASK_ANSWER,
+    ASK_LIST,
+    GRANT_LIST,
+    GRANT_REVOKE,
+)

@@ -136,3 +136,10 @@ CONVERSATION_EDIT_SUMMARY = Method(
 )
 
 PROMPT_GET = Method("prompt/get", PromptGetParams, PromptGetResult, False, "A system prompt.")
+
+METHODS = (
+    CONTEXT_EXPLAIN,
+    PROMPT_GET,
+    CONVERSATION_SUMMARISE,
+    CONVERSATION_EDIT_SUMMARY,
+)

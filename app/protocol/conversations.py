@@ -405,3 +405,15 @@ CONVERSATION_COMPARE = Method(
 )
 
 AGENT_CHAT = Method("agent/chat", AgentChatParams, AgentChatResult, True, "Ask an agent for one reply.")
+
+METHODS = (
+    TASK_COMPARE_MODELS,
+    CONVERSATION_LIST,
+    CONVERSATION_GET,
+    CONVERSATION_NODES,
+    CONVERSATION_TREE,
+    CONVERSATION_SEARCH,
+    CONVERSATION_CHANGE,
+    CONVERSATION_COMPARE,
+    AGENT_CHAT,
+)

@@ -143,3 +143,12 @@ DATA_ORPHANS = Method(
 )
 
 DATA_PRUNE = Method("data/prune", DataPruneParams, DataPruneResult, True, "Delete old archived ones.")
+
+METHODS = (
+    CONVERSATION_DELETE,
+    DATA_SUMMARY,
+    DATA_EXPORT,
+    DATA_IMPORT,
+    DATA_ORPHANS,
+    DATA_PRUNE,
+)

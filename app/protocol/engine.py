@@ -221,3 +221,12 @@ UNSUBSCRIBE = Method("unsubscribe", UnsubscribeParams, EmptyResult, False, "Stop
 ENGINE_STATUS = Method("engine/status", EmptyParams, EngineStatusResult, False, "What the engine uses.")
 
 ENGINE_SHUTDOWN = Method("engine/shutdown", EngineShutdownParams, EmptyResult, True, "End the engine in order.")
+
+METHODS = (
+    CHALLENGE,
+    INITIALIZE,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    ENGINE_STATUS,
+    ENGINE_SHUTDOWN,
+)

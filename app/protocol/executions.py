@@ -76,3 +76,8 @@ EXECUTION_OUTPUT = Method(
     False,
     "What a tool call gave, however long.",
 )
+
+METHODS = (
+    EXECUTION_LIST,
+    EXECUTION_OUTPUT,
+)

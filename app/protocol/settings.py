@@ -197,3 +197,14 @@ SETTINGS_GET = Method("settings/get", SettingsGetParams, SettingsGetResult, Fals
 SETTINGS_SET = Method("settings/set", SettingsSetParams, SettingsSetResult, True, "Change one.")
 
 KEY_SET = Method("settings/set_key", KeySetParams, KeySetResult, True, "Store a provider's key.")
+
+METHODS = (
+    MODEL_LIST,
+    MODEL_TEST,
+    MODEL_SERVER_TEST,
+    MODEL_SERVER_SAVE,
+    MODEL_SERVER_REMOVE,
+    SETTINGS_GET,
+    SETTINGS_SET,
+    KEY_SET,
+)

@@ -314,3 +314,22 @@ TASK_CHANGE_QUEUED = Method(
 )
 
 TASK_REMOVE_QUEUED = Method("task/remove_queued", TaskQueueRemoveParams, TaskResult, True, "Take back what waits.")
+
+METHODS = (
+    TASK_START,
+    TASK_RETRY,
+    TASK_STOP,
+    TASK_PAUSE,
+    TASK_RESUME,
+    TASK_TRY_NOW,
+    TASK_SET_MODE,
+    TASK_STEER,
+    TASK_FOLLOW_UP,
+    TASK_CHANGE_QUEUED,
+    TASK_REMOVE_QUEUED,
+    TASK_GET,
+    TASK_NEXT,
+    TASK_LIST,
+    TASK_PLANS,
+    TASK_RECORD,
+)

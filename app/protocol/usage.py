@@ -78,3 +78,5 @@ def add_usage(total: Usage, turn: Usage) -> Usage:
 
 
 USAGE_REPORT = Method("usage/report", UsageReportParams, UsageReportResult, False, "Tokens and money.")
+
+METHODS = (USAGE_REPORT,)
