@@ -1,4 +1,4 @@
-"""The session bus: calls and signals in our own types. The one file that knows dbus-fast; import it late."""
+"""The session bus: calls and signals in our types. The only module that uses dbus-fast; import it lazily."""
 
 import asyncio
 import os
@@ -19,17 +19,17 @@ R = TypeVar("R", bound=tuple[object, ...])
 _LONGEST_S = 10.0
 _BUS = "org.freedesktop.DBus"
 _BUS_PATH = "/org/freedesktop/DBus"
-# What dbus-fast raises when there is no bus, it is left, or what is said there makes no sense.
+# dbus-fast raises these if there is no bus, the connection is lost, or a message is invalid.
 _ERRORS = (DBusFastError, OSError, EOFError, TimeoutError)
 
 
 class BusError(Exception):
-    """There is no bus, nobody of that name on it, or the call was refused."""
+    """There is no bus, the name has no owner, or the call was refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class BusSignal:
-    """`sender` is the unique name of who sent it: anybody on the bus can send any signal to us."""
+    """`sender` is the unique name of the sender: any program on the bus can send us any signal."""
 
     sender: str
     path: str
@@ -38,7 +38,7 @@ class BusSignal:
     body: tuple[object, ...]
 
     def read(self, kind: type[R]) -> R | None:
-        """The body, if it is of that type."""
+        """The body, or None if it is not of that type."""
         try:
             return msgspec.convert(self.body, kind)
         except msgspec.ValidationError:
@@ -46,7 +46,7 @@ class BusSignal:
 
 
 def session_address(environment: Mapping[str, str]) -> str | None:
-    """Where the session bus listens; None where there is none."""
+    """The address of the session bus; None if there is none."""
     address = environment.get("DBUS_SESSION_BUS_ADDRESS")
     if address:
         return address
@@ -56,12 +56,12 @@ def session_address(environment: Mapping[str, str]) -> str | None:
 
 
 def variant(signature: str, value: object) -> object:
-    """A value with its type told, as places for any type want it."""
+    """A value with an explicit type, for parameters of type variant."""
     return Variant(signature, value)
 
 
 class SessionBus:
-    """Made by `open`. Signals come for what was asked for by `watch`."""
+    """Created by `open`. Receives only the signals requested with `watch`."""
 
     def __init__(self, bus: MessageBus) -> None:
         self._bus = bus
@@ -100,7 +100,7 @@ class SessionBus:
         *,
         interface: str = "",
     ) -> R:
-        """The values of the reply, which are checked to be of that type. `interface` is `name` unless it is given.
+        """Returns the values of the reply, validated against the type. `interface` defaults to `name`.
 
         Raises `BusError`, also after 10 s without a reply.
         """
@@ -124,11 +124,11 @@ class SessionBus:
             raise BusError(f"{name}.{member}: {error}") from error
 
     async def watch(self, rule: str) -> None:
-        """Have the signals sent that a match rule of D-Bus names."""
+        """Subscribe to the signals that match a D-Bus match rule."""
         await self.call(tuple[()], _BUS, _BUS_PATH, "AddMatch", "s", (f"type='signal',{rule}",))
 
     async def watch_owner(self, name: str) -> str:
-        """Have changes of who owns `name` sent; returns who does now, or "" for nobody."""
+        """Watch changes of the owner of `name`; returns its current owner, or "" for none."""
         await self.watch(f"sender='{_BUS}',interface='{_BUS}',member='NameOwnerChanged',arg0='{name}'")
         try:
             (owner,) = await self.call(tuple[str], _BUS, _BUS_PATH, "GetNameOwner", "s", (name,))
@@ -137,7 +137,7 @@ class SessionBus:
         return owner
 
     def subscribe(self, listener: Callable[[BusSignal], None]) -> Callable[[], None]:
-        """Call `listener` with each signal from now on; returns what ends that."""
+        """Call `listener` for each signal from now on; returns the function that unsubscribes."""
         return self._listeners.add(listener)
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class SessionBus:
                 message.member or "",
                 tuple(unpack_variants(message.body)),
             )
-            # A signal right behind a reply is told after who waits for the reply went on.
+            # A signal right after a reply is delivered after the code that awaits the reply has resumed.
             self._loop.call_soon(self._tell, signal)
 
     def _tell(self, signal: BusSignal) -> None:
@@ -160,7 +160,7 @@ class SessionBus:
 
 
 def owner_change(signal: BusSignal, name: str) -> str | None:
-    """The new owner of `name` ("" for nobody), if that is what the signal tells."""
+    """The new owner of `name` ("" for none), or None if the signal is about something else."""
     if (signal.sender, signal.member) != (_BUS, "NameOwnerChanged") or signal.body[:1] != (name,):
         return None
     return str(signal.body[2])

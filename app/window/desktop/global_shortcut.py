@@ -23,10 +23,10 @@ _log = logging.getLogger(__name__)
 
 
 class GlobalShortcut(QObject):
-    """`pressed` gives what lets a window come to the front under Wayland, or "".
+    """`pressed` gives an activation token that lets a window come to the front under Wayland, or "".
 
-    `bound` gives the key in the desktop's words, maybe "". `refused` says that it has no such keys, or the person
-    wanted none.
+    `bound` gives the desktop's name of the shortcut, possibly "". `refused` is emitted if the desktop has no global
+    shortcuts, or the user declined.
     """
 
     pressed = Signal(str)
@@ -42,7 +42,7 @@ class GlobalShortcut(QObject):
         self._is_binding = False
 
     async def bind(self) -> None:
-        """Ask the desktop for the key; it may ask the person, who has all the time."""
+        """Ask the desktop for the shortcut. The desktop may ask the user, without a timeout."""
         if self._is_binding:
             return  # its dialog is open
         self._is_binding = True
@@ -59,7 +59,7 @@ class GlobalShortcut(QObject):
             self._is_binding = False
 
     def close(self) -> None:
-        """The desktop forgets the key with the line to it."""
+        """Closes the connection; the desktop releases the shortcut with it."""
         if self._bus is not None:
             self._bus.close()
             self._bus = None
@@ -84,7 +84,7 @@ class GlobalShortcut(QObject):
     async def _ask(
         self, bus: "SessionBus", member: str, signature: str, body: tuple[object, ...], options: dict[str, object]
     ) -> dict[str, object]:
-        """A call whose answer comes as a signal at a place that we know before."""
+        """A portal call: the reply arrives as a signal on a request path that is known in advance."""
         from app.window.desktop.dbus import BusError, variant
 
         token = f"errand{next(self._numbers)}"
@@ -113,7 +113,7 @@ class GlobalShortcut(QObject):
 
 
 def _trigger(results: dict[str, object]) -> str:
-    """The key as the desktop writes it, from `a(sa{sv})`; the list holds what we asked for alone."""
+    """The desktop's name of the shortcut, from `a(sa{sv})`; the list contains only the one we requested."""
     try:
         shortcuts = msgspec.convert(results.get("shortcuts", []), list[tuple[str, dict[str, object]]])
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Listens for second starts: a local port, for callers who prove that they know the token."""
+"""Listens for second starts on a local port, for callers that prove that they know the token."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ _MOST_CALLERS = 16
 
 
 class InstanceServer(QObject):
-    """`rung` gives a `WakeRequest`. `file` is there from `open` to `close`."""
+    """`rung` gives a `WakeRequest`. `file` exists from `open` to `close`."""
 
     rung = Signal(object)
 
@@ -36,13 +36,13 @@ class InstanceServer(QObject):
         self._write(InstanceAddress(port, self._token))
 
     def close(self) -> None:
-        """No file, no ring: a next start opens its own window."""
+        """Removes the file, so that the next start opens its own window."""
         if self._server is not None:
             self._server.close()
             self._file.unlink(missing_ok=True)
 
     def _caller(self) -> "_Caller":
-        """One more at the door; of too many the first is sent away."""
+        """Accepts a connection; drops the oldest one if there are too many."""
         if len(self._callers) >= _MOST_CALLERS:
             first = next(iter(self._callers))
             self._leave(first)
@@ -62,7 +62,7 @@ class InstanceServer(QObject):
 
 
 class _Caller(asyncio.Protocol):
-    """Two lines, two answers; who says nothing, too much, or what nobody says who knows the token is sent away."""
+    """Two lines, two answers. Closes the connection on silence, too much data, or a wrong proof."""
 
     def __init__(self, token: str, ring: Callable[[WakeRequest], None], leave: Callable[["_Caller"], None]) -> None:
         self._token = token
@@ -111,5 +111,5 @@ class _Caller(asyncio.Protocol):
                 self._ring(wish)
                 transport.write(b"ok\n")
         except (msgspec.DecodeError, UnicodeDecodeError):
-            pass  # no caller of ours
+            pass  # an unknown program
         transport.close()

@@ -1,4 +1,4 @@
-"""Joins the desktop's parts to a window: notifications, tray, badge, quick tasks, single instance, quitting."""
+"""Connects the desktop parts to a window: notifications, tray, badge, quick tasks, single instance, quitting."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ from app.window.stores.window_state import WindowStateStore
 from app.window.theme.theme import Theme
 from app.window.views.shell.main_window import MainWindow
 
-_ALERT_MS = 0  # until the window is looked at
+_ALERT_MS = 0  # until the window is activated
 
 _NO_KEY = (
     "The desktop has given no key that works everywhere. In its keyboard settings, bind a key of your choice to the "
@@ -34,7 +34,7 @@ _NO_KEY = (
 
 
 class WindowTitle(QObject):
-    """`(2) Errand — title of the conversation in front`. A window of a conversation's own says its own."""
+    """`(2) Errand — title of the current conversation`. Separate conversation windows set their own title."""
 
     def __init__(self, application: QApplication, window: MainWindow, stores: Stores) -> None:
         super().__init__(window)
@@ -64,7 +64,7 @@ class WindowTitle(QObject):
 
 
 class DesktopIntegration(QObject):
-    """All of it for one main window."""
+    """All desktop integration of one main window."""
 
     def __init__(
         self,
@@ -101,9 +101,9 @@ class DesktopIntegration(QObject):
         quick.opened.connect(self._on_opened)
 
     def bring_to_front(self, activation: str = "") -> None:
-        """Show the window, whatever hides it. Under Wayland only who has a token of the desktop may do it."""
+        """Show and raise the window, even if hidden or minimised. Wayland requires an activation token."""
         if activation:
-            os.environ["XDG_ACTIVATION_TOKEN"] = activation  # Qt takes it from there and forgets it
+            os.environ["XDG_ACTIVATION_TOKEN"] = activation  # Qt reads and clears it
         window = self._window
         window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
         window.show()
@@ -111,7 +111,7 @@ class DesktopIntegration(QObject):
         window.activateWindow()
 
     def on_rung(self, wish: WakeRequest) -> None:
-        """A second start of Errand wants something."""
+        """Handles the request of a second start of Errand."""
         if wish.what == "quick":
             self.quick.open()
         elif wish.conversation_id:
@@ -120,7 +120,7 @@ class DesktopIntegration(QObject):
             self.bring_to_front(wish.activation)
 
     def close(self) -> None:
-        self._application.focusWindowChanged.disconnect(self.notices.look_again)  # it outlives the window
+        self._application.focusWindowChanged.disconnect(self.notices.look_again)  # the application outlives the window
         self._window.desk.front_changed.disconnect(self.notices.look_again)
         self.notices.close()
         self.key.close()
@@ -128,7 +128,7 @@ class DesktopIntegration(QObject):
             self.tray.close()
 
     def _on_closing(self) -> None:
-        """A tray may have come since the start, or gone: a desktop starts its own after some apps, or anew."""
+        """The tray may have appeared or vanished since the start: some desktops start it late or restart it."""
         if self.tray is None:
             self.tray = self._make_tray()
         elif not QSystemTrayIcon.isSystemTrayAvailable():
@@ -137,7 +137,7 @@ class DesktopIntegration(QObject):
             self._window.has_tray = True
 
     def _make_tray(self) -> Tray | None:
-        """Only this test is honest: without it a window that hides could not be brought back."""
+        """Create the tray only if the system reports one: otherwise a hidden window could not be shown again."""
         if not QSystemTrayIcon.isSystemTrayAvailable():
             return None
         tray = Tray(self._stores)
@@ -152,7 +152,7 @@ class DesktopIntegration(QObject):
         return tray
 
     def _make_key(self) -> GlobalShortcut:
-        """The desktop asks the person at the first time: only who wanted the key is asked."""
+        """Bind only if the user has asked for the shortcut before, since the desktop may open a dialog."""
         key = GlobalShortcut(self)
         key.pressed.connect(self._on_key_pressed)
         key.bound.connect(self._on_key_bound)
@@ -187,7 +187,7 @@ class DesktopIntegration(QObject):
     def _on_opened(self, conversation_id: str, activation: str = "") -> None:
         if conversation_id:
             self._window.desk.open(conversation_id)
-        if self._window.desk.front_window is None:  # a window of its own is in front already
+        if self._window.desk.front_window is None:  # otherwise a separate conversation window is already in front
             self.bring_to_front(activation)
 
     def _on_new_asked(self) -> None:
@@ -247,7 +247,7 @@ async def desktop_integration(
     state: WindowStateStore,
     door_file: Path | None,
 ) -> AsyncGenerator[DesktopIntegration]:
-    """Without a `door_file` a second start does not find this window: another one has the door."""
+    """Pass no `door_file` if another window already listens for second starts."""
     quick = QuickTask(application, stores.session, state, theme)
     attention = DesktopIntegration(application, window, stores, theme, state, quick)
     door = InstanceServer(door_file) if door_file is not None else None

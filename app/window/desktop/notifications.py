@@ -1,4 +1,4 @@
-"""Shows notifications: by the desktop's D-Bus protocol, or by the tray icon where there is none."""
+"""Shows notifications: through the desktop's D-Bus protocol, or through the tray icon as a fallback."""
 
 import asyncio
 import html
@@ -29,17 +29,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """`number` is the server's; 0 once a person has put it away."""
+    """`number` is the server's id; 0 after the user has dismissed it."""
 
     notice: Notification
     number: int
 
 
 class DBusNotifications(QObject):
-    """`acted` gives the key of a notice, the button, and what lets a window come to the front under Wayland, or "".
+    """`acted` gives the key of a notification, the button, and the Wayland activation token, or "".
 
-    The bus is looked for at the first notice. Without one, or without a server on it, nothing happens; a server that
-    comes later is given what is wanted then.
+    Connects to the bus at the first notification. Without a bus or a notification server nothing happens; a server that
+    starts later receives the notifications that are current then.
     """
 
     acted = Signal(str, str, str)
@@ -56,17 +56,17 @@ class DBusNotifications(QObject):
         self._activation = ""
 
     def show(self, wanted: tuple[Notification, ...]) -> None:
-        """These and no others."""
+        """Show exactly these notifications."""
         self._wanted = wanted
         self._wake.set()
 
     @property
     def is_busy(self) -> bool:
-        """True until what is wanted is shown, or cannot be."""
+        """True until the wanted notifications are shown, or cannot be."""
         return self._is_settling or self._wake.is_set()
 
     async def run(self) -> None:
-        """Until cancelled; takes back what is still shown at its end."""
+        """Runs until cancelled, then closes the notifications that are still shown."""
         try:
             while True:
                 await self._wake.wait()
@@ -76,7 +76,7 @@ class DBusNotifications(QObject):
             self._wanted = ()
             if self._shown:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_FAREWELL_S):  # a server that hangs must not hold the window's end
+                    async with asyncio.timeout(_FAREWELL_S):  # a server that hangs must not delay closing the window
                         await self._settle()
             if self._bus is not None:
                 self._bus.close()
@@ -129,13 +129,13 @@ class DBusNotifications(QObject):
         self._shown[notice.key] = _Shown(notice, number)
 
     def _body(self, notice: Notification) -> str:
-        """A server without markup shows what is escaped as it is; one without a body shows none."""
+        """Escape only for servers with markup: others would show the escapes. "" for servers without body text."""
         if "body" not in self._abilities:
             return ""
         return html.escape(notice.body, quote=False) if "body-markup" in self._abilities else notice.body
 
     def _actions(self, notice: Notification) -> list[str]:
-        """Pairs of key and label. `default` is a click on the notice itself."""
+        """Pairs of key and label. `default` is a click on the notification itself."""
         if "actions" not in self._abilities:
             return []
         buttons = notice.buttons if "body" in self._abilities else (NotificationButton(OPEN, "Open"),)
@@ -147,11 +147,11 @@ class DBusNotifications(QObject):
         owner = owner_change(signal, _NAME)
         if owner is not None:
             self._forget(owner)
-        elif signal.sender == self._owner and signal.interface == _NAME:  # anybody could send "allow"
+        elif signal.sender == self._owner and signal.interface == _NAME:  # any program could send "allow"
             self._on_told(signal)
 
     def _forget(self, owner: str) -> None:
-        """Another server, or none: it shows nothing of ours. What a person put away stays away."""
+        """The server was replaced or has gone, and shows none of ours. Dismissed notifications stay dismissed."""
         self._owner = owner
         self._abilities = frozenset()
         self._shown = {key: shown for key, shown in self._shown.items() if not shown.number}
@@ -179,7 +179,7 @@ class DBusNotifications(QObject):
 
 
 class TrayNotifications(QObject):
-    """Each is shown once; the system takes it away. Like `DBusNotifications` to those who use it."""
+    """Shows each notification once; the system removes it. Same interface as `DBusNotifications`."""
 
     acted = Signal(str, str, str)
 
@@ -191,7 +191,7 @@ class TrayNotifications(QObject):
         icon.messageClicked.connect(self._on_clicked)
 
     def show(self, wanted: tuple[Notification, ...]) -> None:
-        """Those that are new among them."""
+        """Shows the new ones among them."""
         for notice in wanted:
             if self._shown.get(notice.key) != notice:
                 self._newest = notice.key

@@ -1,4 +1,4 @@
-"""Quick tasks: the field in the middle of the screen, and the task started in the background with the last options."""
+"""Quick tasks: the input in the middle of the screen, and the task started in the background with the last options."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ _DRAFT = "quick"
 
 
 class QuickTaskDialog(FramelessDialog):
-    """`edited` with each change of the text, so that no word is lost; `open_asked` for the task that was started."""
+    """`edited` is emitted with each change, so that the draft is stored; `open_asked` for the started task."""
 
     submitted = Signal(str)
     edited = Signal(str)
@@ -57,11 +57,11 @@ class QuickTaskDialog(FramelessDialog):
 
     @property
     def news(self) -> str:
-        """What became of the last task; "" before."""
+        """The result of the last task; "" before the first one."""
         return self._news.text() if not self._news.isHidden() else ""
 
     def show_with(self, draft: str, where: str) -> None:
-        """As it opens: what was written the last time, and what a task would be started with."""
+        """Reset to the opening state: the stored draft, and the options that a task would start with."""
         self._where.set_text(f"Works {where}")
         self._hide_news()
         if not self._is_starting:
@@ -89,13 +89,13 @@ class QuickTaskDialog(FramelessDialog):
         self._fit()
 
     def tell_failed(self, words: str) -> None:
-        """What was written stays."""
+        """The text stays."""
         self._is_starting = False
         self._field.setReadOnly(False)
         self._tell(words, "failed")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """The dialog's own Enter would press a button."""
+        """QDialog's Enter would press a button."""
         if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             super().keyPressEvent(event)
 
@@ -133,7 +133,7 @@ class QuickTaskDialog(FramelessDialog):
         self._open.hide()
 
     def _fit(self) -> None:
-        """As high as its texts at this width; Qt's own sizing would lag one turn of the loop behind."""
+        """Adjust the height to the text at this width; Qt's own sizing lags one iteration of the event loop behind."""
         column = self._column
         column.activate()
         wraps = column.hasHeightForWidth()
@@ -162,7 +162,7 @@ class QuickTaskDialog(FramelessDialog):
 
 
 class QuickTask(QObject):
-    """`opened` gives the conversation that the person wants to see, `left` says that the dialog is gone."""
+    """`opened` gives the conversation to show, `left` is emitted when the dialog closes."""
 
     opened = Signal(str)
     left = Signal()
@@ -183,7 +183,7 @@ class QuickTask(QObject):
         self.dialog: QuickTaskDialog | None = None
 
     def open(self) -> None:
-        """In the middle of the screen the person is at; a second time it is the same one."""
+        """Opens in the middle of the current screen; opening again reuses the same dialog."""
         dialog = self.dialog or self._make()
         dialog.show_with(self._state.kept.drafts.get(_DRAFT, ""), self._circumstances())
         screen = self._application.screenAt(QCursor.pos()) or self._application.primaryScreen()
@@ -208,7 +208,7 @@ class QuickTask(QObject):
         self._state.keep_draft(_DRAFT, text)
 
     def _on_submitted(self, prompt: str) -> None:
-        """Who writes faster than the engine starts need not wait for it."""
+        """The user may submit before the engine has started."""
         self._due = self._state.kept.options.start(prompt, None)
         self._on_state_changed()
 

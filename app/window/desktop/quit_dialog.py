@@ -1,4 +1,4 @@
-"""Asks what becomes of running tasks at the end, and shows what is stopping."""
+"""Asks whether to keep running tasks when quitting, and shows which are stopping."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent
@@ -17,7 +17,7 @@ _MOST_LINES = 6
 
 
 class QuitDialog(QDialog):
-    """`accepted` when the window may go: the tasks go on in the background, or all has ended."""
+    """`accepted` when the window may close: the tasks continue in the background, or all have ended."""
 
     def __init__(self, quitting: QuitStore, theme: Theme, parent: QWidget | None) -> None:
         super().__init__(parent)
@@ -44,7 +44,7 @@ class QuitDialog(QDialog):
         self._show()
 
     def reject(self) -> None:
-        """Too late once tasks are being stopped."""
+        """Ignored while tasks are being stopped."""
         if not self._is_ending:
             super().reject()
 
@@ -106,7 +106,7 @@ class QuitDialog(QDialog):
 
 
 class _Line(QWidget):
-    """A task and what it does now."""
+    """A task and its current activity."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Wakes the window that is already open, for a second start. Without Qt: it runs before Qt is loaded."""
+"""Wakes the window that is already open, for a second start. Free of Qt: it runs before Qt is loaded."""
 
 import socket
 import time
@@ -14,20 +14,20 @@ _LONGEST = 8_192
 
 
 class InstanceAddress(msgspec.Struct, frozen=True):
-    """What an open window writes into its file, for its owner alone to read."""
+    """Written by an open window into its file; only its owner can read it."""
 
     port: int
     token: str
 
 
 class InstanceChallenge(msgspec.Struct, frozen=True):
-    """What a caller says first."""
+    """The first message of a caller."""
 
     nonce: str
 
 
 class InstanceProof(msgspec.Struct, frozen=True):
-    """The door's nonce, and its proof."""
+    """The server's nonce, and its proof."""
 
     nonce: str
     proof: str
@@ -36,7 +36,7 @@ class InstanceProof(msgspec.Struct, frozen=True):
 class WakeRequest(msgspec.Struct, frozen=True):
     """`what` is "show", "quick" or "open" with a conversation.
 
-    `activation` is what the desktop gave the second start so that a window may come to the front.
+    `activation` is the desktop's activation token of the second start, so that a window may come to the front.
     """
 
     proof: str
@@ -48,7 +48,7 @@ class WakeRequest(msgspec.Struct, frozen=True):
 def wake_running_window(
     file: Path, what: str, conversation_id: str = "", activation: str = "", patience_s: float = 5.0
 ) -> bool:
-    """False if no window has taken the wish in this time: one that has just been started needs a moment."""
+    """False if no window has accepted the request in this time: a window that has just started needs a moment."""
     give_up_at = time.monotonic() + patience_s
     while not _rung(file, what, conversation_id, activation):
         if time.monotonic() >= give_up_at:

@@ -19,18 +19,16 @@ from app.window.theme.tokens import DARK
 
 _SIDES = (16, 22, 24, 32, 48, 64)
 _BADGE = 0.62
+"""Fraction of the icon's side: at 16 px a digit is 8 px high, the smallest readable size."""
 
 _MOST_LINES = 8
 _LONGEST_TITLE, _LONGEST_DETAIL = 36, 48
 _GATHER_MS = 250
-
-
-"""Of the icon's side: at 16 px a digit is 8 px high, which is as small as it can be read."""
 _MOST = 9
 
 
 def tray_icon(waiting: int) -> QIcon:
-    """In one amber for all themes: a tray has its own ground, which nobody tells us."""
+    """Amber in all themes: the background of the tray is unknown."""
     plain = app_icon()
     if not waiting:
         return plain
@@ -64,7 +62,7 @@ def _with_badge(plain: QPixmap, side: int, text: str) -> QPixmap:
 
 
 class TrayMenu(QMenu):
-    """Filled anew when what it says has changed, at most four times a second: while tasks stream it changes often."""
+    """Rebuilt when its content has changed, at most four times a second: streaming tasks change it often."""
 
     opened = Signal(str)
     stop_asked = Signal(str)
@@ -155,7 +153,7 @@ class TrayMenu(QMenu):
 
 
 def _line(title: str, detail: str) -> str:
-    """One line for both; an ampersand would underline the letter behind it."""
+    """Title and detail in one line; escapes ampersands, which would underline the next letter."""
     parts = (_short(title, _LONGEST_TITLE), _short(detail, _LONGEST_DETAIL))
     return " · ".join(part for part in parts if part).replace("&", "&&")
 
@@ -166,7 +164,7 @@ def _short(text: str, longest: int) -> str:
 
 
 class Tray(QObject):
-    """`window_asked` at a click on the icon; what is chosen in the menu is told by `menu`."""
+    """`window_asked` is emitted on a click on the icon; `menu` emits the chosen entries."""
 
     window_asked = Signal()
 
@@ -185,7 +183,7 @@ class Tray(QObject):
         self.icon.show()
 
     def close(self) -> None:
-        """Gone from the tray before its process is: some desktops keep what was left there."""
+        """Remove the icon before the process exits: some desktops leave a dead icon behind."""
         self.icon.hide()
 
     def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
@@ -195,7 +193,7 @@ class Tray(QObject):
     def _on_changed(self) -> None:
         waiting, running = len(self._stores.asks.waiting()), len(self._stores.tasks.running())
         words = _words(waiting, running)
-        if words != self._words:  # each one goes over the bus
+        if words != self._words:  # each change is a D-Bus message
             self._words = words
             self.icon.setToolTip(words)
         if waiting != self._waiting:

@@ -1,4 +1,4 @@
-"""How everything looks: design tokens, palette, style sheet, icons, painting.
+"""The visual design: tokens, palette, style sheet, icons, painting.
 
-Widgets are elsewhere. Start with tokens.py.
+Widgets are in `widgets`. Start with tokens.py.
 """

@@ -1,4 +1,4 @@
-"""Lucide's SVG icons from resources/icons, tinted at load; the app icon."""
+"""Lucide's SVG icons from resources/icons, tinted on loading; the app icon."""
 
 from functools import cache
 from importlib.resources import files
@@ -13,7 +13,7 @@ _APP_ICONS = Path(str(files("resources") / "app_icon"))
 
 
 def app_icon() -> QIcon:
-    """Errand's own icon, in the sizes that `packaging/app_icon.py` draws."""
+    """Errand's icon, in the sizes that `packaging/app_icon.py` draws."""
     icon = QIcon()
     for file in _APP_ICONS.glob("errand-*.png"):
         icon.addFile(str(file))
@@ -21,12 +21,12 @@ def app_icon() -> QIcon:
 
 
 def render_icon(name: str, colour: str, disabled: str) -> QIcon:
-    """The icon `name`, in `colour` and, where its button is disabled, in `disabled`."""
+    """The icon `name` in `colour`, and in `disabled` on a disabled button."""
     return QIcon(_kept(_Outline(name, colour, disabled)))
 
 
 class _Outline(QIconEngine):
-    """Draws a size when it is asked for, and keeps it: to draw all of all icons took a tenth of the first paint."""
+    """Renders each size on demand and caches it: rendering all icons took a tenth of the first paint."""
 
     def __init__(self, name: str, colour: str, disabled: str) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ _engines: list[_Outline] = []
 
 
 def _kept(engine: _Outline) -> _Outline:
-    """For good: one that Python's garbage collector finds before its icon does is deleted twice, and Qt crashes."""
+    """Keep a reference forever: an engine that Python collects before its icon is freed twice, and Qt crashes."""
     _engines.append(engine)
     return engine
 

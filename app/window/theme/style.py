@@ -1,4 +1,4 @@
-"""Applies the theme to a widget: style-sheet properties, tool tips, buttons, painting with tokens."""
+"""Applies the theme to widgets: style-sheet properties, tool tips, buttons, painting with tokens."""
 
 from typing import Literal
 
@@ -16,29 +16,29 @@ _RING = 2.0
 
 
 def plain_tool_tip(text: str) -> str:
-    """A tool tip that shows the text as it is. Qt takes what looks like HTML for that, with its links and pictures."""
+    """Escape a tool tip: Qt renders text that looks like HTML as HTML, with its links and images."""
     return GuiQt.convertFromPlainText(text) if GuiQt.mightBeRichText(text) else text
 
 
 def set_tool_tip(widget: QWidget, text: str) -> None:
-    """The tool tip of a widget, never read as HTML."""
+    """Set the tool tip of a widget as plain text, never as HTML."""
     widget.setToolTip(plain_tool_tip(text))
 
 
 def set_style(widget: QWidget, name: str, value: str) -> None:
-    """Set the property `name` and let the style sheet look again; nothing happens if it is set already."""
+    """Set the property `name` and reapply the style sheet; does nothing if the value is unchanged."""
     if widget.property(name) == value:
         return
     widget.setProperty(name, value)
     if not widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
-        return  # the first showing polishes; to do it before would lose a font set in between
+        return  # Qt polishes it when first shown; polishing now would lose a font that is set in between
     style = widget.style()
     style.unpolish(widget)
     style.polish(widget)
 
 
 def push_button(text: str, look: ButtonStyle = "plain") -> QPushButton:
-    """A button that is reached by Tab, also on systems that skip buttons, and pressed by Enter as by Space."""
+    """A button in the Tab order, also on systems that skip buttons; Enter presses it, as Space does."""
     button = _EnterButton(text)
     button.setAccessibleName(text)
     button.setAutoDefault(False)
@@ -48,13 +48,13 @@ def push_button(text: str, look: ButtonStyle = "plain") -> QPushButton:
 
 
 class _EnterButton(QPushButton):
-    """Qt presses by Enter only what is a dialog's default, and then from any field of the dialog."""
+    """Enter presses it when focused. Qt's own Enter presses only a dialog's default button, from any field."""
 
     def initStyleOption(self, option: QStyleOptionButton) -> None:
         super().initStyleOption(option)
         if not self.icon().isNull():
-            # Under a style sheet Qt leaves 2 px between icon and text.
-            option.text = f" {self.text()}"  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out the fields of QStyleOption
+            # Under a style sheet Qt leaves only 2 px between icon and text.
+            option.text = f" {self.text()}"  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of QStyleOption
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -84,7 +84,7 @@ def paint_rounded(painter: QPainter, place: QRect, radius: float, *, fill: str =
 def paint_focus_ring(
     painter: QPainter, place: QRect, tokens: DesignTokens, radius: float, *, on_accent: bool = False
 ) -> None:
-    """Where the keyboard is: two pixels inside the edge."""
+    """The focus ring: two pixels inside the edge."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(QBrush(Qt.BrushStyle.NoBrush))
     painter.setPen(QPen(QColor(tokens.on_accent if on_accent else tokens.focus), _RING))

@@ -1,4 +1,4 @@
-"""The theme in force: tokens, fonts, icons, and the palette and style sheet made from them."""
+"""The current theme: tokens, fonts, icons, and the palette and style sheet generated from them."""
 
 from dataclasses import asdict, replace
 from functools import cache
@@ -17,6 +17,7 @@ from app.window.theme.tokens import DARK, LIGHT, DesignTokens
 
 _FOLDER = Path(str(files("resources") / "theme"))
 _FILES = ("window.qss", "views.qss")
+"""Style-sheet templates: for all controls, then for single views."""
 
 Mode = Literal["light", "dark", "system"]
 _SCHEMES = {
@@ -28,7 +29,7 @@ _MONO_RATIO = 0.95
 
 
 def make_palette(tokens: DesignTokens) -> QPalette:
-    """All roles of all three groups; disabled text and buttons are grey."""
+    """Sets all roles of all three colour groups; disabled text and buttons are grey."""
     palette = QPalette()
     role = QPalette.ColorRole
     colours = {
@@ -62,11 +63,8 @@ def make_palette(tokens: DesignTokens) -> QPalette:
     return palette
 
 
-"""What all controls have, and what single views have."""
-
-
 def make_style_sheet(tokens: DesignTokens) -> str:
-    """A `$name` of the template that is no token raises KeyError."""
+    """A `$name` in the template that is not a token raises KeyError."""
     return _template().substitute(asdict(tokens), images=_FOLDER.as_posix())
 
 
@@ -76,7 +74,7 @@ def _template() -> Template:
 
 
 class Theme(QObject):
-    """Follows the system unless told otherwise. `changed` comes when tokens, fonts or motion are new."""
+    """Follows the system by default. `changed` is emitted when tokens, fonts or motion change."""
 
     changed = Signal()
 
@@ -92,7 +90,7 @@ class Theme(QObject):
         self._icons: dict[tuple[str, str], QIcon] = {}
 
     def apply(self, application: QApplication) -> None:
-        """Dress the application, now and whenever the system's colours change."""
+        """Apply the theme to the application, now and whenever the system's colours change."""
         application.setStyle("Fusion")
         application.setFont(self.font(self.tokens.size_base))
         self._system_moves = application.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) > 0
@@ -103,7 +101,7 @@ class Theme(QObject):
         self._dress(application)
 
     def set_mode(self, mode: Mode) -> None:
-        """Light, dark, or as the system says; the window's frame goes along where the platform can."""
+        """Light, dark, or the system's; the window frame follows if the platform supports it."""
         if mode == self.mode:
             return
         self.mode = mode
@@ -115,16 +113,16 @@ class Theme(QObject):
 
     @property
     def motion(self) -> bool:
-        """Whether anything may move."""
+        """Whether animations are on."""
         return self._system_moves if self.wanted_motion is None else self.wanted_motion
 
     def set_motion(self, wanted: bool | None) -> None:
-        """None leaves it to the system."""
+        """None follows the system."""
         self.wanted_motion = wanted
         self.changed.emit()
 
     def set_transcript_font(self, family: str, size: int) -> None:
-        """The font of the transcript: "" is the system's; `size` in pixels."""
+        """Set the font of the transcript: "" is the system's; `size` in pixels."""
         if (family, size) != (self._reading_family, self._reading_size):
             self._reading_family, self._reading_size = family, size
             self._use(self.tokens)
@@ -134,31 +132,31 @@ class Theme(QObject):
         return self._reading_family
 
     def reading_font(self, size: int = 0, *, mono: bool = False) -> QFont:
-        """The transcript's font, in its own size unless another is given."""
+        """The transcript's font, in its configured size unless `size` is given."""
         font = self.font(size or self.tokens.size_reading, mono=mono)
         if self._reading_family and not mono:
             font.setFamilies([self._reading_family, *font.families()])
         return font
 
     def icon(self, name: str, colour: str = "text") -> QIcon:
-        """The icon of that file name, tinted with the token `colour`; drawn once."""
+        """The icon with that file name, tinted with the token `colour`; cached."""
         key = (name, colour)
         if key not in self._icons:
             self._icons[key] = render_icon(name, self.colour(colour), self.tokens.disabled)
         return self._icons[key]
 
     def colour(self, name: str) -> str:
-        """The token of that name, for what picks its colour by a state."""
+        """The token of that name, for code that selects a colour by state."""
         value: object = getattr(self.tokens, name)
         assert isinstance(value, str)
         return value
 
     def person(self, color: Color) -> str:
-        """What an agent's name is written in; without a colour of its own, as all text."""
+        """The colour of an agent's name; the text colour for an agent without a colour."""
         return self.colour(f"person_{color}" if color else "text")
 
     def font(self, size: int, *, mono: bool = False, bold: bool = False) -> QFont:
-        """The system's font, or its monospace one at 0.95, `size` pixels high. Bold is semi-bold."""
+        """The system's font, or its monospace font at 0.95, `size` pixels high. Bold is semi-bold."""
         kind = QFontDatabase.SystemFont.FixedFont if mono else QFontDatabase.SystemFont.GeneralFont
         font = QFontDatabase.systemFont(kind)
         font.setPixelSize(round(size * _MONO_RATIO) if mono else size)

@@ -1,17 +1,17 @@
-"""The one table of design tokens: colours, sizes, spaces, radii. Nothing else writes a colour or a size."""
+"""The single table of design tokens: colours, sizes, spaces, radii. No other module defines a colour or a size."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignTokens:
-    """Colours are `#rrggbb`, everything else is in pixels that the screen's scale multiplies.
+    """Colours are `#rrggbb`; all other values are in device-independent pixels.
 
-    `page` is the transcript's ground, `panel` that of side bars, `raised` that of cards, inputs and menus. `edge` is
-    the border of what is typed or ticked in, `outline` that of all else. `hit` is the ground of words that a search
-    found, `hit_now` of the one it stands at. Of the states, the plain name is for text, `_mark` for dots and icons,
-    `_soft` for a ground. `person_` tells agents apart: for their names, on any ground. `size_reading` is the
-    transcript's, which a person chooses.
+    `page` is the background of the transcript, `panel` of side bars, `raised` of cards, inputs and menus. `edge` is the
+    border of input fields and check boxes, `outline` of everything else. `hit` is the background of search hits,
+    `hit_now` of the current one. For states, the plain name is for text, `_mark` for dots and icons, `_soft` for
+    backgrounds. `person_` colours distinguish agents: for names, readable on any background. `size_reading` is the
+    transcript's font size, which the user chooses.
     """
 
     dark: bool

@@ -1,4 +1,4 @@
-"""Plain controls that know the theme and nothing of tasks or conversations.
+"""Generic controls that know the theme, but no tasks or conversations.
 
-Views of this application are in `views`.
+The application's views are in `views`.
 """

@@ -16,7 +16,7 @@ _ROLES = {
 
 
 def step_focus(window: QWidget, focused: QWidget | None, *, forward: bool) -> bool:
-    """Move the keyboard from `focused` to the next control of the window, round at the end; False where is none."""
+    """Move the focus from `focused` to the next control of the window, wrapping around; False if there is none."""
     stops = list(_stops(window))
     here = next((place for place, stop in enumerate(stops) if _holds(stop, focused)), -1 if forward else 0)
     if not stops:
@@ -43,7 +43,7 @@ def _stops(widget: QWidget) -> Iterator[QWidget]:
 
 
 def _is_whole(widget: QWidget) -> bool:
-    """What is inside is its own affair: of lists, texts, fields, and of the transcript."""
+    """The control handles focus inside itself: lists, texts, fields, the transcript."""
     is_pane = isinstance(widget, QAbstractScrollArea) and not isinstance(widget, QScrollArea)
     return is_pane or isinstance(widget, QLineEdit | QComboBox)
 
@@ -53,7 +53,7 @@ def _holds(stop: QWidget, focused: QWidget | None) -> bool:
 
 
 def _compare(one: QWidget, other: QWidget) -> int:
-    """What stands side by side is read from the left, however high each part is."""
+    """Side-by-side widgets are ordered from left to right, regardless of their heights."""
     first, second = one.geometry(), other.geometry()
     if first.bottom() < second.top() or second.bottom() < first.top():
         return first.top() - second.top()
@@ -62,7 +62,7 @@ def _compare(one: QWidget, other: QWidget) -> int:
 
 @cache
 def install_roles() -> None:
-    """Once a process; by the names of classes, so that none of them is imported for it."""
+    """Call once per process. Compares class names, so that no view is imported for it."""
     QAccessible.installFactory(_interface_of)
 
 

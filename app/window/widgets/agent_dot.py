@@ -9,11 +9,11 @@ from app.window.theme.theme import Theme
 
 _SIDE, _RADIUS = 10, 4.0
 
-_RATIOS = (1, 2, 3)  # of usual screens and of finer ones
+_RATIOS = (1, 2, 3)  # device pixel ratios of standard and high-resolution screens
 
 
 class AgentDotView(QWidget):
-    """Muted for one without a colour."""
+    """Muted for an agent without a colour."""
 
     def __init__(self, theme: Theme, color: Color = "") -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class AgentDotView(QWidget):
 
 
 def paint_agent_dot(painter: QPainter, square: QRectF, color: Color, theme: Theme) -> None:
-    """Draw the dot in the middle of `square`: for delegates and buttons."""
+    """Draw the dot centred in `square`: for delegates and buttons."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(theme.person(color) if color else theme.tokens.muted))

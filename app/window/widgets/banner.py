@@ -1,4 +1,4 @@
-"""A line across a view: what is wrong, what can be done."""
+"""A banner across a view: a problem or notice, and an optional action."""
 
 from typing import Literal
 
@@ -21,7 +21,7 @@ _FACES: dict[BannerTone, tuple[str, str, str]] = {
 
 
 class BannerView(QWidget):
-    """Hidden until `tell`. `acted` comes when its action is pressed, `dismissed` when it is put away."""
+    """Hidden until `tell`. Emits `acted` when its action is pressed, and `dismissed` when it is closed."""
 
     acted = Signal()
     dismissed = Signal()

@@ -14,7 +14,7 @@ _SHOWN_MS = 1500
 
 
 class IconButton(QToolButton):
-    """`large` takes the 20 px icon. `shortcut` is only named in the tool tip, not bound."""
+    """`large` uses the 20 px icon. `shortcut` is only shown in the tool tip, not bound."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class IconButton(QToolButton):
         theme.changed.connect(self._on_theme_changed)
 
     def set_face(self, icon: str, name: str) -> None:
-        """Become another button, as send becomes stop."""
+        """Change icon and name, as when send becomes stop."""
         self._icon = icon
         self.setAccessibleName(name)
         set_tool_tip(self, f"{name} ({self._shortcut})" if self._shortcut else name)
@@ -52,7 +52,7 @@ class IconButton(QToolButton):
 
 
 class ChoiceButton(QPushButton):
-    """`text` is on the label inside, so that it wraps; Enter presses it as Space does."""
+    """An inner label shows `text`, so that it wraps. Enter presses the button, as Space does."""
 
     def __init__(self, theme: Theme, text: str) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ class CopyButton(QToolButton):
 
 
 class ShortcutToolTip(QObject):
-    """`words` and the keys of the window's action of the name `action`; the words alone if it has none."""
+    """`words`, followed by the shortcut of the window's action `name` if it has one."""
 
     def __init__(self, control: QWidget, words: str, action: str) -> None:
         super().__init__(control)

@@ -1,4 +1,4 @@
-"""Code shown exactly in monospace: its beginning, and a button that shows all."""
+"""Code shown verbatim in monospace: its beginning, and a button that shows all."""
 
 import math
 
@@ -19,24 +19,22 @@ from app.window.theme.theme import Theme
 
 _EDGE = 16
 _SIDES = 18
+"""Border, padding and margin: vertical (plus 2 px, without which Qt scrolls), and horizontal, both sides together."""
 
-# What stands above this is scrolled in place even when all is shown.
+# Longer text scrolls inside the box even when all is shown.
 _MOST_SHOWN = 1_000
 
-
-"""Border, padding and margin: above and below together, with the 2 px without which Qt scrolls; left and right."""
-
 _MEASURED = 300
-"""Lines beyond those that are shown whose number is exact."""
+"""Up to this many lines beyond the visible ones, the count of hidden lines is exact."""
 
 _LONGEST_LINE = 1000
-"""More characters than stand in one line on any screen: what is longer is not measured."""
+"""No screen shows more characters in one line; longer lines are not measured."""
 
 
 class CodeBoxView(QPlainTextEdit):
     """As high as its text, at most `most_lines`. With `diff`, added and removed lines are coloured.
 
-    `hidden_changed` says that other lines than before are out of sight without scrolling: `hidden_lines` is how many.
+    `hidden_changed` is emitted when `hidden_lines`, the number of lines visible only by scrolling, changes.
     """
 
     hidden_changed = Signal()
@@ -92,7 +90,7 @@ class CodeBoxView(QPlainTextEdit):
         return QSize(0, self.fontMetrics().lineSpacing() + _EDGE)
 
     def _line_heights(self, width: int, most: int) -> list[float]:
-        """Of the lines that the text takes at `width`, so many at most."""
+        """The heights of at most `most` lines of the text, wrapped at `width`."""
         heights: list[float] = []
         for paragraph in self._text.split("\n", most)[:most]:
             heights += self._heights(paragraph[: most * _LONGEST_LINE], width, most - len(heights))
@@ -124,7 +122,7 @@ class CodeBoxView(QPlainTextEdit):
             self.hidden_changed.emit()
 
     def _count_hidden(self) -> int:
-        """How many lines do not fit; of a very long text those beyond what is measured count as they were written."""
+        """Lines that do not fit. In a very long text, the lines beyond the measured ones count unwrapped."""
         measured = self._most_lines + _MEASURED
         lines = len(self._line_heights(self.width(), measured))
         beyond = self._text.count("\n") + 1 - measured if lines == measured else 0
@@ -160,7 +158,7 @@ class DiffHighlighter(QSyntaxHighlighter):
 
 
 class CodeExcerptView(QWidget):
-    """`resized` says that more or less of it is shown. `box` is the text itself."""
+    """Emits `resized` when it shows more or less of the text. `box` is the text itself."""
 
     resized = Signal()
 
@@ -181,7 +179,7 @@ class CodeExcerptView(QWidget):
 
     @property
     def fits(self) -> bool:
-        """True while nothing of the text is out of sight."""
+        """True if the whole text is visible."""
         return not self.box.hidden_lines
 
     def set_text(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Containers: card, flow layout, scroll area as high as its content."""
+"""Containers: card, flow layout, scroll area that is as high as its content."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ _MARGIN = 3
 
 
 class Card(QWidget):
-    """Put what it holds into `body`."""
+    """Add the content to `body`."""
 
     def __init__(self, theme: Theme, tone: CardTone = "plain") -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Card(QWidget):
 
 
 class FlowLayout(QLayout):
-    """Each thing has the size it wants; what is hidden takes no place."""
+    """Each item has its preferred size; hidden items take no space."""
 
     def __init__(self, space: int, *widgets: QWidget) -> None:
         super().__init__()
@@ -65,10 +65,10 @@ class FlowLayout(QLayout):
     def count(self) -> int:
         return len(self._items)
 
-    def itemAt(self, index: int) -> QLayoutItem | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # Qt asks past the end
+    def itemAt(self, index: int) -> QLayoutItem | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # Qt calls it with an index past the end
         return self._items[index] if 0 <= index < len(self._items) else None
 
-    def takeAt(self, index: int) -> QLayoutItem | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # Qt asks past the end
+    def takeAt(self, index: int) -> QLayoutItem | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # Qt calls it with an index past the end
         return self._items.pop(index) if 0 <= index < len(self._items) else None
 
     def hasHeightForWidth(self) -> bool:
@@ -79,7 +79,7 @@ class FlowLayout(QLayout):
         return max((place.bottom() + 1 for place in places), default=0)
 
     def sizeHint(self) -> QSize:
-        """All in one row."""
+        """All items in one row."""
         sizes = [item.sizeHint() for item in self._seen()]
         width = sum(size.width() for size in sizes) + self._space * max(0, len(sizes) - 1)
         return QSize(width, max((size.height() for size in sizes), default=0))
@@ -112,7 +112,7 @@ class FlowLayout(QLayout):
 
 
 class FitContentScrollView(QScrollArea):
-    """Call `fit` when the height of what is in it has changed."""
+    """Call `fit` when the height of the content has changed."""
 
     def __init__(self, inner: QWidget, least: int) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class FitContentScrollView(QScrollArea):
     def fit(self) -> None:
         self.updateGeometry()
         parent = self.parentWidget()
-        layout = parent.layout() if parent is not None else None  # pyright: ignore[reportUnnecessaryComparison] -- no parent while it is made
+        layout = parent.layout() if parent is not None else None  # pyright: ignore[reportUnnecessaryComparison] -- there is no parent during construction
         if layout is not None:
             layout.activate()
 

@@ -1,4 +1,4 @@
-"""Bases of dialogs: a question with a safe default button, a frameless panel."""
+"""Base dialogs: a question with a safe default button, and a frameless panel."""
 
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent
@@ -9,7 +9,7 @@ from app.window.theme.theme import Theme
 
 
 class QuestionDialog(QMessageBox):
-    """Where the style changes, as when the system turns dark, Qt gives focus and Enter to the first button."""
+    """Restores its default button: on a style change, such as dark mode, Qt makes the first button the default."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -22,7 +22,7 @@ class QuestionDialog(QMessageBox):
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.StyleChange:
-            QTimer.singleShot(0, self, self._restore)  # the buttons hear of the new style after this
+            QTimer.singleShot(0, self, self._restore)  # the buttons receive the style change after this event
 
     def _restore(self) -> None:
         if self._default is not None:
@@ -30,7 +30,7 @@ class QuestionDialog(QMessageBox):
 
 
 class FramelessDialog(QDialog):
-    """It paints itself: of a window that may be seen through, Qt paints no ground from the style sheet."""
+    """Paints its background itself: Qt does not paint style-sheet backgrounds of translucent windows."""
 
     def __init__(self, theme: Theme, kind: Qt.WindowType, parent: QWidget | None = None) -> None:
         super().__init__(parent, kind | Qt.WindowType.FramelessWindowHint)

@@ -1,4 +1,4 @@
-"""What an empty view says: its purpose and the first action."""
+"""The text of an empty view: its purpose and the first action."""
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
@@ -12,7 +12,7 @@ _WIDTH = 360
 
 
 class EmptyStateView(QWidget):
-    """`acted` comes when the button is pressed; without `action` there is none."""
+    """Emits `acted` when the button is pressed; without `action` there is no button."""
 
     acted = Signal()
 
@@ -54,7 +54,7 @@ class EmptyStateView(QWidget):
 
 
 def _centred(words: TextLabel) -> QHBoxLayout:
-    """In the middle, and as high as its lines need: an alignment in the column would cut it to one."""
+    """Centred, and as high as its lines: an alignment in the column would reduce it to one line."""
     row = QHBoxLayout()
     row.addStretch()
     row.addWidget(words)

@@ -1,4 +1,4 @@
-"""Labels in the theme's sizes and tones, elided ones, and text cut to one line."""
+"""Labels in the theme's sizes and tones, elided labels, and text shortened to one line."""
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent, QTextDocument
@@ -10,11 +10,11 @@ from app.window.theme.theme import Theme
 
 _LEAST_CHARACTERS = 4
 
-_PICTURE = "\ufffc"  # what Qt puts where a picture stands
+_PICTURE = "\ufffc"  # Qt's placeholder character for an image
 
 
 class TextLabel(QLabel):
-    """Plain text, never read as HTML. `wrap` breaks it over lines and lets it be selected with the mouse."""
+    """Plain text, never parsed as HTML. `wrap` breaks lines and makes the text selectable with the mouse."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class TextLabel(QLabel):
 
 
 class ElidedLabel(TextLabel):
-    """`set_text` instead of `setText`: what is shown may be less than what it holds."""
+    """Use `set_text` instead of `setText`: the visible text may be shorter than the text."""
 
     def __init__(
         self,
@@ -98,13 +98,13 @@ class ElidedLabel(TextLabel):
 
 
 def one_line(text: str, most: int) -> str:
-    """Of at most `most` characters, with an ellipsis where it was cut."""
+    """At most `most` characters, with an ellipsis if the text was truncated."""
     line = " ".join(output_text(text[: most * 4]).split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
 def markdown_line(markdown: str, most: int) -> str:
-    """The same of a Markdown text, without its marks."""
+    """The same for Markdown, without its markup."""
     document = QTextDocument()
     document.setMarkdown(markdown[: most * 4])
     return one_line(document.toPlainText().replace(_PICTURE, ""), most)

@@ -1,4 +1,4 @@
-"""The one timer of everything that pulses; off where motion is off."""
+"""The single timer of all pulsing widgets; off if motion is off."""
 
 import math
 import time
@@ -15,7 +15,7 @@ _LEAST = 0.35
 
 
 class PulseTimer(QObject):
-    """Repaints its followers some 15 times a second; `strength` is 0.35 to 1, and 1 without motion."""
+    """Repaints its followers about 15 times a second; `strength` is 0.35 to 1, and 1 without motion."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -38,7 +38,7 @@ class PulseTimer(QObject):
         return self._timer.isActive()
 
     def follow(self, widget: QWidget) -> Callable[[], None]:
-        """Repaint `widget` at each frame until it is destroyed, or until what is returned is called."""
+        """Repaint `widget` at each frame until it is destroyed, or until the returned function is called."""
         self._followers.append(widget)
         self._start_or_stop()
 
@@ -50,7 +50,7 @@ class PulseTimer(QObject):
             widget.destroyed.disconnect(drop)
             drop()
 
-        widget.destroyed.connect(drop)  # one that is deleted while it is seen gets no hide event
+        widget.destroyed.connect(drop)  # a widget that is deleted while visible gets no hide event
         return leave
 
     def _start_or_stop(self) -> None:

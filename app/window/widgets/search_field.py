@@ -1,4 +1,4 @@
-"""The search field: icon, clear button, debounce, Esc clears."""
+"""The search field: icon, clear button, debounce, Esc to clear."""
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent
@@ -11,9 +11,9 @@ _PAUSE_MS = 120
 
 
 class SearchField(QLineEdit):
-    """`searched` comes with the stripped text once typing pauses for 120 ms, at once on Enter and on clearing.
+    """`searched` gives the stripped text: 120 ms after the last key, or at once on Enter and on clearing.
 
-    `went_down` when the keyboard wants to go into what was found.
+    `went_down` is emitted when Down should move the focus into the results.
     """
 
     searched = Signal(str)
@@ -44,7 +44,7 @@ class SearchField(QLineEdit):
         theme.changed.connect(self._on_theme_changed)
 
     def search_now(self) -> bool:
-        """Without waiting for a pause; False if all that was typed is told already."""
+        """Skip the debounce; False if the current text was already emitted."""
         is_new = self.text().strip() != self._told
         self._on_paused()
         return is_new

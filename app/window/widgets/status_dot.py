@@ -1,4 +1,4 @@
-"""The status of a task as a dot: working pulses, waiting is a ring, an end is filled. Always with a word."""
+"""The status of a task as a dot: running pulses, waiting is a ring, ended is filled. Always paired with text."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -38,13 +38,13 @@ _COLOURS: dict[DotState, str] = {
     "failed": "failed_mark",
 }
 _RINGS: frozenset[DotState] = frozenset({"waiting", "held", "paused", "unfinished", "stopped"})
-# From the middle to the end of each hand, in pixels.
+# From the centre to the end of each hand, in pixels.
 _HANDS = (QPointF(0, -2.5), QPointF(2, 0))
 _SIDE = 14
 
 
 def dot_state(task: Task | None) -> DotState:
-    """What the newest task of a conversation makes its dot show."""
+    """The dot state for the newest task of a conversation."""
     if task is None:
         return "idle"
     if task.retry_at is not None and task.ended_at is None:
@@ -65,7 +65,7 @@ def dot_state(task: Task | None) -> DotState:
 
 
 class StatusDotView(QWidget):
-    """14 px square. Follows the pulse only while it works and is visible."""
+    """14 px square. Pulses only while it is visible and the task runs."""
 
     def __init__(self, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class StatusDotView(QWidget):
 
 
 def paint_status(painter: QPainter, square: QRectF, state: DotState, theme: Theme, strength: float) -> None:
-    """Draw the dot in the middle of `square`: for delegates and tabs. `strength` is the pulse's."""
+    """Draw the dot centred in `square`: for delegates and tabs. `strength` is the pulse's."""
     colour = QColor(theme.colour(_COLOURS[state]))
     if state == "working":
         colour.setAlphaF(strength)
