@@ -1,1 +1,1 @@
-"""Alembic migrations; imported only when a database is older than the schema. Start at versions/."""
+"""Alembic migrations; imported only if a database is older than the schema. Start at versions/."""

@@ -1,4 +1,4 @@
-"""Run by Alembic: the migrations, in the transaction of the connection that `schema.migrate` hands over."""
+"""Run by Alembic: runs the migrations in the transaction of the connection from `schema.migrate`."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
 """One module for each stored record: its statements and its store.
 
-Full-text search is search/. Start at nodes.py for the shape they share.
+Search is in search/. Start at nodes.py for the shape they share.
 """

@@ -7,7 +7,7 @@ from app.engine.storage.sqlite.statements import Upsert, Write, to_json, to_text
 from app.engine.storage.sqlite.tables import agents, personalities
 from app.protocol.agents import Agent, Personality
 
-# There after every opening. Its empty prompt stands for the engine's own.
+# Always present after opening. An empty prompt means the engine's default.
 ASSISTANT = Personality(id="assistant", name="Assistant", system_prompt="", color="blue")
 
 _SAVE = Upsert(personalities, ["id"], ["name", "body"])
@@ -33,7 +33,7 @@ def save_personality(personality: Personality) -> Write:
 
 
 def add_personality(personality: Personality) -> Write:
-    """Leaves the one with the same id as it is."""
+    """Keeps an existing row with the same id."""
     return Write(_ADD, _row(personality))
 
 
@@ -57,7 +57,7 @@ class PersonalityStore:
 
 
 def save_agent(agent: Agent) -> Write:
-    """Takes effect only where the version is higher than the stored one."""
+    """Has an effect only if the version is higher than the stored one."""
     return Write(
         _SAVE_AGENTS,
         {

@@ -1,4 +1,4 @@
-"""Asks: what waits for a person, and who settled it."""
+"""Asks: pending and settled decisions by users."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from app.engine.storage.sqlite.statements import Upsert, Write, to_json, to_text
 from app.engine.storage.sqlite.tables import asks
 from app.protocol.asks import Ask
 
-# The first answer stays.
+# The first answer wins.
 _SAVE = Upsert(asks, ["id"], ["status", "body"], only_if="asks.status = 'waiting'")
 _ONE = select(asks.c.body).where(asks.c.id == bindparam("id"))
 _WAITING = select(asks.c.body).where(asks.c.status == "waiting").order_by(asks.c.created_at, asks.c.id)
@@ -17,7 +17,7 @@ _NEWEST = select(asks.c.body).order_by(asks.c.created_at.desc(), asks.c.id.desc(
 
 
 def save(ask: Ask) -> Write:
-    """Takes effect only while the stored one is waiting: the first answer wins."""
+    """Has an effect only while the stored ask is waiting: the first answer wins."""
     return Write(
         _SAVE,
         {
@@ -38,12 +38,12 @@ class AskStore:
         return await self._reader.struct(_ONE, Ask, {"id": ask_id})
 
     async def waiting(self, task_ids: Sequence[str] | None = None) -> tuple[Ask, ...]:
-        """All that wait for a person, or those of some tasks, oldest first."""
+        """All pending asks, or those of some tasks, oldest first."""
         found = await self._reader.structs(_WAITING, Ask)
         return found if task_ids is None else tuple(ask for ask in found if ask.task_id in task_ids)
 
     async def page(self, limit: int = 200, task_ids: Sequence[str] | None = None) -> tuple[Ask, ...]:
-        """Of every status, newest first; of all tasks or of some, in one query."""
+        """Asks of any status, newest first; of all tasks or of some, in one query."""
         query = _NEWEST.limit(limit)
         if task_ids is not None:
             query = query.where(asks.c.task_id.in_(task_ids))

@@ -1,4 +1,4 @@
-"""Commands already done: what was answered, so that one sent twice is done once, over restarts too."""
+"""Executed commands and their results, so that a command sent twice is executed once, also across restarts."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from app.engine.storage.sqlite.reader import Reader
 from app.engine.storage.sqlite.statements import Upsert, Write, to_text
 from app.engine.storage.sqlite.tables import commands
 
-# The first result stays.
+# The first result wins.
 _SAVE = Upsert(commands, ["client_id", "command_id"], [])
 _PRUNE = commands.delete().where(commands.c.at < bindparam("before"))
 _ANSWERED = select(commands.c.method, commands.c.result).where(
@@ -18,7 +18,7 @@ _ANSWERED = select(commands.c.method, commands.c.result).where(
 
 
 def save(client_id: str, command_id: str, method: str, result: str, at: datetime) -> Write:
-    """`result` is the JSON text that was answered."""
+    """`result` is the JSON text of the response."""
     return Write(
         _SAVE,
         {"client_id": client_id, "command_id": command_id, "method": method, "result": result, "at": to_text(at)},
@@ -26,13 +26,13 @@ def save(client_id: str, command_id: str, method: str, result: str, at: datetime
 
 
 def prune(before: datetime) -> Write:
-    """Forget the commands of earlier times."""
+    """Delete commands older than `before`."""
     return Write(_PRUNE, {"before": to_text(before)})
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCommand:
-    """What a command was, and the JSON text it was answered."""
+    """A command's method, and the JSON text of its result."""
 
     method: str
     result: str
@@ -43,6 +43,6 @@ class CommandStore:
         self._reader = reader
 
     async def answered(self, client_id: str, command_id: str) -> AnsweredCommand | None:
-        """The first time; None for a command not seen yet."""
+        """The stored result; None for a command not seen yet."""
         rows = await self._reader.rows(_ANSWERED, {"client_id": client_id, "command_id": command_id})
         return AnsweredCommand(rows[0].method, rows[0].result) if rows else None

@@ -15,9 +15,9 @@ from app.protocol.base import Timestamp
 from app.protocol.conversations import Fork, Node, NodeStatus, Role, TreeNode
 
 _LONGEST_TEXT = 120
-# White space at the beginning of a text does not count.
+# Longer than the text shown, since whitespace is collapsed.
 _READ = 180
-# Bodies in memory at a time.
+# Number of bodies in memory at a time.
 _PIECE = 200
 
 _LINKS = select(nodes.c.parent_id, nodes.c.id).order_by(nodes.c.number)
@@ -27,7 +27,7 @@ _below = select(nodes.c.id, nodes.c.number).where(nodes.c.id == bindparam("id"))
 _below = _below.union_all(select(nodes.c.id, nodes.c.number).join_from(_below, nodes, nodes.c.parent_id == _below.c.id))
 _NEWEST_BELOW = select(_below.c.id).order_by(_below.c.number.desc()).limit(1)
 
-# The results of tools are long and not shown: they stay in the database.
+# Tool results are long and not shown: their bodies are not loaded.
 _IS_WRITTEN = nodes.c.role.in_(("user", "assistant"))
 _SOME = (
     select(nodes.c.number, nodes.c.id, nodes.c.parent_id, case((_IS_WRITTEN, nodes.c.body), else_=None).label("body"))
@@ -44,7 +44,7 @@ class _Block(msgspec.Struct):
 
 
 class _Sketch(msgspec.Struct, rename="camel"):
-    """Of a stored node what the outline shows: to decode all of it takes twice as long."""
+    """The fields of a stored node that the outline shows: decoding all takes twice as long."""
 
     role: Role
     author: str
@@ -57,9 +57,9 @@ class _Sketch(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """All that people and agents wrote, oldest first; each follows the nearest such node above it.
+    """All nodes written by users and agents, oldest first; the parent of each is its nearest such ancestor.
 
-    `nearest` has for every node of the conversation itself or, if it is left out, what it stands under.
+    `nearest` maps every node of the conversation to itself or, if it is left out, to its nearest shown ancestor.
     """
 
     nodes: tuple[TreeNode, ...]
@@ -71,7 +71,7 @@ class TreeStore:
         self._reader = reader
 
     async def forks(self, page: Sequence[Node]) -> tuple[Fork, ...]:
-        """For each node of a page that has siblings, and for what follows the last one. Costs as much as the page."""
+        """The forks at a page's nodes with siblings, and after its last node. The cost depends only on the page."""
         if not page:
             return ()
         last = page[-1].id
@@ -90,7 +90,7 @@ class TreeStore:
         )
 
     async def newest_leaf(self, node_id: str) -> str:
-        """The end of the branch below a node that was written to last: the node itself where nothing follows it."""
+        """The newest node below a node; the node itself if it has no children."""
         rows = await self._reader.rows(_NEWEST_BELOW, {"id": node_id})
         return rows[0].id if rows else node_id
 
@@ -105,7 +105,7 @@ class TreeStore:
 
 
 class _Drawn:
-    """An outline under way."""
+    """Builds an outline from batches of rows."""
 
     def __init__(self) -> None:
         self.nearest: dict[str, str | None] = {}
@@ -133,14 +133,14 @@ class _Drawn:
 
 
 def first_words(body: str) -> str:
-    """How a stored node begins, in one line: its first text, or else what it calls or was given back."""
+    """The beginning of a stored node in one line: its first text, else its tool calls or results."""
     blocks = from_json(body, _Sketch).blocks
     shown = (msgspec.structs.replace(block, type="text") if block.type == "toolResult" else block for block in blocks)
     return _beginning(shown)
 
 
 def _beginning(blocks: Iterable[_Block]) -> str:
-    """Of the first text, or else the names of the tools that are called."""
+    """The first text, else the names of the called tools."""
     calls: list[str] = []
     for block in blocks:
         if block.type == "toolCall":

@@ -8,7 +8,7 @@ from app.engine.storage.sqlite.tables import conversations, removals
 from app.protocol.conversations import Conversation, ConversationListResult
 
 _SAVE = Upsert(conversations, ["id"], ["title", "updated_at", "archived", "pinned", "body"])
-# Not one that is being removed, or taken in and not whole yet.
+# Excludes conversations being removed or imported.
 _IS_WHOLE = ~select(removals.c.conversation_id).where(removals.c.conversation_id == conversations.c.id).exists()
 _ANY = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
 _ONE = select(conversations.c.body).where(conversations.c.id == bindparam("id"), _IS_WHOLE)
@@ -41,13 +41,13 @@ class ConversationStore:
         return await self._reader.struct(_ONE, Conversation, {"id": conversation_id})
 
     async def is_there(self, conversation_id: str) -> bool:
-        """True also of one that is being removed, or taken in."""
+        """True also for a conversation being removed or imported."""
         return bool(await self._reader.rows(_ANY, {"id": conversation_id}))
 
     async def page(
         self, limit: int = 50, cursor: str | None = None, archived: bool = False, pinned: bool | None = None
     ) -> ConversationListResult:
-        """Newest change first; a page costs the same wherever it lies. InvalidParams for a cursor that is not ours."""
+        """Newest change first; the cost is the same for every page. Raises `InvalidParams` for an invalid cursor."""
         query = _NEWEST.where(conversations.c.archived == archived).limit(limit + 1)
         if pinned is not None:
             query = query.where(conversations.c.pinned == pinned)

@@ -1,4 +1,4 @@
-"""The event log: the newest events, for clients that come back."""
+"""The event log: the newest events, for clients that reconnect."""
 
 from typing import assert_never
 
@@ -42,7 +42,7 @@ def prune(keep: int) -> Write:
 
 
 def conversation_of(event: Event) -> str | None:
-    """The conversation an event belongs to; None where it concerns all (grants, personalities)."""
+    """The conversation an event belongs to; None if it concerns all (grants, personalities)."""
     match event:
         case protocol.ConversationUpdate(conversation=conversation):
             return conversation.id
@@ -74,7 +74,7 @@ class EventStore:
     async def after(
         self, sequence: int, limit: int = 1000, conversation_id: str | None = None
     ) -> tuple[EventRecord, ...]:
-        """Events later than `sequence`, oldest first; with a conversation only its own and those of all."""
+        """Events after `sequence`, oldest first; with a conversation, only its events and the global ones."""
         parameters = {"sequence": sequence, "limit": limit}
         if conversation_id is None:
             return await self._reader.structs(_AFTER, EventRecord, parameters)
@@ -83,7 +83,7 @@ class EventStore:
         )
 
     async def bounds(self) -> tuple[int, int]:
-        """The oldest and the newest sequence number kept; (0, 0) where there is none."""
+        """The oldest and the newest stored sequence number; (0, 0) without events."""
         (row,) = await self._reader.rows(_RANGE)
         return row.oldest or 0, row.newest or 0
 

@@ -1,4 +1,4 @@
-"""Tool executions: the append-only record of what ran, one row before and one after each call."""
+"""Tool executions: the append-only audit log, one row before and one after each call."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +21,7 @@ _OF_EXECUTION = _columns.where(tool_executions.c.execution_id == bindparam("exec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionStart:
-    """A call about to run. `node_id` is the node after which it runs, `text` says what it does."""
+    """A call about to run. `node_id` is the node it follows, `text` describes the call."""
 
     execution_id: str
     task_id: str
@@ -36,7 +36,7 @@ class ExecutionStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionEnd:
-    """What came of it. `text` is what the model reads."""
+    """The result of a call. `text` is what the model reads."""
 
     execution_id: str
     task_id: str
@@ -49,7 +49,7 @@ class ExecutionEnd:
 
 @dataclass(frozen=True, slots=True)
 class StoredExecution:
-    """`finished` is None while it runs, and for good when a crash came between: its outcome is not known."""
+    """`finished` is None while the call runs, and permanently after a crash: the outcome is unknown then."""
 
     started: ExecutionStart
     finished: ExecutionEnd | None
@@ -86,11 +86,11 @@ class ExecutionStore:
         return found[0] if found else None
 
     async def of_task(self, task_id: str) -> tuple[StoredExecution, ...]:
-        """In the order in which they started."""
+        """In the order of their start."""
         return await self._read(_OF_TASK, {"task_id": task_id})
 
     async def unfinished(self, task_id: str) -> tuple[StoredExecution, ...]:
-        """Started, and no outcome recorded."""
+        """Executions without a recorded result."""
         return tuple(one for one in await self.of_task(task_id) if one.finished is None)
 
     async def _read(self, statement: Executable, parameters: dict[str, str]) -> tuple[StoredExecution, ...]:

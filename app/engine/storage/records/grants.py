@@ -1,4 +1,4 @@
-"""Grants: an append-only record of decisions given, used and revoked. A grant is its newest row."""
+"""Grants: an append-only record of grants given, used and revoked. The newest row is a grant's state."""
 
 from sqlalchemy import bindparam, func, select
 
@@ -16,7 +16,7 @@ _HISTORY = select(grants.c.body).where(grants.c.grant_id == bindparam("grant_id"
 
 
 def save(grant: Grant) -> Write:
-    """One more row: given, used or revoked, as the grant says."""
+    """Adds a row: given, used or revoked, depending on the grant."""
     action = "given" if grant.last_used_at is None else "used"
     if grant.revoked_at is not None:
         action = "revoked"
@@ -31,13 +31,13 @@ class GrantStore:
         return await self._reader.struct(_ONE, Grant, {"grant_id": grant_id})
 
     async def valid(self) -> tuple[Grant, ...]:
-        """Those not revoked."""
+        """All grants that are not revoked."""
         return await self._reader.structs(_VALID, Grant)
 
     async def all(self) -> tuple[Grant, ...]:
-        """Each as it is now, the revoked ones too."""
+        """The current state of each grant, including revoked ones."""
         return await self._reader.structs(_ALL, Grant)
 
     async def history(self, grant_id: str) -> tuple[Grant, ...]:
-        """Every state it was in, oldest first."""
+        """Every state of a grant, oldest first."""
         return await self._reader.structs(_HISTORY, Grant, {"grant_id": grant_id})

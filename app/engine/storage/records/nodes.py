@@ -10,19 +10,19 @@ from app.engine.storage.sqlite.statements import Upsert, Write, to_json, to_text
 from app.engine.storage.sqlite.tables import nodes
 from app.protocol.conversations import Node
 
-# A whole path is read in pieces of this size: each holds up the event loop for a few milliseconds.
+# Batch size for reading a path: a batch blocks the event loop for a few milliseconds.
 _PIECE = 500
 
-# Of the end of a branch: few models read more.
+# Limits for `recent`: few models read more.
 _MOST_RECENT = 5_000
 _MOST_SIZE = 10_000_000
-# What goes to a client in one message, which it takes in as a whole.
+# Limit of a page, which a client receives in one message.
 _LARGEST_PAGE = 8_000_000
-# Bodies decoded at once.
+# Characters of bodies decoded at once.
 _MOST_AT_ONCE = 256 * 1024
 _ENDLESS = 1_000_000_000
 
-# The tree never changes its shape: a node that is there only takes its finished content.
+# The tree's structure never changes: an existing node only gets its final content.
 _SAVE = Upsert(nodes, ["id"], ["status", "body"])
 _ONE = select(nodes.c.body).where(nodes.c.id == bindparam("id"))
 _STREAMING = select(nodes.c.body).where(nodes.c.status == literal("streaming", literal_execute=True))
@@ -79,10 +79,10 @@ class NodeStore:
     async def branch(
         self, leaf_id: str, limit: int = 50, before_id: str | None = None
     ) -> tuple[tuple[Node, ...], bool]:
-        """One page of a branch, oldest first, and whether older ones exist.
+        """One page of a branch, oldest first, and whether older nodes exist.
 
-        It ends with `leaf_id`, or with the parent of `before_id` to continue above a page. Costs as much as the page,
-        however long the branch is; one of large nodes has fewer. Empty when there is no such node.
+        It ends with `leaf_id`, or with the parent of `before_id` to continue above a page. The cost depends on the
+        page, not on the branch; a page of large nodes has fewer. Empty if the node does not exist.
         """
         last = leaf_id if before_id is None else await self._parent(before_id)
         if last is None:
@@ -94,7 +94,7 @@ class NodeStore:
         return found, len(sizes) > count
 
     async def path(self, leaf_id: str) -> tuple[Node, ...]:
-        """The whole branch from the root to `leaf_id`: what a model's context is made of."""
+        """The whole branch from the root to `leaf_id`, which forms a model's context."""
         piece, has_more = await self.branch(leaf_id, _PIECE)
         pieces = [piece]
         while has_more:
@@ -103,7 +103,7 @@ class NodeStore:
         return tuple(node for piece in reversed(pieces) for node in piece)
 
     async def recent(self, leaf_id: str) -> tuple[Node, ...]:
-        """The end of the branch to `leaf_id`: as much as a model may read, however long the branch is."""
+        """The end of the branch to `leaf_id`, as much as a model may read; the size does not depend on the branch."""
         rows = await self._reader.rows(_SIZES, {"leaf_id": leaf_id, "limit": _MOST_RECENT})
         groups: list[list[str]] = []
         size = whole = 0
@@ -120,30 +120,30 @@ class NodeStore:
         return tuple(node for group in reversed(found) for node in reversed(group))
 
     async def on_path(self, leaf_id: str, node_ids: Collection[str]) -> tuple[Node, ...]:
-        """Those of some nodes that are on the branch to `leaf_id`, in its order."""
+        """Those of the given nodes that are on the branch to `leaf_id`, in branch order."""
         if not node_ids:
             return ()
         chosen = _BRANCH.where(nodes.c.id.in_(tuple(node_ids)))
         return await self._reader.structs(chosen, Node, {"leaf_id": leaf_id, "limit": _ENDLESS})
 
     async def links(self, conversation_id: str) -> tuple[tuple[str, str | None], ...]:
-        """The id and the parent's id of all nodes of a conversation, in the order in which they were written."""
+        """Id and parent id of all nodes of a conversation, in the order of writing."""
         rows = await self._reader.rows(_LINKS, {"conversation_id": conversation_id})
         return tuple((row.id, row.parent_id) for row in rows)
 
     async def newest(self, conversation_id: str) -> str | None:
-        """The node of a conversation that was written last."""
+        """The id of the newest node in a conversation."""
         rows = await self._reader.rows(_NEWEST, {"conversation_id": conversation_id})
         return rows[0].id if rows else None
 
     async def several(self, node_ids: Sequence[str]) -> tuple[Node, ...]:
-        """Some hundred nodes, in the order of their ids here; those that are gone are left out."""
+        """Up to some hundred nodes, in the order of the given ids; missing ones are left out."""
         found = await self._reader.structs(select(nodes.c.body).where(nodes.c.id.in_(node_ids)), Node)
         by_id = {node.id: node for node in found}
         return tuple(by_id[node_id] for node_id in node_ids if node_id in by_id)
 
     async def streaming(self) -> tuple[Node, ...]:
-        """Nodes that were never finished: after a crash these were cut."""
+        """Unfinished nodes: after a crash these are cut."""
         return await self._reader.structs(_STREAMING, Node)
 
     async def _parent(self, node_id: str) -> str | None:

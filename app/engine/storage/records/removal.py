@@ -1,8 +1,8 @@
-"""Takes a conversation away for good, with all that belongs to it.
+"""Removes a conversation permanently, with all its records.
 
-Its row in `removals` lets that through the guards of the audit, and stays until the files are gone too. Most rows go in
-slices before the event that tells of it; while they go the conversation is not listed. One that is cut short by a
-crash goes on at the next start, as does an import that was cut short: until it is whole it counts as being removed.
+Its row in `removals` lets the audit triggers pass, and stays until its files are deleted too. Most rows are deleted in
+slices before the event is published; meanwhile the conversation is not listed. An interrupted removal continues at the
+next start; so does that of an interrupted import, which counts as being removed until it is complete.
 """
 
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ _BEGIN = Upsert(removals, ["conversation_id"], [])
 _DONE = removals.delete().where(removals.c.conversation_id == _ID)
 _PENDING = select(removals.c.conversation_id, removals.c.files)
 
-# Rows before those that they point at. Grants for this conversation alone go with it, and what tells of them; and the
-# answers kept for commands that come twice, which hold its texts.
+# Referencing rows before the rows they reference. Grants for this conversation only, and stored command results with
+# its texts, are deleted too.
 _OF_ROWS = (
     tool_executions.delete().where(tool_executions.c.task_id.in_(_TASKS)),
     turns.delete().where(turns.c.task_id.in_(_TASKS)),
@@ -52,8 +52,8 @@ _THAT_NAME = (
     grants.delete().where(grants.c.body.like(_NAMED, escape="/")),
     commands.delete().where(commands.c.result.like(_NAMED, escape="/")),
 )
-# That it was deleted stays, for clients that come back. Texts cannot hold these words: their quotes are escaped. Ids
-# are letters, digits, `-` and `_`, of which the last stands for any other in a pattern.
+# The deletion event stays, for clients that reconnect. Texts cannot contain this pattern: their quotes are escaped. Ids
+# consist of letters, digits, `-` and `_`, which is a LIKE wildcard.
 _DELETED = '"type":"conversationDeleted"'
 _QUOTED = literal('%"') + func.replace(removals.c.conversation_id, "_", "/_") + literal('"%')
 _NAMES_ONE = select(removals.c.conversation_id).where(events.c.body.like(_QUOTED, escape="/")).exists()
@@ -67,12 +67,12 @@ _SCRUB = events.delete().where(
 )
 _ENDS_OF_LOG = select(func.min(events.c.sequence).label("first"), func.max(events.c.sequence).label("last"))
 
-# Rows and events that are looked at in one step, which takes about a millisecond.
+# Rows and events per step, which takes about a millisecond.
 _PIECE = 20
 
 
 def _some(key: Column[str] | Column[int], of: ColumnElement[bool]) -> Delete:
-    """The newest rows of a conversation: those that nothing in its own table points at."""
+    """The newest rows of a conversation, which no row of the same table references."""
     return delete(key.table).where(key.in_(select(key).where(of).order_by(key.desc()).limit(_PIECE)))
 
 
@@ -85,19 +85,19 @@ _IN_SLICES = (
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A conversation whose rows are gone and whose files may be there still: `files` are absolute paths of them."""
+    """A conversation whose rows are deleted and whose files may still exist: `files` are their absolute paths."""
 
     conversation_id: str
     files: tuple[str, ...]
 
 
 def begin(removal: Removal) -> Write:
-    """To be put before the writes of the event that tells of it, in its group."""
+    """Put this before the writes of the deletion event, in the same group."""
     return Write(_BEGIN, {"conversation_id": removal.conversation_id, "files": to_json(removal.files)})
 
 
 def writes(conversation_id: str) -> tuple[Write, ...]:
-    """To be put in one group."""
+    """Put these as one group."""
     of_conversation = {"of_conversation": conversation_id}
     named = {"id_in_json": _holds(conversation_id)}
     return (
@@ -108,7 +108,7 @@ def writes(conversation_id: str) -> tuple[Write, ...]:
 
 
 async def empty(journal: Journal, conversation_id: str) -> None:
-    """Take away, in slices, what makes up most of a conversation for which `begin` is committed."""
+    """Delete, in slices, most rows of a conversation for which `begin` is committed."""
     left = list(_IN_SLICES)
 
     async def step(connection: AsyncConnection) -> bool:
@@ -121,14 +121,14 @@ async def empty(journal: Journal, conversation_id: str) -> None:
 
 
 async def undo(journal: Journal, conversation_id: str) -> None:
-    """Take away, in slices, all of a conversation that nobody was told of."""
+    """Delete, in slices, all of a conversation that was never announced."""
     await empty(journal, conversation_id)
     journal.put(*writes(conversation_id), done(conversation_id))
     await journal.flush()
 
 
 async def scrub(journal: Journal) -> None:
-    """Take what tells of removed conversations out of the event log: in slices, since all of it is read."""
+    """Delete the events of removed conversations, in slices, since it reads the whole event log."""
     ends: list[int] = []
 
     async def step(connection: AsyncConnection) -> bool:
@@ -144,12 +144,12 @@ async def scrub(journal: Journal) -> None:
 
 
 def done(conversation_id: str) -> Write:
-    """Its files are gone."""
+    """The conversation's files are deleted."""
     return Write(_DONE, {"of_conversation": conversation_id})
 
 
 def _holds(value: str) -> str:
-    """A pattern for JSON text with this as a value. Texts inside it cannot match: their quotes are escaped."""
+    """A LIKE pattern for JSON text with this value. Texts inside cannot match: their quotes are escaped."""
     text = to_json(value)
     for special in "/%_":
         text = text.replace(special, f"/{special}")

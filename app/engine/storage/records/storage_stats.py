@@ -1,4 +1,4 @@
-"""Sizes and counts of conversations, and the files they name."""
+"""Sizes and counts of conversations, and the files they reference."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from app.protocol.blocks import Block, ImageBlock, ToolResultBlock
 from app.protocol.conversations import Conversation, Node
 from app.protocol.tasks import Task
 
-_PIECE = 50  # bodies, of which any may be megabytes
+_PIECE = 50  # bodies, each possibly megabytes long
 _OLD = (conversations.c.archived.is_(True), conversations.c.updated_at < bindparam("before"))
 _OLD_IDS = select(conversations.c.id).where(*_OLD)
 _COUNTS = select(conversations.c.archived, func.count().label("amount")).group_by(conversations.c.archived)
@@ -35,7 +35,7 @@ _WEIGHT = select(func.count().label("amount"), func.sum(func.length(nodes.c.body
 )
 _COUNT_NODES = select(func.count().label("amount")).where(nodes.c.conversation_id == bindparam("conversation_id"))
 _TASK_IDS = select(tasks.c.id).where(tasks.c.conversation_id == bindparam("conversation_id"))
-# Texts of people stand in JSON with their quotes escaped: only real pictures have these words.
+# Quotes in users' texts are escaped in JSON: only real images match these.
 _IMAGE, _ATTACHED = '"type":"image"', '"attachments":["'
 _PICTURES = (
     select(nodes.c.number, nodes.c.body)
@@ -50,7 +50,7 @@ _QUEUES_OF = _QUEUES.where(tasks.c.conversation_id == bindparam("conversation_id
 
 @dataclass(frozen=True, slots=True)
 class StorageSize:
-    """`task_ids` name the folders of long output; `bytes` are of the records alone."""
+    """`task_ids` name the folders of long output; `bytes` covers the records only."""
 
     conversations: int
     nodes: int
@@ -63,17 +63,17 @@ class StorageStatsStore:
         self._reader = reader
 
     async def counts(self) -> tuple[int, int]:
-        """All conversations, and the archived ones among them."""
+        """The number of all conversations, and of archived ones."""
         rows = await self._reader.rows(_COUNTS)
         counted: dict[bool, int] = {bool(row.archived): row.amount for row in rows}
         return sum(counted.values()), counted.get(True, 0)
 
     async def archived_before(self, moment: datetime) -> tuple[str, ...]:
-        """Ids of archived conversations that were not changed since."""
+        """Ids of archived conversations that have not changed since."""
         return tuple(row.id for row in await self._reader.rows(_OLD_IDS, {"before": to_text(moment)}))
 
     async def weigh_before(self, moment: datetime) -> StorageSize:
-        """What all of `archived_before` hold together."""
+        """The total size of all conversations in `archived_before`."""
         before = {"before": to_text(moment)}
         (of_nodes,) = await self._reader.rows(_NODES_OF_OLD, before)
         (of_executions,) = await self._reader.rows(_EXECUTIONS_OF_OLD, before)
@@ -85,11 +85,11 @@ class StorageStatsStore:
         )
 
     async def orphans(self) -> tuple[Conversation, ...]:
-        """Conversations that no agent takes part in any more."""
+        """Conversations without agents."""
         return await self._reader.structs(_ORPHANS, Conversation)
 
     async def sizes(self, conversation_id: str) -> StorageSize:
-        """What one conversation holds."""
+        """The size of one conversation."""
         of = {"conversation_id": conversation_id}
         (of_nodes,) = await self._reader.rows(_WEIGHT, of)
         return StorageSize(
@@ -108,12 +108,12 @@ class StorageStatsStore:
         return tuple(row.id for row in rows)
 
     async def known_tasks(self, task_ids: Sequence[str]) -> frozenset[str]:
-        """Those of some hundred ids that there are."""
+        """The existing ones among up to some hundred ids."""
         rows = await self._reader.rows(select(tasks.c.id).where(tasks.c.id.in_(task_ids)))
         return frozenset(row.id for row in rows)
 
     async def pictures(self, conversation_id: str | None = None) -> frozenset[str]:
-        """Paths of the pictures that nodes and waiting texts name: of one conversation, or of all."""
+        """Paths of the images in nodes and queued messages: of one conversation, or of all."""
         of = {} if conversation_id is None else {"conversation_id": conversation_id}
         found: set[str] = set()
         async for body in self._pieces(_PICTURES if conversation_id is None else _PICTURES_OF, of):
@@ -135,12 +135,12 @@ class StorageStatsStore:
 
 
 def names_pictures(body: str) -> bool:
-    """True where a stored node or task may name pictures."""
+    """True if a stored node or task may reference images."""
     return _IMAGE in body or _ATTACHED in body
 
 
 def pictures_of(blocks: Sequence[Block]) -> set[str]:
-    """Paths of the pictures in a node's blocks."""
+    """Paths of the images in a node's blocks."""
     images = [block for block in blocks if isinstance(block, ImageBlock)]
     images += [image for block in blocks if isinstance(block, ToolResultBlock) for image in block.images]
     return {image.path for image in images if image.path}

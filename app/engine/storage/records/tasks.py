@@ -1,4 +1,4 @@
-"""Tasks and the system prompt each began with."""
+"""Tasks, and the system prompt of each."""
 
 from sqlalchemy import bindparam, select, tuple_
 
@@ -17,12 +17,12 @@ _ONE = select(tasks.c.body).where(tasks.c.id == bindparam("id"))
 _NEWEST = select(tasks.c.body, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
 _ALL_OF = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))
 _ACTIVE = _NEWEST.where(tasks.c.ended_at.is_(None))
-# Among so many of a conversation's newest tasks those of one agent are looked for.
+# Number of newest tasks in a conversation that are searched for one agent's.
 _RECENT = 50
 
 
 def add(task_id: str, parts: tuple[PromptPart, ...]) -> Write:
-    """Leaves the one that is there."""
+    """Keeps an existing row."""
     return Write(_ADD, {"task_id": task_id, "parts": to_json(parts)})
 
 
@@ -31,7 +31,7 @@ class PromptStore:
         self._reader = reader
 
     async def of_task(self, task_id: str) -> tuple[PromptPart, ...]:
-        """None of a task that has not begun to think, or ran before prompts were kept."""
+        """Empty if the task has not called a model, or ran before prompts were stored."""
         rows = await self._reader.rows(_OF_TASK, {"task_id": task_id})
         return from_json(rows[0].parts, tuple[PromptPart, ...]) if rows else ()
 
@@ -51,7 +51,7 @@ def save(task: Task) -> Write:
 
 
 class TaskStore:
-    """Newest start first in every list."""
+    """Lists are sorted by start, newest first."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -62,7 +62,7 @@ class TaskStore:
     async def page(
         self, limit: int = 50, conversation_id: str | None = None, *, active: bool = False, cursor: str | None = None
     ) -> TaskListResult:
-        """`active` leaves out the ended ones. InvalidParams for a cursor that is not ours."""
+        """`active` leaves out ended tasks. Raises `InvalidParams` for an invalid cursor."""
         query = (_ACTIVE if active else _NEWEST).limit(limit + 1)
         if conversation_id is not None:
             query = query.where(tasks.c.conversation_id == conversation_id)
@@ -76,14 +76,14 @@ class TaskStore:
         )
 
     async def last_of(self, agent: Agent) -> Task | None:
-        """The newest task of an agent; None also where others have had many since."""
+        """The newest task of an agent; None also if others have had many since."""
         recent = (await self.page(_RECENT, agent.conversation_id)).tasks
         return next((task for task in recent if task.agent_id == agent.id), None)
 
     async def of_conversation(self, conversation_id: str) -> tuple[Task, ...]:
-        """All, ended or not."""
+        """All tasks, ended or not."""
         return await self._reader.structs(_ALL_OF, Task, {"conversation_id": conversation_id})
 
     async def active(self) -> tuple[Task, ...]:
-        """All that have not ended: under way, waiting, paused or interrupted."""
+        """All tasks that have not ended: running, waiting, paused or interrupted."""
         return await self._reader.structs(_ACTIVE, Task)

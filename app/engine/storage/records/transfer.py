@@ -1,4 +1,4 @@
-"""All rows of one conversation: read out as the JSON they are stored as, and put in whole where they are not yet."""
+"""Exports and imports all rows of one conversation, as the stored JSON."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,10 +23,10 @@ from app.protocol.tasks import Task
 RecordKind = Literal["conversation", "agent", "task", "turn", "started", "finished", "ask", "node"]
 Record: TypeAlias = tuple[RecordKind, str]
 
-# Ids, which are short, and rows with their bodies, of which any may be megabytes.
+# Short ids, and rows whose bodies may be megabytes long.
 _IDS_AT_ONCE = 500
 _PIECE = 50
-# Rows that go in at once.
+# Number of rows per insert.
 _ROWS = 10
 _ID = bindparam("conversation_id", type_=Text())
 _TASK_IDS = select(tables.tasks.c.id).where(tables.tasks.c.conversation_id == _ID)
@@ -61,7 +61,7 @@ _NODES = (
 
 @dataclass(slots=True)
 class Bundle:
-    """A conversation with all that belongs to it; a node comes after its parent."""
+    """A conversation with all its records; a node comes after its parent."""
 
     conversation: Conversation
     agents: list[Agent] = field(default_factory=list[Agent])
@@ -77,7 +77,7 @@ class TransferStore:
         self._reader = reader
 
     async def ids(self) -> AsyncIterator[str]:
-        """Of all conversations, oldest first where ids are our own."""
+        """The ids of all conversations, oldest first if the ids were generated here."""
         after = ""
         while True:
             rows = await self._reader.rows(_IDS, {"after": after})
@@ -88,9 +88,9 @@ class TransferStore:
             after = rows[-1].id
 
     async def records(self, conversation_id: str) -> AsyncIterator[Record]:
-        """Each as JSON. Nodes are read last: what the others point at is among them, though a task goes on meanwhile.
+        """The records as JSON. Nodes come last, so that all referenced nodes are included even if a task is running.
 
-        Nothing where there is no such conversation.
+        Empty if the conversation does not exist.
         """
         of = {"conversation_id": conversation_id}
         for row in await self._reader.rows(_CONVERSATION, of):
@@ -116,7 +116,7 @@ class TransferStore:
             yield "ask", row.body
 
     async def _pieces(self, statement: Executable, of: dict[str, str]) -> AsyncIterator[Row[Any]]:
-        """All rows of a statement that gives those after a number, read a piece at a time."""
+        """All rows of a paginated statement, read in batches."""
         after = 0
         while True:
             rows = await self._reader.rows(statement, {**of, "after": after})
@@ -128,10 +128,10 @@ class TransferStore:
 
 
 class Insertion:
-    """A bundle on its way in: `begin` in a transaction of its own, then `step` until nothing is left.
+    """Imports a bundle: `begin` in a separate transaction, then `step` until nothing is left.
 
-    Between the two the conversation counts as one that is being removed: it is not listed, and a crash takes it away.
-    The caller ends that with `removal.done`. `IntegrityError` where an id is there already.
+    In between, the conversation counts as being removed: it is not listed, and is deleted after a crash. The caller
+    ends this state with `removal.done`. Raises `IntegrityError` if an id exists already.
     """
 
     def __init__(self, bundle: Bundle) -> None:
@@ -146,7 +146,7 @@ class Insertion:
         await connection.execute(tables.removals.insert(), {"conversation_id": conversation.id, "files": "[]"})
 
     async def step(self, connection: AsyncConnection) -> bool:
-        """Some rows more; False when these were the last."""
+        """Insert the next rows; False if none are left."""
         piece = next(self._pieces, None)
         if piece is None:
             return False
@@ -155,7 +155,7 @@ class Insertion:
         return True
 
     def _all_pieces(self) -> Iterator[tuple[Table, list[dict[str, Value]]]]:
-        """Rows after those that they point at, few enough for a millisecond or two."""
+        """Rows after the rows they reference, in batches that take a millisecond or two."""
         bundle = self._bundle
         rows: tuple[tuple[Table, Iterable[Mapping[str, Value]]], ...] = (
             (tables.nodes, (nodes.save(node).parameters for node in bundle.nodes)),

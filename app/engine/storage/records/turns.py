@@ -1,4 +1,4 @@
-"""Model calls: intent before, outcome after; and their rows as an export holds them."""
+"""Model calls: intent before, outcome after; and their rows for export."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ _SENT = select(turns.c.turn, turns.c.model, turns.c.input_tokens, turns.c.estima
 )
 _ONE_SENT = _SENT.where(turns.c.turn == bindparam("turn"))
 _WAS_COUNTED = and_(turns.c.input_tokens > 0, turns.c.estimated == 0)
-# A turn that failed or is under way was not counted: the newest one that was comes first.
+# A turn that failed or is running has no count: counted turns come first.
 _NEWEST_SENT = _SENT.order_by(case((_WAS_COUNTED, 0), else_=1), turns.c.turn.desc()).limit(1)
 _COUNTED = (
     select(turns.c.input_tokens, turns.c.context)
@@ -79,7 +79,7 @@ _STARTED = (
 
 
 class PartSize(msgspec.Struct, frozen=True):
-    """How much of a kind was sent to the model in a turn."""
+    """The size of one kind of content in a turn's request."""
 
     part: ContextPart
     characters: int
@@ -88,9 +88,9 @@ class PartSize(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SentTurn:
-    """What a turn sent; `input_tokens` is None until its end.
+    """A turn's request; `input_tokens` is None until the turn ends.
 
-    Where `estimated` the provider did not count all of it, and it may be that of several requests.
+    If `estimated`, the provider did not count all of it, and it may cover several requests.
     """
 
     turn: int
@@ -102,7 +102,7 @@ class SentTurn:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedTurn:
-    """A model call that was begun and whose outcome is not known."""
+    """A started model call with an unknown outcome."""
 
     turn: int
     model: str
@@ -111,7 +111,7 @@ class UnfinishedTurn:
 def started(
     conversation_id: str, task_id: str, turn: int, model: str, at: datetime, context: Sequence[PartSize] = ()
 ) -> Write:
-    """The intent: put and flushed before the model is called. Again for a turn that is tried again."""
+    """The intent: put and flushed before the model call. Put again if the turn is retried."""
     return Write(
         _START,
         {
@@ -128,7 +128,7 @@ def started(
 
 
 def answered_by(task_id: str, turn: int, model: str) -> Write:
-    """Another model answered than was asked: what the turn took is counted as its."""
+    """A different model answered: the turn's usage counts for that model."""
     return Write(_ANSWERED_BY, {"of_task": task_id, "of_turn": turn, "by_model": model})
 
 
@@ -152,7 +152,7 @@ def finished(task_id: str, turn: int, status: TurnStatus, usage: Usage, at: date
 
 
 def save_plan(plan: AgentPlan) -> Write:
-    """The plan beside the turn's row, which is made where there is none."""
+    """Adds the plan to the turn's row, which is created if missing."""
     return Write(
         _PLAN,
         {"task_id": plan.task_id, "turn": plan.turn, "status": "complete", "model": "", "plan": to_json(plan)},
@@ -168,7 +168,7 @@ class TurnStore:
         return await self._reader.structs(_PLANS, AgentPlan, {"task_id": task_id})
 
     async def sent(self, task_id: str, turn: int | None = None) -> SentTurn | None:
-        """A turn, or the newest whose input was counted, or the newest."""
+        """The given turn; without one, the newest with counted input, else the newest."""
         if turn is None:
             rows = await self._reader.rows(_NEWEST_SENT, {"task_id": task_id})
         else:
@@ -180,9 +180,9 @@ class TurnStore:
         return SentTurn(row.turn, row.model, row.input_tokens, parts, bool(row.estimated))
 
     async def counted(self, conversation_id: str, model: str, before: datetime | None = None) -> tuple[int, int]:
-        """Of the newest request of a conversation to a model that was counted: its characters and its tokens, or 0.
+        """Characters and tokens of the newest counted request of a conversation to a model; zeros if none.
 
-        With `before` of the tasks that started earlier.
+        With `before`, only of tasks that started earlier.
         """
         given = {"conversation_id": conversation_id, "model": model}
         if before is None:
@@ -195,19 +195,19 @@ class TurnStore:
         return sum(part.characters for part in parts), rows[0].input_tokens
 
     async def usages(self, task_id: str) -> tuple[Usage, ...]:
-        """What each finished model call took."""
+        """The usage of each finished model call."""
         rows = await self._reader.rows(_USAGES, {"task_id": task_id})
         return tuple(msgspec.convert(row, Usage, from_attributes=True, strict=False) for row in rows)
 
     async def started(self, task_id: str) -> tuple[UnfinishedTurn, ...]:
-        """Model calls without an outcome: after a crash these are made again."""
+        """Model calls without an outcome: after a crash these are repeated."""
         rows = await self._reader.rows(_STARTED, {"task_id": task_id})
         return tuple(UnfinishedTurn(row.turn, row.model) for row in rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRow:
-    """A field for each column. Moments are texts as they stand in the database."""
+    """A turn's columns. Times are texts in database format."""
 
     task_id: str
     turn: int

@@ -1,4 +1,4 @@
-"""What was used, by day, model and conversation: summed by the database from the index of turns."""
+"""Usage by day, model and conversation, summed by the database from the index of turns."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ _FIRST_DAY = date(1970, 1, 1)
 
 
 def _sum(column: ColumnElement[int] | ColumnElement[float]) -> ColumnElement[float]:
-    """0 where all that is summed is a call under way, of which nothing is known."""
+    """0 if all summed rows are running calls, which have no usage yet."""
     return func.coalesce(func.sum(column), 0).label(column.key)
 
 
@@ -42,7 +42,7 @@ class UsageStore:
         self._reader = reader
 
     async def between(self, at: datetime, until: datetime) -> tuple[int, float]:
-        """Tokens read and written, and US dollars where the price is known, in turns that began in this time."""
+        """Tokens (input and output), and US dollars where the price is known, of turns that started in this period."""
         query = select(_sum(_USED.label("tokens")), _sum(turns.c.cost_usd)).where(
             turns.c.minute >= int(at.timestamp()) // 60, turns.c.minute < int(until.timestamp()) // 60
         )
@@ -50,7 +50,7 @@ class UsageStore:
         return int(row.tokens), float(row.cost_usd)
 
     async def report(self, params: UsageReportParams) -> UsageReportResult:
-        """Two passes over the index of turns, side by side."""
+        """Two concurrent passes over the index of turns."""
         period = tuple(_period(params))
         cells, of_conversations = await asyncio.gather(
             self._days_of_models(period, params.utc_offset_minutes), self._conversations(period)
@@ -84,7 +84,7 @@ class UsageStore:
 
 
 def _period(params: UsageReportParams) -> Iterator[ColumnElement[bool]]:
-    """From the first minute of a day to the last one of another, where the person is."""
+    """From the first minute of a day to the last of another, in the user's time zone."""
     first, after = params.since, params.until and params.until + timedelta(days=1)
     yield turns.c.minute >= (_minute(first) - params.utc_offset_minutes if first else 0)
     if after:
@@ -92,7 +92,7 @@ def _period(params: UsageReportParams) -> Iterator[ColumnElement[bool]]:
 
 
 def _minute(day: date) -> int:
-    """Of its beginning, in UTC."""
+    """The minute at which a day starts, in UTC."""
     return (day - _FIRST_DAY).days * _DAY
 
 
@@ -125,7 +125,7 @@ def _summed(by: UsageKey, key: str, title: str, rows: Sequence[Row[Any]]) -> Usa
 
 
 def _most_first(rows: Iterable[UsageRow]) -> tuple[UsageRow, ...]:
-    """By money, then tokens."""
+    """By cost, then tokens."""
 
     def size(row: UsageRow) -> tuple[float, int, str]:
         return -(row.usage.cost_usd or 0.0), -(row.usage.input_tokens + row.usage.output_tokens), row.title

@@ -34,7 +34,7 @@ _FTS = f"""
     WHERE node_search MATCH :query AND node_search.rowid BETWEEN :first AND :last {{also}}
     ORDER BY node_search.rowid DESC LIMIT :limit
 """
-# Without a word, a sender, a tool or a conversation only the time is left, and that has an index.
+# Without a term, sender, tool or conversation, only the time is left, which has an index.
 _NEWEST = text(
     f"""
     SELECT {_COLUMNS}, (SELECT substr(text, 1, 160) FROM node_texts WHERE number = nodes.number) AS snippet
@@ -49,7 +49,7 @@ _LARGEST = 2**63 - 1
 
 
 class FtsSearch:
-    """Stops at the `limit`-th newest hit: nothing is ranked, so common words cost no more than rare ones."""
+    """Stops at the `limit`-th newest hit: without ranking, common terms cost no more than rare ones."""
 
     def __init__(self, reader: Reader, titles: TitleSearch) -> None:
         self._reader = reader
@@ -74,7 +74,7 @@ class FtsSearch:
         return await self._hits.of(rows, [row.snippet or "" for row in rows])
 
     async def _span(self, query: SearchQuery) -> tuple[int, int]:
-        """The numbers between which nodes of that time are; some others may be there too, after an import."""
+        """The range of numbers for the period; after an import it may include nodes of other times."""
         first, last = 0, _LARGEST
         if query.after is not None:
             (row,) = await self._reader.rows(_FIRST, {"after": to_text(query.after)})
@@ -86,7 +86,7 @@ class FtsSearch:
 
 
 def _fts_query(query: SearchQuery, words: QueryWords, scope: SearchScope) -> tuple[Executable, str]:
-    """The statement and what it matches, in the language of FTS5; "" where nothing is to be matched."""
+    """The statement and its FTS5 match expression; "" if there is nothing to match."""
     terms: list[str] = []
     if scope.conversation_ids is not None:
         terms.append(f"conversation : ({_any(index_word(one) for one in scope.conversation_ids)})")
@@ -97,7 +97,7 @@ def _fts_query(query: SearchQuery, words: QueryWords, scope: SearchScope) -> tup
     if query.tools:
         terms.append(f"facets : ({_any(facet('tool', tool) for tool in query.tools)})")
     if words.phrases:
-        # In FTS5 everything between quotes is text, never an operator.
+        # In FTS5, quoted text never contains operators.
         quoted = " AND ".join(f'"{phrase}"' for phrase in words.phrases)
         terms.append(f"text : ({quoted}{'*' if words.unfinished else ''})")
     if not terms:

@@ -1,4 +1,4 @@
-"""Search hits with what stands around them."""
+"""Search hits with their context."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from app.engine.storage.sqlite.statements import Value, to_text
 from app.engine.storage.sqlite.tables import nodes
 from app.protocol.conversations import SearchHit
 
-# Each conversation is counted through once, from hit to hit, in the index alone; the last row is what follows them.
+# Counts each conversation once, from hit to hit, in the index only; its last row counts the nodes after the hits.
 _PLACES = text(
     """
     WITH hits AS (
@@ -48,7 +48,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class HitSurroundings:
-    """`before` and `after` are one line each; it is the `place`-th of `of` nodes."""
+    """The neighbours of a hit as one line each; the hit is the `place`-th of `of` nodes."""
 
     before: str
     after: str
@@ -81,7 +81,7 @@ class HitContext:
         )
 
     async def _children(self, node_ids: Sequence[str]) -> Mapping[str, str]:
-        """Of each node the child that was written last."""
+        """The newest child of each node."""
         links = select(nodes.c.parent_id, nodes.c.id).where(nodes.c.parent_id.in_(node_ids)).order_by(nodes.c.number)
         return {row.parent_id: row.id for row in await self._reader.rows(links)}
 
@@ -90,7 +90,7 @@ class HitContext:
         return {row.id: first_words(row.body) for row in found}
 
     async def _places(self, numbers: Sequence[int]) -> list[tuple[str, int, int]]:
-        """Conversation, number, and how many nodes there are up to it; in each conversation all of them at the end."""
+        """Conversation, number, and the count of nodes up to it; each conversation's last row has its total."""
         counted: list[tuple[str, int, int]] = []
         for row in await self._reader.rows(_PLACES.bindparams(numbers=list(numbers))):
             before = counted[-1][2] if counted and counted[-1][0] == row.conversation_id else 0
@@ -100,9 +100,9 @@ class HitContext:
 
 class NodeSearch(Protocol):
     async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
-        """Nodes that hold all words of `text`, newest first; whatever is typed, it is never an error.
+        """Nodes that contain all words of `text`, newest first; no input raises an error.
 
-        Nothing where an operator's value means nothing: `parse_query` has the advice.
+        Empty if an operator has an invalid value: `parse_query` returns advice.
         """
         ...
 
@@ -134,7 +134,7 @@ class HitBuilder:
 
 
 def moments(query: SearchQuery) -> dict[str, Value]:
-    """As the database has times: from the first one on, and before the second; both are always there."""
+    """The period in database format, from the first (inclusive) to the second (exclusive); always both."""
     return {
         "after": to_text(query.after) if query.after is not None else "",
         "before": to_text(query.before) if query.before is not None else "~",

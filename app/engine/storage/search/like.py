@@ -17,7 +17,7 @@ _ROLES = {"user": "user", "agent": "assistant"}
 
 
 class LikeSearch:
-    """Finds parts of words too."""
+    """Also matches parts of words."""
 
     def __init__(self, reader: Reader, titles: TitleSearch) -> None:
         self._reader = reader

@@ -1,19 +1,19 @@
-"""The search box: operators, words, phrases."""
+"""Parses search queries: operators, words, phrases."""
 
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-# More or longer pieces than this only cost time.
+# Limits that bound the cost of a search.
 _MOST = 16
 _LONGEST = 200
 _PIECE = re.compile(r'"([^"]*)(?:"|$)|([^\s"]+)')
 _WORD = re.compile(r"[^\W_]+")
 
-# What stands in quotes is a phrase, and no operator is looked for in it.
+# Operators inside quotes are part of the phrase.
 _PIECE_SEARCH_QUERY = re.compile(r'(?<!\S)(from|in|tool|before|after):(?:"([^"]*)"?|(\S*))|"[^"]*"?', re.IGNORECASE)
 _QUOTES = {ord(quote): '"' for quote in "“”„«»"}
-# With the year first, or with the day first as it is written with dots.
+# Year first, or day first with dots.
 _DAYS = tuple(
     re.compile(form)
     for form in (
@@ -35,9 +35,9 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class QueryWords:
-    """`phrases` must all occur. With `is_open` the last word of the last one may go on.
+    """`phrases` must all occur. With `is_open`, the last word of the last phrase may be incomplete.
 
-    `unfinished` is the same where that word is long enough for what it may become to be few.
+    `unfinished`: the same, if that word is long enough for few completions.
     """
 
     phrases: tuple[str, ...]
@@ -46,7 +46,7 @@ class QueryWords:
 
 
 def parse_words(text: str) -> QueryWords:
-    """Words by spaces, phrases by "quotes" (the last may be left open); pieces without letter or digit are left out."""
+    """Words, and phrases in "quotes" (the last may be unclosed); pieces without letters or digits are dropped."""
     pieces = [" ".join((match[1] or match[2] or "").split()) for match in _PIECE.finditer(text.replace("\0", " "))]
     phrases = tuple(piece[:_LONGEST] for piece in pieces if _WORD.search(piece))[:_MOST]
     if not phrases:
@@ -57,10 +57,10 @@ def parse_words(text: str) -> QueryWords:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """`words` is the rest of the text. Of one operator any value fits, of different ones all must.
+    """`words` is the text without operators.
 
-    `after` and `before` are the first moment in it, and the first one that is not. `advice` says what to write where a
-    value means nothing.
+    Values of one operator are alternatives; different operators must all match. `after` is inclusive, `before` is
+    exclusive. `advice` explains an invalid operator value.
     """
 
     words: str
@@ -73,7 +73,7 @@ class SearchQuery:
 
     @property
     def spans(self) -> bool:
-        """A time is given."""
+        """True if the query has a period."""
         return self.after is not None or self.before is not None
 
     @property
@@ -82,7 +82,7 @@ class SearchQuery:
 
 
 def parse_query(text: str) -> SearchQuery:
-    """Days are those of this computer's clock."""
+    """Days are in the local time zone."""
     text = text.replace("\0", " ").translate(_QUOTES)
     words = _PIECE_SEARCH_QUERY.sub(lambda found: " " if found[1] else found[0], text)
     query = SearchQuery(" ".join(words.split()))
@@ -114,7 +114,7 @@ def _with_moment(query: SearchQuery, name: str, value: str) -> SearchQuery:
 
 
 def _begin(value: str) -> datetime | None:
-    """The first moment of a day, a month or a year; None for what is none."""
+    """The start of a day, a month or a year; None for other values."""
     if (ago := _DAYS_AGO.get(value.lower())) is not None:
         day = datetime.now(UTC).astimezone() - timedelta(days=ago)
         return datetime(day.year, day.month, day.day).astimezone()
@@ -123,7 +123,7 @@ def _begin(value: str) -> datetime | None:
         return None
     year, month, day = (int(found[part]) if found[part] else 1 for part in ("year", "month", "day"))
     try:
-        # Times near the ends of the calendar cannot be turned into UTC.
+        # Times near the ends of the calendar cannot be converted to UTC.
         return datetime(year, month, day).astimezone() if 1 < year < 9999 else None
     except (ValueError, OverflowError):
         return None

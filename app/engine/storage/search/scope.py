@@ -1,4 +1,4 @@
-"""Where a search looks: the names that its operators give, found as conversations and agents."""
+"""Resolves the names in search operators to conversations and agents."""
 
 from dataclasses import dataclass
 
@@ -11,18 +11,18 @@ from app.engine.storage.sqlite.search_index import WITH_FORMER
 from app.engine.storage.sqlite.tables import agents, conversations
 from app.protocol.conversations import Conversation
 
-# The newest that a title's words fit: each is one more word for the index to join.
+# Newest conversations matched by title: each adds a term to the index query.
 _MOST_PLACES = 50
-# An import gives each of a program's conversations an agent of one name. More are looked for node by node.
+# An import creates an agent of the same name for each conversation. Above this limit, the name is checked per node.
 _MOST_AGENTS = 2_000
 _KNOWN = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
 _NAMED = select(agents.c.id).limit(_MOST_AGENTS + 1)
 
-# What finds an agent by its name in small letters: SQLite has an index of that, other databases read all.
+# Finds an agent by its lower-case name: SQLite has an index for this, other databases scan.
 NAME_INDEXED = func.lower(func.json_extract(agents.c.body, literal("$.name", literal_execute=True))) == bindparam(
     "name"
 )
-# And a conversation that agents were taken out of: as text, word for word what the index is made of.
+# Conversations with deleted agents: must match the index expression literally.
 FORMER_INDEXED = text(WITH_FORMER)
 FORMER_ANYWHERE = conversations.c.body.contains('"former":[{', autoescape=True)
 NAME_ANYWHERE = func.lower(agents.c.body).contains('"name":"' + bindparam("name", type_=Text()) + '"')
@@ -30,9 +30,10 @@ NAME_ANYWHERE = func.lower(agents.c.body).contains('"name":"' + bindparam("name"
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """None is everywhere, empty is nowhere. `roles` are "user" and "agent"; a name of very many agents is `named`.
+    """`conversation_ids`: None means all, empty none. `roles` are "user" and "agent".
 
-    Then `author_ids` are some of them alone, and "agent" stands among the roles.
+    `named` is set for a name of very many agents: then `author_ids` has only some of them, and `roles` includes
+    "agent".
     """
 
     conversation_ids: tuple[str, ...] | None = None
@@ -86,5 +87,5 @@ class ScopeFinder:
 
 
 def folded(name: str) -> str:
-    """As SQLite's `lower` does it: the letters of ASCII alone."""
+    """Lower case as in SQLite's `lower`: ASCII letters only."""
     return "".join(letter.lower() if letter.isascii() else letter for letter in name)

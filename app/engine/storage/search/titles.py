@@ -21,12 +21,12 @@ _NEWEST = select(conversations.c.body).order_by(conversations.c.updated_at.desc(
 
 class TitleSearch(Protocol):
     async def find(self, text: str, limit: int = 20) -> tuple[Conversation, ...]:
-        """Conversations whose title holds all words of `text`, archived ones too; the last word may be unfinished."""
+        """Conversations whose title contains all words of `text`, also archived; the last word may be incomplete."""
         ...
 
 
 class FtsTitleSearch:
-    """Stops at the `limit`-th newest hit, as the search over the nodes does."""
+    """Stops at the `limit`-th newest hit, like the search over nodes."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -41,7 +41,7 @@ class FtsTitleSearch:
 
 
 class LikeTitleSearch:
-    """For databases without an index of ours: reads every title, finds parts of words too."""
+    """For databases without our index: scans all titles, and also matches parts of words."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader

@@ -1,1 +1,1 @@
-"""One revision a file, frozen once released: names and texts in them are never changed."""
+"""One revision per file. Names and SQL texts are frozen once released."""

@@ -1,4 +1,4 @@
-"""The tables of the first version, and the triggers that keep the audit append-only."""
+"""The initial tables, and the triggers that keep the audit append-only."""
 
 from alembic import op
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Integer, PrimaryKeyConstraint, Text, text

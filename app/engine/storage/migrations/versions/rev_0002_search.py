@@ -1,4 +1,4 @@
-"""Full-text search over the nodes, filled with those that are there. For SQLite; other databases search without it."""
+"""Adds full-text search over nodes and indexes existing ones. SQLite only; other databases search without it."""
 
 from alembic import op
 

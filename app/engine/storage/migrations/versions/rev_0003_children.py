@@ -1,4 +1,4 @@
-"""The children of a node are found by it: forks, the newest branch, and deleting without looking through all nodes."""
+"""Adds an index of a node's children: for forks, the newest branch, and deletion without a full scan."""
 
 from alembic import op
 

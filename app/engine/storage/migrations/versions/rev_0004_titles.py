@@ -1,4 +1,4 @@
-"""Pins as a column of the list, and full-text search over titles, filled with those that are there."""
+"""Adds a column for pins, and full-text search over titles, with existing ones indexed."""
 
 from alembic import op
 from sqlalchemy import Boolean, Column, false

@@ -1,4 +1,4 @@
-"""The names of attached files are searched too. What was indexed before had none, so nothing is indexed anew."""
+"""Adds the names of attached files to the search. Existing nodes have none and need no reindexing."""
 
 from alembic import op
 

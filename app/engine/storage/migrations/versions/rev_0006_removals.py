@@ -1,4 +1,4 @@
-"""A conversation can be removed: while its id stands in `removals`, the guards of the audit let its rows go."""
+"""Adds removal of conversations: the audit triggers let rows of conversations in `removals` be deleted."""
 
 from alembic import op
 from sqlalchemy import Column, Text

@@ -1,4 +1,4 @@
-"""What a turn used as columns of their own, so that months of them are summed at once, and what it was sent."""
+"""Moves a turn's usage into columns, so that months are summed quickly, and adds the request's context."""
 
 from alembic import op
 from sqlalchemy import Column, Float, Integer, Text

@@ -1,4 +1,4 @@
-"""The system prompt that each task began with: a resumed task goes on with it, and a record tells it."""
+"""Adds the system prompt of each task, for resumed tasks and the record."""
 
 from alembic import op
 from sqlalchemy import Column, ForeignKey, Text

@@ -1,4 +1,4 @@
-"""Who said a node and which tools it calls are words of the full-text index, filled anew; times have an index."""
+"""Adds sender and tools of a node to the full-text index, which is rebuilt, and an index on time."""
 
 from alembic import op
 

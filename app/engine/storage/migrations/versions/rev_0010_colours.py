@@ -1,4 +1,4 @@
-"""The personalities that come with Errand have colours: without theirs an older database's would count as changed."""
+"""Adds colours to the built-in personalities, which would count as changed without them."""
 
 from alembic import op
 

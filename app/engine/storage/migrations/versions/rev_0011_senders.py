@@ -1,4 +1,4 @@
-"""What the engine tells an agent is not found as a person's words. No older database has such nodes to index anew."""
+"""Excludes engine messages from the sender "user". Older databases have none, so nothing is reindexed."""
 
 from alembic import op
 

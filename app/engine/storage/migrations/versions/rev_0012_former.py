@@ -1,4 +1,4 @@
-"""Conversations that agents were taken out of have an index: what these said is searched by their names."""
+"""Adds an index of conversations with deleted agents, to search these agents by name."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Grants say the call they allow in fields. Those that were matched as text allowed more than was shown: they end."""
+"""Revokes grants that were matched as text and allowed more than was shown; grants now describe calls in fields."""
 
 from alembic import op
 

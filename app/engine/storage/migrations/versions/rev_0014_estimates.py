@@ -1,4 +1,4 @@
-"""Turns say whether their tokens were counted by the provider or are an estimate."""
+"""Adds whether a turn's tokens were counted by the provider or are estimated."""
 
 from alembic import op
 from sqlalchemy import Column, Integer
