@@ -1,4 +1,4 @@
-"""The tools and what they share: interface, argument checks, registry, safe paths.
+"""The tools and their shared parts: interface, argument checks, registry, safe paths.
 
 Start at base.py; registry.py lists the tools.
 """

@@ -1,4 +1,4 @@
-"""Coerces tool arguments and checks them against the tool's JSON Schema. The only user of fastjsonschema."""
+"""Coerces tool arguments and validates them against the tool's JSON Schema. The only user of fastjsonschema."""
 
 import math
 import re
@@ -21,15 +21,15 @@ Check: TypeAlias = Callable[[JsonValue], JsonValue]
 _MOST_ERRORS = 20
 _MOST_SHOWN = 2000
 _MOST_KEPT = 500
-# What its compiler raises for keywords whose values have another type than they should.
+# Raised by its compiler for keywords whose values have the wrong type.
 _BROKEN = (AttributeError, TypeError, ValueError, KeyError, RecursionError, SyntaxError, re.error, regex.error)
 _MATCH_LIMIT_S = 0.2
 
 
 def coerce(value: JsonValue, schema: JsonValue, root: JsonObject, depth: int = 0) -> JsonValue:
-    """A copy of `value` in which scalars of the wrong type are converted where the schema leaves no doubt.
+    """A copy of `value` with scalars converted to the schema's type where that is unambiguous.
 
-    `root` is the schema that local `$ref`s point into. What cannot be converted stays for the validator to refuse.
+    `root` is the schema that local `$ref`s point into. Other values stay unchanged for the validator to reject.
     """
     if not _is_object(schema) or depth > _DEEPEST:
         return value
@@ -55,7 +55,7 @@ def _members(value: JsonObject, schema: JsonObject, root: JsonObject, depth: int
     return {
         name: coerce(item, properties.get(name, others), root, depth + 1)
         for name, item in value.items()
-        # Models send null for what they leave out.
+        # Models send null for omitted fields.
         if item is not None or name in needed or not _refuses_null(properties.get(name), root)
     }
 
@@ -69,7 +69,7 @@ def _refuses_null(schema: JsonValue, root: JsonObject) -> bool:
 
 
 def _is_of_others(schema: JsonObject) -> bool:
-    """True where types are named and null is none of them."""
+    """True if the schema names types and null is not among them."""
     types = _types(schema)
     return bool(types) and "null" not in types
 
@@ -82,7 +82,7 @@ def _items(value: list[JsonValue], schema: JsonObject, root: JsonObject, depth: 
 
 
 def _to_branch(value: JsonValue, branches: list[JsonObject], root: JsonObject, depth: int) -> JsonValue:
-    """Follow the first branch whose type the value has; failing that, the first it can be converted to."""
+    """Follow the first branch that has the value's type; failing that, the first it can be converted to."""
     resolved = [_resolve(branch, root) for branch in branches]
     for branch in resolved:
         if _fits(value, _types(branch)) and _may_be(value, branch):
@@ -95,7 +95,7 @@ def _to_branch(value: JsonValue, branches: list[JsonObject], root: JsonObject, d
 
 
 def _may_be(value: JsonValue, branch: JsonObject) -> bool:
-    """False where an object lacks what the branch requires: another branch is meant then."""
+    """False if an object lacks required fields of the branch, so that another branch is meant."""
     required = branch.get("required")
     return not (_is_object(value) and isinstance(required, list)) or all(name in value for name in required)
 
@@ -166,7 +166,7 @@ def _to_number(value: JsonValue) -> JsonValue:
     if not math.isfinite(number):
         return value
     if re.fullmatch(r"[+-]?\d{1,4000}", value.strip()):
-        return int(value)  # exact, where a float would lose digits
+        return int(value)  # exact, while a float would lose digits
     return int(number) if number.is_integer() else number
 
 
@@ -181,7 +181,7 @@ def _schemas(value: JsonValue) -> list[JsonObject]:
 
 
 def _resolve(schema: JsonObject, root: JsonObject) -> JsonObject:
-    """The schema that a local `$ref` points to; others are left to the validator, which refuses them."""
+    """Resolve a local `$ref`; the validator rejects all others."""
     for _ in range(_DEEPEST):
         reference = schema.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#"):
@@ -200,9 +200,9 @@ def _is_object(value: JsonValue | Mapping[str, JsonValue]) -> TypeGuard[JsonObje
 
 
 def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> JsonObject:
-    """Arguments as the tool may use them: a coerced copy. Raises ToolError with the list of what is wrong.
+    """Return a coerced copy of the arguments. Raises ToolError with the list of faults.
 
-    Fields the schema does not declare pass, unless it forbids them.
+    Undeclared fields pass, unless the schema forbids them.
     """
     check = _compiled(tool, schema)
     try:
@@ -220,7 +220,7 @@ def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> Jso
 
 
 def check_schema(tool: str, schema: JsonObject) -> None:
-    """Raises `ToolError`, from what is wrong, for a schema that nothing can be checked against."""
+    """Raises `ToolError`, from the cause, for an invalid schema."""
     _compiled(tool, schema)
 
 
@@ -231,7 +231,7 @@ _by_content: dict[bytes, Check] = {}
 def _compiled(tool: str, schema: JsonObject) -> Check:
     """The validator of a schema, compiled once (some milliseconds): found by identity first, then by content.
 
-    A schema must not be changed after its first use. Schemas of tools that came and went are dropped in bulk.
+    A schema must not change after its first use. The cache is cleared when it is full.
     """
     known = _by_identity.get(id(schema))
     if known is not None and known[0] is schema:
@@ -257,7 +257,7 @@ def _compile(tool: str, schema: JsonObject) -> Check:
 
 
 class _BoundPattern:
-    """In place of Python's own, which can search for ever and hold up the whole engine meanwhile."""
+    """Replaces Python's patterns, which can backtrack without end and block the engine."""
 
     def __init__(self, pattern: "re.Pattern[str]") -> None:
         self._pattern = regex.compile(pattern.pattern)
@@ -277,7 +277,7 @@ def _bound_patterns(check: FunctionType) -> None:
 
 
 def _refuse_reference(uri: str) -> JsonObject:
-    """Tools may come from anywhere; their schemas must not make us fetch or read things."""
+    """Tools may come from untrusted sources; their schemas must not make us fetch or read anything."""
     raise fastjsonschema.JsonSchemaDefinitionException(f"a reference outside the schema: {uri}")
 
 

@@ -13,7 +13,7 @@ from app.engine.core.messages import Text, UserContent
 from app.protocol.base import JsonObject, JsonValue
 
 ExecutionMode = Literal["parallel", "sequential"]
-# The kind of permission a call needs, from nothing at all (`free`: it touches nothing outside its task) upwards.
+# The permission that a call needs, in ascending order; `free` touches nothing outside its task.
 PermissionTier = Literal["free", "read", "write", "run"]
 OnUpdate: TypeAlias = Callable[["ToolResult"], None]
 
@@ -22,10 +22,10 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gives back. The model reads `content`; people and the record also get `details` and `summary`.
+    """The result of a tool. The model reads `content`; people and the record also get `details` and `summary`.
 
-    `summary` is one short line ("12 passed", "+3 −1"). `terminate` asks for no further model call; it holds if every
-    result of the batch sets it.
+    `summary` is one short line ("12 passed", "+3 −1"). `terminate` requests that no further model call follows; it
+    applies if every result of the batch sets it.
     """
 
     content: tuple[UserContent, ...]
@@ -52,11 +52,12 @@ class ToolError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a call would touch, told to the policy before it runs.
+    """The effects of a call, which the policy checks before it runs.
 
-    Paths are as the tool will use them: absolute, `..` and links resolved. `command` is the exact command line; `text`
-    says in plain words what will happen; `preview` shows it (the diff of a write). `operation` is which of the tool's
-    actions it is. `basis` stands for the state of the disk that all this was made from: where it differs, ask again.
+    Paths are as the tool will use them: absolute, with `..` and links resolved. `command` is the exact command line;
+    `text` describes the call in plain words; `preview` shows its effect (the diff of a write). `operation` is the
+    tool's action. `basis` is a fingerprint of the files this was made from: if it differs later, approval is
+    required again.
     """
 
     tier: PermissionTier
@@ -73,13 +74,13 @@ class Access:
         assert not self.writes or self.tier in ("write", "run"), "a call that writes is no lower tier"
 
 
-# Tells what a call would touch at this moment.
+# Determines the current effects of a call.
 AccessLookup: TypeAlias = Callable[[], Awaitable[Access]]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool knows of its task. `output_dir` takes output too long for a result; `environment` holds no keys."""
+    """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys."""
 
     task_id: str
     workspace: Path
@@ -88,7 +89,7 @@ class ToolContext:
 
 
 class AgentTool(Protocol):
-    """What the loop drives. Attributes may be plain or class attributes."""
+    """A tool as the loop uses it. Attributes may be instance or class attributes."""
 
     @property
     def name(self) -> str: ...
@@ -102,7 +103,7 @@ class AgentTool(Protocol):
     def execution_mode(self) -> ExecutionMode: ...
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
-        """Mend raw arguments before validation (renamed fields and the like); most tools return them as they are."""
+        """Repair raw arguments before validation (for example renamed fields); most tools return them unchanged."""
         ...
 
     async def execute(
@@ -110,32 +111,32 @@ class AgentTool(Protocol):
     ) -> ToolResult:
         """Run one call with validated arguments; raise `ToolError` on failure.
 
-        `on_update` takes partial results to show meanwhile. When `cancel` is set the tool ends everything it
-        started, waits for that, and raises `ToolError("Operation aborted")`.
+        `on_update` receives partial results for display. When `cancel` is set the tool ends everything it started,
+        waits for that, and raises `ToolError("Operation aborted")`.
         """
         ...
 
 
 class GuardedTool(AgentTool, Protocol):
-    """A tool that tells the policy what it would touch."""
+    """A tool that reports its effects to the policy."""
 
     def access(self, arguments: JsonObject) -> Access:
-        """What a call with these validated arguments would touch; it only looks."""
+        """The effects of a call with these validated arguments; has no side effects."""
         ...
 
     def allow(self, call_id: str, access: Access) -> None:
-        """The call may run as `access` said, and not otherwise: `execute` fails where something differs by then."""
+        """Permit the call exactly as described by `access`: `execute` fails if anything differs by then."""
         ...
 
 
 class Tool(GuardedTool, Protocol):
-    """A tool of the registry: made for each task with its workplace."""
+    """A tool of the registry, instantiated for each task with its context."""
 
     def __init__(self, workplace: ToolContext) -> None: ...
 
 
 def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
-    """A plain JSON Schema of type object, without references: several providers refuse them."""
+    """A plain JSON Schema of type object, without references, which several providers reject."""
     schema = cast(JsonObject, msgspec.json.schema(arguments))
     definitions = cast(JsonObject, schema.pop("$defs", {}))
     plain = cast(JsonObject, _inline(schema, definitions))
@@ -143,7 +144,7 @@ def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
 
 
 def decode(arguments: JsonObject, into: type[T]) -> T:
-    """Raw arguments as the struct; unknown fields are let pass, for models like to add some."""
+    """Convert raw arguments to the struct; ignores unknown fields, since models add some."""
     try:
         return msgspec.convert(arguments, into, strict=False)
     except msgspec.ValidationError as error:

@@ -10,7 +10,7 @@ from app.engine.tools.base import ToolError
 
 LONGEST_S = 30.0
 
-# Version control, what tools generate, and folders of secrets.
+# Version control, generated files, and folders with secrets.
 SKIPPED = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
     | {".ssh", ".gnupg", ".aws"}
@@ -18,7 +18,7 @@ SKIPPED = frozenset(
 
 
 class TooLong(Exception):
-    """A walk took longer than it may; `at` is where it was."""
+    """A walk exceeded its time limit; `at` is the path it had reached."""
 
     def __init__(self, at: str) -> None:
         super().__init__(at)
@@ -26,12 +26,13 @@ class TooLong(Exception):
 
 
 def walk(root: Path, is_cancelled: Callable[[], bool]) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Files and folders below `root`, sorted, folders before what they hold, each with its path from `root` on.
+    """Files and folders below `root`, sorted, folders before their content, each with its path relative to `root`.
 
-    Links are given but never followed. ToolError soon after `is_cancelled` turns true, `TooLong` after `LONGEST_S`.
+    Yields links but never follows them. Raises ToolError soon after `is_cancelled` turns true, `TooLong` after
+    `LONGEST_S`.
     """
     give_up_at = time.monotonic() + LONGEST_S
-    # No recursion: a tree may be deeper than Python calls functions.
+    # Iterative, since a tree may be deeper than Python's recursion limit.
     open_folders = [iter(_entries(os.fspath(root)))]
     start = len(os.path.join(root, ""))
     while open_folders:
@@ -50,7 +51,7 @@ def walk(root: Path, is_cancelled: Callable[[], bool]) -> Iterator[tuple[str, os
 
 
 def is_folder(entry: "os.DirEntry[str]", *, follow_links: bool = True) -> bool:
-    """False for a link that leads nowhere or to itself, and where one may not look."""
+    """False for a broken or circular link, and without permission."""
     try:
         return entry.is_dir(follow_symlinks=follow_links)
     except OSError:
@@ -58,7 +59,7 @@ def is_folder(entry: "os.DirEntry[str]", *, follow_links: bool = True) -> bool:
 
 
 def is_file(entry: "os.DirEntry[str]") -> bool:
-    """A regular file itself; False for a link to one, and where one may not look."""
+    """True for a regular file; False for a link to one, and without permission."""
     try:
         return entry.is_file(follow_symlinks=False)
     except OSError:
@@ -70,11 +71,12 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError:
-        return []  # not readable, or gone since
+        return []  # not readable, or deleted meanwhile
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Glob as ripgrep has it: without a slash it is for the name alone, `**` spans folders, {a,b} are choices."""
+    """Glob syntax as in ripgrep: without a slash it matches the name alone, `**` spans folders, {a,b} are
+    alternatives."""
     return any(_matches_one(path, choice) for choice in _choices(pattern))
 
 
@@ -99,7 +101,7 @@ def _match_parts(parts: list[str], patterns: list[str]) -> bool:
 
 
 def _choices(pattern: str) -> list[str]:
-    """The pattern with {a,b} spelt out, up to 64; braces that hold no comma stand for themselves."""
+    """The pattern with {a,b} expanded, up to 64 patterns; braces without a comma are literal."""
     done: list[str] = []
     rest = [pattern]
     while rest and len(done) + len(rest) < 64:

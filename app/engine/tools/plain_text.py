@@ -1,4 +1,4 @@
-"""Output of programs as text that a person or a model can read: no escape codes, no progress bars' former states."""
+"""Converts program output to readable text: no escape sequences, only the last state of progress bars."""
 
 import codecs
 import os
@@ -14,7 +14,7 @@ _NO_PART_OF_A_LINE = {code: "\ufffd" for code in (*range(32), *range(127, 160), 
 
 
 def is_clean(data: bytes) -> bool:
-    """True if the bytes are UTF-8 text without NUL: nothing is lost when they are shown."""
+    """True for UTF-8 text without NUL, which loses nothing when displayed."""
     if b"\0" in data:
         return False
     try:
@@ -25,7 +25,7 @@ def is_clean(data: bytes) -> bool:
 
 
 def is_text(name: str) -> bool:
-    """False for a file's name with bytes that are no UTF-8: neither JSON nor the database takes it."""
+    """False for a file name that is not UTF-8, which neither JSON nor the database accepts."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -34,14 +34,14 @@ def is_text(name: str) -> bool:
 
 
 def clean_name(name: str) -> str:
-    """A file's name as text in one line: line breaks, escape codes and bytes that are no UTF-8 become U+FFFD."""
+    """A file name as one line of text: line breaks, escape codes and invalid UTF-8 become U+FFFD."""
     return os.fsencode(name).decode("utf-8", "replace").translate(_NO_PART_OF_A_LINE)
 
 
 def clean_output(data: bytes, *, goes_on: bool = False) -> str:
-    """Bytes as text; what is no UTF-8 and no printable character becomes U+FFFD.
+    """Decode bytes; invalid UTF-8 and unprintable characters become U+FFFD.
 
-    Where more is to come (`goes_on`), half a character or escape code at the end is left out.
+    If more output follows (`goes_on`), an incomplete character or escape sequence at the end is omitted.
     """
     text = _decoder("replace").decode(data, final=not goes_on)
     if "\x1b" in text:

@@ -1,6 +1,7 @@
-"""Paths as tools use them: absolute, with `..` and links resolved, and reached without following a link laid since.
+"""Paths of tools: absolute, with `..` and links resolved, and opened without following links created since.
 
-So what the policy judged and a person allowed is what is touched, whoever swaps a folder for a link meanwhile.
+The path that the policy checked and a person allowed is the path used, even if a folder is replaced by a link
+meanwhile.
 """
 
 import os
@@ -17,28 +18,28 @@ _STEPS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
 def resolve(path: str, workplace: ToolContext) -> Path:
-    """A path of a tool's argument; a relative one starts at the workspace, `~/` at the home directory."""
+    """Resolve the path of a tool argument; a relative one starts at the workspace, `~/` at the home directory."""
     if "\0" in path:
         raise ToolError("A path cannot hold a NUL character.")
     if path == "~" or path.startswith("~/"):
         path = workplace.environment.get("HOME", "~") + path[1:]
     try:
         found = os.path.realpath(workplace.workspace / path)
-        if not is_text(found):  # a link leads there
+        if not is_text(found):  # a link points there
             raise ToolError(f"{path[:200]!r} leads to a name that is not UTF-8. Use the shell for it.")
         if os.path.islink(found):
             raise ToolError(f"{path[:200]!r} is a link that leads to itself, at once or in a circle of links.")
         return Path(found)
-    except (OSError, ValueError) as error:  # a loop of links; characters no file name can have
+    except (OSError, ValueError) as error:  # a loop of links, or characters not allowed in a file name
         raise ToolError(f"{path[:200]!r} is not a usable path: {error}.") from error
 
 
 @contextmanager
 def opened_folder(folder: Path, *, make: bool = False) -> Generator[int | None]:
-    """The folder at a path that `resolve` gave, as a descriptor to open names in; `make` makes what is not there.
+    """A descriptor of the folder at a resolved path, for opening names in it; `make` creates missing folders.
 
-    A ToolError where a link stands in the way by now, other OSErrors as the system has them. None on Windows, where
-    names cannot be opened in a folder: there the whole path is used.
+    Raises ToolError if a component has become a link, other OSErrors as the system does. None on Windows, which
+    cannot open names relative to a folder: the full path is used there.
     """
     if not _STEPS:
         if make:
@@ -57,7 +58,7 @@ def opened_folder(folder: Path, *, make: bool = False) -> Generator[int | None]:
 
 
 def name_in(folder: int | None, path: Path) -> Path:
-    """How to name `path` in its opened folder."""
+    """The name of `path` relative to its opened folder."""
     return path if folder is None else Path(path.name or ".")
 
 

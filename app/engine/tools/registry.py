@@ -1,4 +1,4 @@
-"""The tools there are, written out, and bound to a task's workplace."""
+"""The list of tools, and their binding to a task's context."""
 
 from app.engine.core.errors import ConfigurationError
 from app.engine.tools.base import Tool, ToolContext
@@ -10,7 +10,7 @@ NAMES = tuple(tool.name for tool in TOOLS)
 
 
 def bind(workplace: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
-    """Tools for one task; without names all of them. An unknown name is a ConfigurationError."""
+    """The tools for one task; all if `names` is empty. Raises ConfigurationError for an unknown name."""
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         raise ConfigurationError(f"There is no tool {unknown[0]}; there are {', '.join(sorted(NAMES))}.")

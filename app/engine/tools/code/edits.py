@@ -10,8 +10,8 @@ from difflib import Match, SequenceMatcher
 
 from app.engine.tools.base import ToolError
 
-# Texts are likened by their beginnings, and difflib, which takes time with their square, gets only those that share
-# most pieces with the one that was looked for.
+# Bounds for comparing texts: only their beginnings count, and difflib, which takes quadratic time, gets only the texts
+# that share most pieces with the wanted one.
 _LONGEST = 200
 _MOST_TEXTS = 20_000
 _MOST_PIECES = 40
@@ -24,15 +24,15 @@ _LONGEST_SHOWN = 2_000
 
 _CONTEXT = 3
 _LONGEST_DIFF = 20_000
-# difflib takes time with the cube of the lines: it gets no more pairs of lines at once.
+# difflib takes cubic time in the number of lines, so it gets at most this many pairs of lines at once.
 _MOST_PAIRS = 2_500
 _DEEPEST = 4
-# In one range; a larger one counts as replaced, for a second of work would be shown as two lines of text.
+# Lines in one range; a larger range is shown as replaced, since diffing it could take a second.
 _MOST_LINES_DIFF = 100_000
 
 
 def close_matches(wanted: str, texts: Sequence[str], most: int) -> list[int]:
-    """Indexes of the `most` texts that are much like `wanted`, the likest first."""
+    """Indexes of at most `most` texts similar to `wanted`, most similar first."""
     wanted = wanted[:_LONGEST]
     begins = [text[:_LONGEST] for text in texts[:_MOST_TEXTS]]
     step = max(1, len(wanted) // _MOST_PIECES)
@@ -44,7 +44,7 @@ def close_matches(wanted: str, texts: Sequence[str], most: int) -> list[int]:
 
 
 def replace_exactly(text: str, old: str, new: str, replace_all: bool, name: str) -> str:
-    """The text with `old` replaced; a ToolError unless it is there exactly once, or `replace_all` is set."""
+    """Replace `old` in the text. Raises ToolError unless it occurs exactly once, or `replace_all` is set."""
     if not old:
         raise ToolError("`old` is empty: give the text to replace, or use the action write for a whole file.")
     if old == new:
@@ -71,7 +71,7 @@ def _places(text: str, old: str) -> str:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Where it may have been meant: the line most like its first one that is not blank."""
+    """A hint to the probable position: the line most similar to the first line of `old` that is not blank."""
     wanted = old.split("\n")
     lead = next((index for index, line in enumerate(wanted) if line.strip()), 0)
     lines = text.split("\n", _MOST_LINES)[:_MOST_LINES]
@@ -88,7 +88,7 @@ def _nearest(text: str, old: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextDiff:
-    """`diff` is cut where it grows long; the counts are of all lines."""
+    """`diff` is truncated if long; the counts cover all lines."""
 
     diff: str
     added: int
@@ -122,7 +122,7 @@ def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
 
 
 def _range(first: int, end: int) -> str:
-    """As diff counts: from 1, and an empty range begins at the line before it."""
+    """A range as in unified diffs: from 1, and an empty range begins at the line before it."""
     length = end - first
     if length == 1:
         return f"{first + 1}"
@@ -130,9 +130,10 @@ def _range(first: int, end: int) -> str:
 
 
 class _LineMatcher(SequenceMatcher[str]):
-    """Patience diff: what stands once in both is matched first, and difflib gets the small gaps that are left.
+    """Patience diff: matches lines that are unique in both texts first, then difflib handles the small gaps between
+    them.
 
-    A large gap without such lines counts as replaced as a whole.
+    A large gap without unique lines is shown as replaced.
     """
 
     def __init__(self, old: list[str], new: list[str]) -> None:
@@ -152,7 +153,7 @@ class _LineMatcher(SequenceMatcher[str]):
     def _matches(
         self, old_at: int, old_end: int, new_at: int, new_end: int, depth: int
     ) -> Iterator[tuple[int, int, int]]:
-        """Where lines of two ranges are the same, in order: both places and how many."""
+        """Matching runs of lines in two ranges, in order: both positions and the length."""
         old, new = self._old, self._new
         start = old_at
         while old_at < old_end and new_at < new_end and old[old_at] == new[new_at]:
@@ -190,11 +191,11 @@ class _LineMatcher(SequenceMatcher[str]):
 
 
 def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
-    """The longest row of lines that stand once in each text, and in the same order: their places in both."""
+    """Positions of the longest increasing sequence of lines that are unique in both texts."""
     counts, others = Counter(old), Counter(new)
     places = {line: at for at, line in enumerate(new) if others[line] == 1}
     pairs = [(at, places[line]) for at, line in enumerate(old) if counts[line] == 1 and line in places]
-    # Patience sorting: `ends[n]` is the lowest place at which a row of n + 1 lines can end.
+    # Patience sorting: `ends[n]` is the lowest position at which a sequence of n + 1 lines can end.
     ends: list[int] = []
     rows: list[int] = []
     before: list[int | None] = []

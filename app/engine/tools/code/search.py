@@ -19,20 +19,20 @@ MOST = 500
 
 MOST_HITS = 200
 _LONGEST_LINE = 300
-_LARGEST = 5_000_000  # of a file in a folder, and of a piece of one that was named itself, such as a long output
+_LARGEST = 5_000_000  # per file in a folder, and per piece of a file named directly, such as a long output
 _PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
-    """One entry a line, relative to the folder; folders end in a slash. `more` says why others are left out."""
+    """One entry per line, relative to the folder; folders end in a slash. `more` says why entries are omitted."""
 
     lines: list[str]
     more: str = ""
 
 
 def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool]) -> FolderListing:
-    """Without a pattern what stands in the folder itself, with one all below it."""
+    """Without a pattern the content of the folder itself, with one everything below it."""
     if not folder.is_dir():
         raise ToolError(f"{folder} is a file, not a folder. Use the action read.")
     lines: list[str] = []
@@ -67,7 +67,7 @@ def _line(entry: "os.DirEntry[str]", name: str) -> str:
 
 @dataclass(slots=True)
 class SearchResult:
-    """`lines` are `path:line: text`. `more` says that the search ended early, and why."""
+    """`lines` are `path:line: text`. `more` is the reason for an early end of the search."""
 
     lines: list[str] = field(default_factory=list[str])
     files: int = 0
@@ -117,7 +117,7 @@ def _files(root: Path, glob: str, is_cancelled: Callable[[], bool]) -> Iterator[
 
 
 def _texts(path: Path, *, is_asked: bool) -> Iterator[tuple[str, int]]:
-    """The text of a file and the number of lines before it: in pieces, where a large one was named itself."""
+    """The text of a file with the number of preceding lines; in pieces for a large file that was named directly."""
     try:
         if not is_asked:
             file = decode(read_regular(path, _LARGEST, follow_links=False))
@@ -131,7 +131,7 @@ def _texts(path: Path, *, is_asked: bool) -> Iterator[tuple[str, int]]:
 
 
 def _pieces(file: BinaryIO) -> Iterator[tuple[str, int]]:
-    """Cut at the ends of lines, but for lines that are longer than a piece."""
+    """Split at line ends, except for lines longer than a piece."""
     rest, before = b"", 0
     while data := file.read(_LARGEST):
         whole = rest + data
@@ -149,7 +149,7 @@ def _pieces(file: BinaryIO) -> Iterator[tuple[str, int]]:
 def _hits(
     compiled: "regex.Pattern[str]", text: str, name: str, most: int, deadline: float, before: int
 ) -> Iterator[str]:
-    """One hit for each line at most; `before` lines stand before the text."""
+    """At most one hit per line; `before` is the number of lines before the text."""
     line, counted, end = before + 1, 0, -1
     left = deadline - time.monotonic()
     if left <= 0:
@@ -169,7 +169,7 @@ def _hits(
 
 
 def _cut(text: str, start: int, end: int, at: int) -> str:
-    """The line, or of a very long one the part around the hit."""
+    """The line, or for a very long line the part around the hit."""
     if end - start <= _LONGEST_LINE:
         return text[start:end]
     first = max(start, at - _LONGEST_LINE // 3)

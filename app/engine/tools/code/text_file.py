@@ -11,14 +11,14 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs
 MOST_LINES = 2_000
 MOST_CHARACTERS = 50_000
 LARGEST = 5_000_000
-# No character has more than four bytes: a line of so many characters is seen to be cut.
+# A character has at most four bytes, so this is enough to detect a line that exceeds the limit.
 _MOST_BYTES = 4 * MOST_CHARACTERS + 4
 _PIECE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """`text` has \\n where the file has its `newline`; mixed newlines are left as they are."""
+    """`text` uses \\n for the file's `newline`; mixed newlines stay unchanged."""
 
     text: str
     encoding: str = "utf-8"
@@ -26,14 +26,15 @@ class TextFile:
     newline: str = "\n"
 
     def encode(self, text: str) -> bytes:
-        """Another text in this file's form. UnicodeEncodeError if its encoding has no such character."""
+        """Encode another text like this file. Raises UnicodeEncodeError if its encoding lacks a character."""
         if self.newline == "\r\n":
             text = text.replace("\r\n", "\n").replace("\n", "\r\n")
         return self.bom + text.encode(self.encoding)
 
 
 def decode(data: bytes) -> TextFile | None:
-    """The file's text, or None if it is binary. What is neither UTF-8 nor marked is read as Latin-1, which fits all."""
+    """Decode a file; None if it is binary. Text that is neither UTF-8 nor has a BOM is read as Latin-1, which
+    accepts any bytes."""
     bom, encoding = next(((bom, name) for bom, name in _BOMS if data.startswith(bom)), (b"", "utf-8"))
     if b"\0" in data and not encoding.startswith("utf-16"):
         return None
@@ -49,7 +50,7 @@ def decode(data: bytes) -> TextFile | None:
 
 @dataclass(frozen=True, slots=True)
 class LineRange:
-    """`first` and `last` count from 1; `total` is None where counting would mean to read a very large file."""
+    """`first` and `last` count from 1; `total` is None if counting would require reading a very large file."""
 
     text: str
     first: int
@@ -59,7 +60,7 @@ class LineRange:
 
     @property
     def note(self) -> str:
-        """What is not shown and how to get it; empty if this is the whole file."""
+        """Which lines are omitted and how to read them; empty if this is the whole file."""
         if self.cut:
             return f"[line {self.last} is cut after {MOST_CHARACTERS:,} characters; use the shell to see the rest]"
         if self.first == 1 and self.last == self.total:
@@ -83,7 +84,7 @@ def line_range(data: bytes, first: int, last: int) -> LineRange | None:
 
 
 def window_of_large(file: BinaryIO, first: int, last: int) -> LineRange | None:
-    """The same for a file above LARGEST, of which only the part up to `last` is read, in pieces."""
+    """`line_range` for a file above LARGEST; reads only the part up to `last`, in pieces."""
     if b"\0" in file.read(8192):
         return None
     file.seek(0)
@@ -92,7 +93,7 @@ def window_of_large(file: BinaryIO, first: int, last: int) -> LineRange | None:
     data = file.read(_MOST_BYTES)
     lines = data.split(b"\n")
     if len(data) == _MOST_BYTES and len(lines) > 1:
-        lines.pop()  # it may go on
+        lines.pop()  # it may be incomplete
     elif lines[-1] == b"":
         lines.pop()
     count = min(MOST_LINES, last - first + 1) if last else MOST_LINES
@@ -100,7 +101,7 @@ def window_of_large(file: BinaryIO, first: int, last: int) -> LineRange | None:
 
 
 def _skip_lines(file: BinaryIO, count: int) -> bool:
-    """Go to where the line after so many begins; False where the file ends before it."""
+    """Seek to the start of the line after `count` lines; False if the file is shorter."""
     while True:
         begin = file.tell()
         piece = file.read(_PIECE)

@@ -1,4 +1,4 @@
-"""The tool `code`; each action is done by the modules beside it."""
+"""The tool `code`; the modules beside it implement its actions."""
 
 import os
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from app.protocol.base import JsonObject
 
 _LARGEST_PREVIEWED = 200_000
 _PATIENCE_S = 60.0
-# What models call our fields when they remember other tools.
+# Field names of similar tools that models use by mistake.
 _OTHER_NAMES = {
     "file_path": "path",
     "filename": "path",
@@ -70,7 +70,7 @@ class Code:
         "Version control, node_modules and virtual environments are left out of lists and searches below a folder."
     )
     parameters = schema_of(CodeArguments)
-    # One after the other: a read that follows a write in the same reply must see it.
+    # Sequential: a read that follows a write in the same reply must see it.
     execution_mode: ExecutionMode = "sequential"
 
     def __init__(self, workplace: ToolContext) -> None:
@@ -101,7 +101,7 @@ class Code:
                 return Access("write", f"Make the folder {name}", writes=(path,), operation=action)
             case "write" | "patch":
                 verb = "Write" if action == "write" else "Change"
-                basis = self._files.state(path)  # before the preview: what changes between the two is noticed
+                basis = self._files.state(path)  # before the preview, so that a change between the two is detected
                 preview = self._preview(wanted, path)
                 return Access("write", f"{verb} {name}", (), (path,), preview=preview, operation=action, basis=basis)
 
@@ -127,7 +127,7 @@ class Code:
             later = " It may still be done when that answers again." if changes else ""
             raise ToolError(f"{error}{later}") from error
         finally:
-            is_over = True  # what was given up writes nothing later, unless it is writing already
+            is_over = True  # an abandoned call writes nothing later, unless it is writing already
 
     def _run(self, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]) -> ToolResult:
         path = resolve(wanted.path, self._workplace)
@@ -143,7 +143,7 @@ class Code:
         return self._is_own(path) if allowed.tier == "free" else path in (*allowed.reads, *allowed.writes)
 
     def _is_own(self, path: Path) -> bool:
-        """Long output of the task's own commands is its to read, wherever it is kept."""
+        """True for long output of the task's own commands, which the task may always read."""
         return path.is_relative_to(os.path.realpath(self._workplace.output_dir))
 
     def _act(
@@ -162,7 +162,7 @@ class Code:
                 return self._search(wanted, path, is_cancelled)
 
     def _read(self, wanted: CodeArguments, path: Path) -> ToolResult:
-        # Without line numbers: models copy what they read into `old`.
+        # Without line numbers, since models copy the text into `old`.
         if wanted.end_line and wanted.end_line < wanted.start_line:
             raise ToolError(f"end_line {wanted.end_line} is before start_line {wanted.start_line}.")
         part = self._files.window(path, wanted.start_line, wanted.end_line)
@@ -204,7 +204,7 @@ class Code:
         return replace_exactly(before, old, new, wanted.replace_all, self._files.name(path))
 
     def _preview(self, wanted: CodeArguments, path: Path) -> str:
-        """The diff that the call would make; its size where that is too large, empty where it would fail."""
+        """The diff that the call would make; only the size if it is too large, empty if the call would fail."""
         try:
             new = (wanted.content if wanted.action == "write" else wanted.new) or ""
             size = path.stat().st_size if path.exists() else 0

@@ -1,6 +1,6 @@
-"""A task's files: reading, replacing and comparing them, with errors that say what to do.
+"""Reads, replaces and compares a task's files, with errors that say what to do.
 
-What the system refuses (OSError) is left to the caller.
+Leaves OSErrors to the caller.
 """
 
 import hashlib
@@ -22,19 +22,19 @@ _NOTHING = "nothing"
 
 
 class WorkspaceFiles:
-    """Remembers what the task has read, so that it does not overwrite what somebody else changed since."""
+    """Records what the task has read, so that it does not overwrite changes that others made since."""
 
     def __init__(self, workplace: ToolContext) -> None:
         self._workplace = workplace
         self._read: dict[Path, bytes] = {}
 
     def name(self, path: Path) -> str:
-        """The path as people and models should see it: relative inside the workspace."""
+        """The path for people and models: relative inside the workspace."""
         return str(path.relative_to(self._workspace)) if path.is_relative_to(self._workspace) else str(path)
 
     @cached_property
     def _workspace(self) -> Path:
-        """Looked up by whoever needs it first, in a thread: the folder may not answer."""
+        """Resolved on first use, in a thread, since the folder may not answer."""
         return Path(os.path.realpath(self._workplace.workspace))
 
     def window(self, path: Path, first: int, last: int) -> LineRange:
@@ -51,7 +51,7 @@ class WorkspaceFiles:
         return part
 
     def state(self, path: Path) -> str:
-        """What stands there now, told apart from what may stand there later; `load` and `form_of` compare."""
+        """A fingerprint of the file's current content, which `load` and `form_of` compare."""
         try:
             with self._open(path) as file:
                 found = os.fstat(file.fileno())
@@ -62,7 +62,7 @@ class WorkspaceFiles:
             return "no file"
 
     def load(self, path: Path, state: str | None = None) -> TextFile:
-        """A whole text file for changing it, if it is still what the task has read of it, and in this state."""
+        """Load a text file for a change, if it has not changed since the task read it and still has this state."""
         data = self._current(path, state)
         file = decode(data)
         if file is None:
@@ -70,7 +70,7 @@ class WorkspaceFiles:
         return file
 
     def replace(self, path: Path, before: TextFile, text: str) -> TextDiff:
-        """Write the text in the form of `before`, which `load` gave, or make a new file."""
+        """Write the text with the encoding of `before`, a result of `load`, or create a new file."""
         name = self.name(path)
         try:
             data = before.encode(text)
@@ -85,7 +85,7 @@ class WorkspaceFiles:
         return diff_texts(before.text, text.replace("\r\n", "\n") if before.newline == "\r\n" else text, name)
 
     def form_of(self, path: Path, state: str | None = None) -> TextFile:
-        """What is there now: an empty file if there is none, or if it is binary."""
+        """The current file; an empty one if it does not exist or is binary."""
         try:
             return decode(self._current(path, state)) or TextFile("")
         except _NoFile:
@@ -127,11 +127,11 @@ class WorkspaceFiles:
 
 
 class _NoFile(ToolError):
-    """There is nothing at the path."""
+    """The file does not exist."""
 
 
 def _state(found: os.stat_result, data: bytes) -> str:
-    """Of a large file the system's word that it was not touched is enough: hashing it takes too long."""
+    """For a large file its metadata is enough, since hashing takes too long."""
     if len(data) <= _LARGEST_COMPARED:
         return f"content {_digest(data).hex()}"
     return f"file {found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"

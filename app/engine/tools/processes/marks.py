@@ -1,9 +1,9 @@
-"""Marks that tell which call of which task a process belongs to: inherited by all it starts, whatever they do.
+"""Inherited marks that identify the call and task of a process.
 
 A child may clear its environment, lower its limits, leave its session and outlive its parents. So each call has
-several marks: variables, on Linux a soft limit of its own (on the size of message queues, which next to nothing uses;
-limits are inherited over fork, exec and setsid, and one system call reads them), the sessions of its processes, and
-which processes were seen below it.
+several marks: environment variables; on Linux a unique soft limit (on the size of message queues, which almost
+nothing uses; limits are inherited over fork, exec and setsid, and one system call reads them); the sessions of its
+processes; and the processes once seen below it.
 """
 
 import math
@@ -15,7 +15,7 @@ from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# The numbers are the limit itself, in bytes: below the kernel's default of 819,200, which must stay unused.
+# The numbers are the limit in bytes: below the kernel's default of 819,200, which must stay unused.
 _LOWEST, _HIGHEST = 400_000, 800_000
 
 _by_task: dict[str, list["ProcessMark"]] = {}
@@ -26,7 +26,8 @@ _seen: dict[tuple[int, float], int] = {}
 
 @dataclass(frozen=True, slots=True)
 class ProcessMark:
-    """The mark of one call; `number` is unique among the marks of this engine, `began` in system ticks since boot."""
+    """The mark of one call; `number` is unique among the marks of this engine, `began` is in system ticks since
+    boot."""
 
     task_id: str
     number: int
@@ -39,9 +40,9 @@ class ProcessMark:
 
 @dataclass(frozen=True, slots=True)
 class MarkedSession:
-    """The session of a call; its leader began after `earliest` and before `latest`, in system ticks since boot.
+    """The session of a call; its leader started after `earliest` and before `latest`, in system ticks since boot.
 
-    The times are kept, not read from the leader: /proc makes its reader wait while a program is being loaded.
+    The times are stored, not read from the leader: reading /proc blocks while a program is being loaded.
     """
 
     number: int
@@ -69,7 +70,7 @@ def all_marks() -> tuple[ProcessMark, ...]:
 
 
 def note_session(mark: ProcessMark, leader: int, earliest: float) -> MarkedSession:
-    """Processes of the leader's session are the call's: nobody can join the session of another."""
+    """Processes of the leader's session belong to the call: no process can join another's session."""
     noted = _sessions.get(leader)
     if noted is None or noted.number != mark.number:
         noted = _sessions[leader] = MarkedSession(mark.number, leader, math.floor(earliest), math.ceil(ticks_now()) + 1)
@@ -81,31 +82,31 @@ def all_sessions() -> tuple[MarkedSession, ...]:
 
 
 def note_process(mark: ProcessMark, pid: int, started: float) -> None:
-    """The process was seen as the call's, whatever it does to its marks later."""
+    """Record that the process belongs to the call, even if it drops its marks later."""
     _seen[pid, started] = mark.number
 
 
 def noted(pid: int, started: float, session: int) -> set[int]:
-    """The numbers of the calls to which a process belongs as far as it was noted."""
+    """The numbers of the calls that a process belongs to, according to the records."""
     its = _sessions.get(session)
     numbers = (_seen.get((pid, started)), its and its.number)
     return {number for number in numbers if number is not None}
 
 
 def may_be_left_by(marks: tuple[ProcessMark, ...], started: float) -> bool:
-    """True where a process without a mark can be of no other task: each other one began after it."""
+    """True if a process without a mark cannot belong to another task: all other tasks started after it."""
     tasks = {mark.task_id for mark in marks}
     others = [mark.began for task, its in _by_task.items() if task not in tasks for mark in its]
     return any(mark.began <= started for mark in marks) and all(began > started for began in others)
 
 
 def ticks_now() -> float:
-    # One earlier, for the system rounds down.
+    # Minus one, since the system rounds down.
     return time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") - 1 if sys.platform == "linux" else 0.0
 
 
 def forget(marks: Collection[ProcessMark]) -> None:
-    """Free the marks' numbers; to be called when no process has them. A task may have thousands."""
+    """Free the marks' numbers. Call it once no process has them. A task may have thousands."""
     numbers = _numbers & {mark.number for mark in marks}
     _numbers.difference_update(numbers)
     for session in [session for session, its in _sessions.items() if its.number in numbers]:
@@ -122,12 +123,13 @@ if sys.platform == "linux":
     import resource
 
     _hard = resource.getrlimit(resource.RLIMIT_MSGQUEUE)[1]
-    # False where this limit may not be as high as our numbers; then the variables are all there is.
+    # False if the hard limit is below our numbers; then only the variables remain.
     STAMPED = _hard == resource.RLIM_INFINITY or _hard >= _HIGHEST
 
     @contextmanager
     def stamped(mark: ProcessMark) -> Generator[None]:
-        """Children started inside carry the mark's number. Without await inside: it is the engine's own limit too."""
+        """Children started inside inherit the mark's number. Do not await inside, since it is also the engine's
+        limit."""
         if not STAMPED:
             yield
             return
@@ -139,7 +141,7 @@ if sys.platform == "linux":
             resource.setrlimit(resource.RLIMIT_MSGQUEUE, (soft, hard))
 
     def stamp_of(pid: int) -> int | None:
-        """The number a process (or its zombie) carries, if it is one of this engine's marks."""
+        """The number of a process (or its zombie), if it is one of this engine's marks."""
         try:
             number = resource.prlimit(pid, resource.RLIMIT_MSGQUEUE)[0]
         except OSError:

@@ -1,4 +1,4 @@
-"""The running processes: from /proc, elsewhere through psutil."""
+"""The running processes, read from /proc, elsewhere through psutil."""
 
 import os
 import signal
@@ -16,16 +16,16 @@ from app.engine.tools.processes.marks import ProcessMark, may_be_left_by, note_p
 
 _NAME_LENGTH = 120
 _CALL = b"ERRAND_CALL"
-# Of 1000 at most; 0 is what others have. Where memory runs out, what a command starts goes before all else.
+# Of 1000 at most; the default is 0. When memory runs out, a command's processes are killed first.
 OOM_SCORE = b"500"
 _PF_EXITING = 0x4  # linux/sched.h
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessEntry:
-    """One process. `started` (system ticks) tells two that had the same pid apart; a zombie has ended, unreaped.
+    """One process. `started` (system ticks) distinguishes reused pids; a zombie has ended but is not reaped.
 
-    `group` is 0 where its process group may hold others than the call's.
+    `group` is 0 if its process group may contain processes of others.
     """
 
     pid: int
@@ -42,10 +42,11 @@ def _ignore(entry: ProcessEntry) -> None:
 
 @dataclass(slots=True)
 class Search:
-    """Looks for the same processes, one after the other. `on_found` gets each at once, before its children are sought.
+    """Repeated scans for the same processes. `on_found` receives each at once, before the scan continues with its
+    children.
 
-    `is_whole` is False where the last look met one that ended meanwhile: its children are the engine's since, and may
-    stand where the look had been already. Nothing found is then no sign that nothing is left.
+    `is_whole` is False if a process ended during the last scan: its children were reparented to the engine, possibly
+    to a part already scanned. An empty result then does not prove that nothing is left.
     """
 
     on_found: Callable[[ProcessEntry], None] = _ignore
@@ -53,13 +54,13 @@ class Search:
     _ended: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
 
     def check(self, pid: int, entry: ProcessEntry | None) -> None:
-        """Of a process that was `entry` some moments ago."""
+        """Check a process that was `entry` a moment ago."""
         if entry is not None and not entry.zombie:
             now = entry_of(pid)
             if now is not None and not now.zombie and now.started == entry.started:
                 return
         elif entry is not None and (pid, entry.started) in self._ended:
-            return  # it had ended before this look
+            return  # it had ended before this scan
         if entry is not None:
             self._ended.add((pid, entry.started))
         self.is_whole = False
@@ -67,9 +68,9 @@ class Search:
 
 class ProcessTable(Protocol):
     def find(self, marks: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
-        """All processes below this one that carry one of the marks or descend from one that does.
+        """All descendants of this process that carry one of the marks or descend from one that does.
 
-        Also those that have got rid of every mark, once no other task is under way that may have left them.
+        Includes processes without any mark, if no other running task can have left them.
         """
         ...
 
@@ -78,7 +79,7 @@ class ProcessTable(Protocol):
         ...
 
     def name(self, pid: int) -> str:
-        """The command line, cut to a line people can read; empty if the process is gone."""
+        """The command line, shortened to a readable line; empty if the process has ended."""
         ...
 
 
@@ -90,7 +91,7 @@ def plain_name(arguments: list[str]) -> str:
 
 
 class ProcTable:
-    """Walks down from this process, so it costs what a task has started, however many others the machine runs."""
+    """Walks down from this process, so the cost depends on the task's processes, not on those of the machine."""
 
     def find(self, marks: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
         wanted = {mark.number: mark for mark in marks}
@@ -101,7 +102,7 @@ class ProcTable:
             pid, mark = rest.pop()
             stamp = stamp_of(pid) if mark is None else None
             if stamp is not None and stamp not in wanted:
-                continue  # it is of another call, and so is all below it
+                continue  # it belongs to another call, with all its descendants
             entry = entry_of(pid)
             if entry is None:
                 search.is_whole = False
@@ -111,7 +112,7 @@ class ProcTable:
             if mark is not None:
                 found.append(entry)
                 note_process(mark, pid, entry.started)
-                if entry.session != own:  # a child that is just being started is in ours for a moment
+                if entry.session != own:  # a starting child is in our session for a moment
                     note_session(mark, entry.session, mark.began)
                 search.on_found(entry)
             if mark is not None or entry.session != own:
@@ -141,7 +142,7 @@ def has_proc() -> bool:
 
 
 def send_signal(entry: ProcessEntry, number: int) -> None:
-    """To this process, and to none that has got its number meanwhile. Raises what `os.kill` does."""
+    """Signal this process, and no other with a reused pid. Raises the errors of `os.kill`."""
     if sys.platform != "linux":
         os.kill(entry.pid, number)
         return
@@ -155,9 +156,9 @@ def send_signal(entry: ProcessEntry, number: int) -> None:
 
 
 def send_to_all(entry: ProcessEntry, number: int) -> None:
-    """To this process and at one blow to all of its group: not even one that is being forked just then is missed."""
+    """Signal this process and its whole group at once, so that not even a process that is being forked is missed."""
     send_signal(entry, signal.SIGSTOP)
-    # A stopped process stays in its group, and the number of a group with a member is no other's.
+    # A stopped process stays in its group, and the number of a group with a member is not reused.
     now = entry_of(entry.pid) if entry.group > 1 else None
     if now is not None and (now.started, now.group) == (entry.started, entry.group):
         with suppress(OSError):  # none left, or another user's
@@ -166,17 +167,17 @@ def send_to_all(entry: ProcessEntry, number: int) -> None:
 
 
 def is_of_tools(entry: ProcessEntry) -> bool:
-    """True for a process that a command has left to the engine, though it got rid of all other marks.
+    """True for a command's process that was reparented to the engine and dropped all other marks.
 
-    No child of a command can come back into the engine's session, and what the engine starts itself is not offered to
-    the OOM killer.
+    A child of a command cannot return to the engine's session, and the engine's own processes do not have the raised
+    OOM score.
     """
     is_offered = _read(f"/proc/{entry.pid}/oom_score_adj").strip() == OOM_SCORE
     return is_offered and entry.parent == os.getpid() and entry.session != os.getsid(0)
 
 
 def _mark_of(entry: ProcessEntry, wanted: Mapping[int, ProcessMark]) -> ProcessMark | None:
-    """The mark among the wanted ones that a process without a limit of ours has by other signs."""
+    """The matching mark of a process that does not have our limit, found by its other marks."""
     if entry.session == os.getsid(0):
         return None
     numbers = noted(entry.pid, entry.started, entry.session) | set(_numbers_in(_environment(entry.pid)))
@@ -200,7 +201,7 @@ def _read(path: str) -> bytes:
 
 
 def entry_of(pid: int) -> ProcessEntry | None:
-    # The name in brackets may hold blanks and brackets; after the last one come state, parent, group, session, flags
+    # The name in brackets may contain blanks and brackets; after the last one come state, parent, group, session, flags
     # (three further on) and the start time (proc(5), fields 3 to 6, 9 and 22).
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     if not fields:
@@ -215,7 +216,7 @@ def children_of(pid: int) -> list[int]:
         threads = sorted(os.listdir(f"/proc/{pid}/task"), key=int, reverse=True)
     except OSError:
         return []
-    # The first thread comes last: it gets the orphans, also those that lose a parent of another thread meanwhile.
+    # The main thread comes last: it receives the orphans, including those of another thread that dies meanwhile.
     return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
 
 

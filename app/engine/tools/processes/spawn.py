@@ -1,4 +1,4 @@
-"""Starts a child process: own session, output through non-blocking pipes."""
+"""Starts a child process in a new session, with its output through non-blocking pipes."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from app.engine.tools.processes.marks import ProcessMark, note_session, stamped
 from app.engine.tools.processes.process_table import OOM_SCORE, children_of, has_proc
 
 CHUNK = 256 * 1024
-# What a background process writes after its command has ended is thrown away, at most this often.
+# Output of background processes after the end of their command is discarded at this interval.
 _DISCARD_PAUSE_S = 0.05
 _DISCARD_CHUNKS = 16
 
@@ -25,7 +25,7 @@ _OWN_SCORE = "/proc/self/oom_score_adj"
 
 
 class Pipe:
-    """Calls `on_data` until the last writer closes; `ended` is done then."""
+    """Calls `on_data` until the last writer closes; then `ended` is done."""
 
     def __init__(self, descriptor: int, on_data: Callable[[bytes], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -36,13 +36,13 @@ class Pipe:
         self._loop.add_reader(descriptor, self._on_readable)
 
     def take_rest(self, chunks: int = 256) -> None:
-        """Hand over what is in the pipe now, without waiting for more."""
+        """Deliver the current content of the pipe without waiting for more."""
         for _ in range(chunks):
             if self.ended.done() or not self._read():
                 return
 
     def discard(self) -> None:
-        """Throw away what still comes, so that a process left in the background neither blocks nor dies of it."""
+        """Discard further output, so that a background process neither blocks nor dies of it."""
         if self.ended.done():
             return
         self._on_data = _ignore
@@ -77,14 +77,14 @@ def _ignore(data: bytes) -> None:
 
 
 def is_watched(pid: int) -> bool:
-    """True for a child started here whose exit status was not taken yet."""
+    """True for a child started here that has not been reaped."""
     return pid in _watched
 
 
 def may_have_left(pid: int) -> bool:
-    """False if a command that has ended surely left nothing behind: a cheap look before the thorough one.
+    """False if an ended command certainly left nothing behind: a cheap check before the full scan.
 
-    What it left is in its process group, or was adopted by the engine, or this is a system that does not tell.
+    Remaining processes are in its process group or were adopted by the engine; some systems provide neither.
     """
     try:
         os.killpg(pid, 0)
@@ -101,7 +101,7 @@ def _is_left(child: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A started command; `exit` gives its exit code, negative for a signal."""
+    """A started command; `exit` resolves to its exit code, negative for a signal."""
 
     pid: int
     stdout: Pipe
@@ -117,16 +117,16 @@ def start(
     on_stdout: Callable[[bytes], None],
     on_stderr: Callable[[bytes], None],
 ) -> Child:
-    """Start a command; raises OSError or ValueError when the system will not.
+    """Start a command. Raises OSError or ValueError if the system refuses.
 
-    This blocks until the program is loaded, about 0.5 ms: `Popen` uses vfork as long as nothing must run between fork
-    and exec, so the marks are laid on the engine for that moment instead.
+    Blocks until the program is loaded, about 0.5 ms: `Popen` uses vfork only if nothing must run between fork and
+    exec, so the engine itself carries the marks for that moment.
     """
     watchdog.watch_mark(mark)
     out_read, out_write = os.pipe()
     try:
         err_read, err_write = os.pipe()
-    except OSError:  # no descriptors left: those of the first must not stay either
+    except OSError:  # out of descriptors: close the first pipe too
         os.close(out_read)
         os.close(out_write)
         raise
@@ -155,9 +155,10 @@ def start(
 
 @contextmanager
 def _offered_to_the_oom_killer() -> Generator[None]:
-    """Where memory runs out, what is started inside goes before the engine and everything else of the person.
+    """Raise the OOM score of children started inside above the engine and the person's other programs.
 
-    It is inherited, so nothing can be started before it holds. Without await inside: it is the engine's own too.
+    Children inherit it, so it must be set before they start. Do not await inside, since it also applies to the
+    engine.
     """
     try:
         file = open(_OWN_SCORE, "r+b", buffering=0) if sys.platform == "linux" else None  # noqa: SIM115 -- closed below
@@ -197,7 +198,7 @@ def _watch(process: "subprocess.Popen[bytes]") -> asyncio.Future[int]:
 
         loop.add_reader(descriptor, on_exit)
     else:
-        # No descriptor tells of a child's end here: a thread waits, and the loop takes the result.
+        # No descriptor signals the end of a child here: a thread waits and passes the result to the loop.
         def wait() -> None:
             process.wait()
             loop.call_soon_threadsafe(collect)

@@ -31,15 +31,15 @@ from app.engine.tools.processes.spawn import is_watched
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 _PAUSE_S = 0.05
 
-# A process that minds SIGTERM has this long to end in order; stop must have ended everything within 0.3 s.
+# Time for an orderly end after SIGTERM; a stop must have ended everything within 0.3 s.
 GRACE_S = 0.1
-# What survives SIGKILL this long hangs in the kernel (a dead network disk) and is reported instead.
+# A process that survives SIGKILL this long hangs in the kernel (a dead network disk) and is reported instead.
 PATIENCE_S = 10.0
 
 _SHORTEST_PAUSE_S = 0.001
-# So long one thread goes after processes that fork on before it lets others have a turn.
+# The time one thread chases forking processes before it yields to others.
 _SPURT_S = 0.1
-# Fifty tasks stopped at once must not fight the event loop for the interpreter with as many threads.
+# Fifty tasks stopped at once must not compete with the event loop for the interpreter with as many threads.
 _one_at_a_time = threading.Lock()
 
 _table: ProcessTable = ProcTable() if has_proc() else PortableTable()
@@ -47,16 +47,16 @@ _table: ProcessTable = ProcTable() if has_proc() else PortableTable()
 
 @cache
 def adopt_orphans() -> None:
-    """Make this process the one that orphans of its descendants are given to. Does nothing outside Linux."""
+    """Make this process the subreaper of its descendants. Does nothing outside Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def reap_orphans(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
-    """Adopt orphans and reap each when it ends. Needs the main thread; call once at the engine's start.
+    """Adopt orphans and reap each when it ends. Requires the main thread; call once at the engine's start.
 
-    Returns what ends the reaping. Only processes with a mark of ours are touched, so other children keep their exit
-    status for whoever waits for them.
+    Returns the function that ends the reaping. Reaps only processes with our marks, so that waiters for other
+    children still get their exit status.
     """
     adopt_orphans()
     if not has_proc():
@@ -73,7 +73,8 @@ def reap_orphans(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
                 reap(entry)
 
     def on_child_ended() -> None:
-        # Not at once: when fifty tasks stop, hundreds end within milliseconds, and each look goes over all of them.
+        # Delayed: when fifty tasks stop, hundreds of processes end within milliseconds, and each scan visits all of
+        # them.
         nonlocal timer
         timer = timer or loop.call_later(_PAUSE_S, sweep)
 
@@ -83,13 +84,13 @@ def reap_orphans(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
             timer.cancel()
 
     loop.add_signal_handler(signal.SIGCHLD, on_child_ended)
-    # A burst may fill the pipe that wakes the loop; one byte in it is enough, so the rest need no warning.
+    # A burst may fill the pipe that wakes the loop; one byte in it is enough, so suppress warnings.
     signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
     return stop
 
 
 def reap(entry: ProcessEntry) -> bool:
-    """Take the exit status of an ended orphan that the system gave to us; never that of a child somebody waits for."""
+    """Reap an ended orphan that was reparented to us, never a child that has a waiter."""
     if not entry.zombie or entry.parent != os.getpid() or is_watched(entry.pid):
         return False
     try:
@@ -99,26 +100,26 @@ def reap(entry: ProcessEntry) -> bool:
 
 
 def alive(task_id: str) -> int:
-    """How many processes of the task run now."""
+    """The number of running processes of the task."""
     return len(running(marks.marks_of(task_id)))
 
 
 def running(of: tuple[ProcessMark, ...]) -> tuple[str, ...]:
-    """Names of the processes that carry one of the marks, as `sleep 60 (pid 1234)`."""
+    """Names of the running processes with one of the marks, as `sleep 60 (pid 1234)`."""
     return tuple(_named(entry) for entry in _table.find(of, Search()) if not entry.zombie) if of else ()
 
 
 async def names(task_id: str) -> tuple[str, ...]:
-    """The processes of the task that run now, by name; looked up in a thread."""
+    """Names of the running processes of the task; the scan runs in a thread."""
     of = marks.marks_of(task_id)
     return await asyncio.to_thread(running, of) if of else ()
 
 
 async def end_task(task_id: str, on_progress: Callable[[int], None]) -> tuple[str, ...]:
-    """End every process the task started, wait until they are gone, and name them.
+    """End every process of the task, wait until they are gone, and return their names.
 
-    `on_progress` gets the number still there each time it changes. A name that ends in "still there" could not be
-    ended: it belongs to another user or hangs in the kernel.
+    `on_progress` receives the number of remaining processes each time it changes. A name that ends in "still there"
+    could not be ended: the process belongs to another user or hangs in the kernel.
     """
     of = marks.marks_of(task_id)
     if not of:
@@ -134,7 +135,7 @@ async def end_call(mark: ProcessMark) -> tuple[str, ...]:
 
 
 async def end_abandoned(task_ids: frozenset[str]) -> tuple[str, ...]:
-    """The same for tasks of an engine that died: looks at all processes of the machine, by their environment."""
+    """The same for tasks of an engine that died: scans all processes of the machine by their environment."""
     if not task_ids:
         return ()
     return await _Ending(lambda search: _table.find_tasks(task_ids, search), lambda count: None).run()
@@ -142,10 +143,10 @@ async def end_abandoned(task_ids: frozenset[str]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Ending:
-    """One run of: find, signal, wait, until nothing is found twice in a row (a fork may hide from one look).
+    """One run of: find, signal, wait, until two scans in a row find nothing (a fork may evade one scan).
 
-    First each process is asked to end. Then all are stopped, each as soon as it is found, so that none starts another
-    while they are looked for, and killed once all are known: who is known below one that is gone is known no more.
+    First each process gets SIGTERM. Then each is stopped as soon as it is found, so that none starts another during
+    the scan, and killed once all are known: descendants of an ended process cannot be found any more.
     """
 
     find: Callable[[Search], list[ProcessEntry]]
@@ -184,12 +185,12 @@ class _Ending:
         return left
 
     def _outrun(self) -> list[ProcessEntry]:
-        """Look again at once as long as new ones show up: they fork on, and only who is as fast catches them."""
+        """Scan again immediately while new processes appear, since only a scan of equal speed catches a fork loop."""
         give_up_at = time.monotonic() + _SPURT_S
         while True:
             left = self._look()
             new = self._name(left)
-            # The last first: who loses the parent of a stopped group lets it go on.
+            # Last found first: a stopped group continues when it loses its parent.
             for entry in reversed(left):
                 self._signal(send_to_all, entry, signal.SIGKILL)
             if (not new and self._search.is_whole) or time.monotonic() > give_up_at:
@@ -203,7 +204,7 @@ class _Ending:
         self._signal(send_to_all, entry, signal.SIGSTOP)
 
     def _name(self, left: list[ProcessEntry]) -> list[ProcessEntry]:
-        """Those among them that are seen for the first time, which now have names."""
+        """Name the processes seen for the first time and return them."""
         new = [entry for entry in left if not entry.zombie and (entry.pid, entry.started) not in self.seen]
         self.seen |= {(entry.pid, entry.started): _named(entry) for entry in new}
         return new

@@ -1,4 +1,4 @@
-"""The engine's side of the watchdog, and the report of an engine whose loop stood still."""
+"""The engine's side of the watchdog, and the report of an engine whose event loop stalled."""
 
 import faulthandler
 import logging
@@ -19,10 +19,10 @@ from app.engine.tools.processes.watchdog_child import ENDED
 from app.paths import Paths
 from app.protocol.engine import Condition
 
-# The watchdog forgets old marks when it is given all anew.
+# The watchdog drops old marks when it receives the full list.
 _ANEW_EACH = 256
 _LAST_S = 1.0
-# Room for the marks of ten thousand calls, if the watchdog does not read just now.
+# Space for the marks of ten thousand calls while the watchdog does not read.
 _PIPE_BYTES = 1024 * 1024
 # A line has up to 120 bytes, and PIPE_BUF is 4,096.
 _LINES = 32
@@ -32,7 +32,7 @@ _LARGEST = 200_000
 
 
 class _Watchdog:
-    """Of this process; idle until `start_watchdog`."""
+    """The watchdog of this process; idle until `start_watchdog`."""
 
     def __init__(self) -> None:
         self.is_wanted = False
@@ -51,7 +51,7 @@ class _Watchdog:
         if self._is_there():
             self._write(["look\n"])
         else:
-            self._start()  # it begins with a look
+            self._start()  # it starts with a check
             self._tell_all()
 
     def tell(self, mark: ProcessMark) -> None:
@@ -91,7 +91,7 @@ class _Watchdog:
         heartbeat = self._heartbeat
         watched = () if heartbeat is None else (heartbeat.descriptor,)
         loop = () if heartbeat is None else (str(heartbeat.descriptor), str(os.getpid()), *map(str, self._stall))
-        with suppress(OSError):  # without it the sweep at the next start stays
+        with suppress(OSError):  # without it the sweep at the next start remains
             self.process = subprocess.Popen(
                 [*_command(), *loop],
                 pass_fds=watched,
@@ -106,10 +106,10 @@ class _Watchdog:
             os.set_blocking(self.process.stdin.fileno(), False)
 
     def _write(self, lines: Sequence[str]) -> None:
-        """So many at a time as go through a pipe whole or not at all: half a line would end the watchdog."""
+        """Write in chunks that a pipe accepts atomically: an incomplete line would end the watchdog."""
         if self.process is None or self.process.stdin is None:
             return
-        with suppress(OSError):  # it hangs, or somebody has ended it: the next call starts another
+        with suppress(OSError):  # it hangs, or was killed: the next call starts another
             for start in range(0, len(lines), _LINES):
                 os.write(self.process.stdin.fileno(), "".join(lines[start : start + _LINES]).encode())
 
@@ -118,26 +118,26 @@ _watchdog = _Watchdog()
 
 
 def start_watchdog() -> Callable[[], None]:
-    """Watch over tool processes from the first one on. Returns what ends that in order; does nothing without /proc."""
+    """Start watching tool processes. Returns the function that ends it in order; does nothing without /proc."""
     _watchdog.is_wanted = has_proc()
     return _watchdog.end
 
 
 def watch(heartbeat: Heartbeat, report: Path, longest_s: float) -> None:
-    """Have this process ended when its loop makes no turn for so long; `report` is where it says where it stands.
+    """End this process if its event loop stalls for `longest_s` seconds; the stack goes to `report`.
 
-    The watchdog is started as soon as the loop has anything to do.
+    The watchdog starts as soon as the loop has work.
     """
     _watchdog.watch(heartbeat, report, longest_s)
 
 
 def watch_mark(mark: ProcessMark) -> None:
-    """A process with this mark is about to start."""
+    """Announce a process that is about to start with this mark."""
     _watchdog.tell(mark)
 
 
 def watch_session(session: MarkedSession) -> None:
-    """A command was started as the leader of a session: all processes in it are its own."""
+    """Announce a command that leads a session: all processes of the session belong to it."""
     _watchdog.tell_session(session)
 
 
@@ -160,18 +160,18 @@ def _session_line(session: MarkedSession) -> str:
 
 
 def write_on_signal(paths: Paths) -> None:
-    """On SIGUSR1 write where each thread is, also while the interpreter is held up by a library.
+    """On SIGUSR1 write the stack of each thread, even while a library blocks the interpreter.
 
-    The watchdog sends the signal and adds a line of its own before it ends this process.
+    The watchdog sends the signal and adds a line before it ends this process.
     """
     paths.stall.unlink(missing_ok=True)
     if sys.platform != "win32":
-        # Kept open by faulthandler: at that time nothing can be opened any more.
+        # Opened in advance for faulthandler: during a stall no file may be available.
         faulthandler.register(signal.SIGUSR1, paths.stall.open("ab", buffering=0), all_threads=True)
 
 
 def take_report(paths: Paths) -> Condition | None:
-    """What the engine before this one left, once: it goes to the log, to a file for the doctor, and to people."""
+    """Collect the report of the previous engine, once: for the log, a file for the doctor, and people."""
     try:
         found = paths.stall.stat()
         with paths.stall.open("rb") as file:
@@ -193,7 +193,7 @@ def take_report(paths: Paths) -> Condition | None:
 
 
 def _place(report: str) -> str:
-    """The innermost place of our own in the main thread, which is told last: `app/engine/x.py, line 5, in work`."""
+    """The innermost frame of our code in the main thread, which comes last: `app/engine/x.py, line 5, in work`."""
     _, _, main_thread = report.rpartition("hread 0x")
     for line in main_thread.splitlines():
         path, _, rest = line.strip().removeprefix('File "').partition('", line ')

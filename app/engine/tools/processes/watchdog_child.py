@@ -1,9 +1,9 @@
-"""The watchdog's own process: waits until its engine is gone, then ends every tool process that is left.
+"""The watchdog process: waits until its engine is gone, then ends all remaining tool processes.
 
-It is started for itself, without the rest of the app, so it imports nothing of ours. Standard input has a line for each
-mark: `+ TASK NUMBER`, for each session that a command leads: `session NUMBER EARLIEST LATEST` (when it was started),
-`clear` before all of them are told anew, or `bye` when the engine ends in order. Its end is the engine's death. After
-`look` it looks at the engine's heartbeat from time to time, until the engine has been at rest for a while.
+It runs without the rest of the app and imports none of it. Standard input has one line per mark, `+ TASK NUMBER`,
+and per session that a command leads, `session NUMBER EARLIEST LATEST` (the bounds of its start time); `clear` before
+a full list, or `bye` when the engine ends in order. End of file means that the engine died. After `look` it checks
+the engine's heartbeat periodically, until the engine has been idle for a while.
 """
 
 import ctypes
@@ -21,23 +21,25 @@ _PR_SET_DUMPABLE = 4  # linux/prctl.h
 _EMPTY_LOOKS = 2
 _PAUSE_S = 0.02
 _LONGEST_S = 10.0
-# So many looks without a new process end the race against those that fork on.
+# This many scans without a new process end the race against fork loops.
 _QUIET_LOOKS = 20
 _PF_EXITING = 0x4  # linux/sched.h
 
 _STDIN = 0
-_OOM_SCORE = "500"  # as `process_table.py` has it
-# In the time that a stall takes, and at a loop at rest before it is left alone.
+_OOM_SCORE = "500"  # same as in `process_table.py`
+# Checks within the stall limit, and checks of an idle loop before they stop.
 _LOOKS = 5
-# So long may it take to write where it stands.
+# Time for the engine to write its stacks.
 _REPORT_S = 0.5
-# Without it somebody else has asked for a report, and the engine has gone on.
+# Without this text another process requested the report, and the engine kept running.
 ENDED = "ended by the watchdog"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`arguments` are the heartbeat's descriptor, the engine's process id, its report of a stall, and after how many
-    seconds without a turn it is one; or nothing.
+    """Run until the engine ends.
+
+    `arguments` are the heartbeat's descriptor, the engine's process id, the path of its stall report, and the stall
+    limit in seconds; or nothing.
     """
     _forbid_dumps()
     tools = _Tools()
@@ -76,7 +78,8 @@ def _loop(tools: "_Tools", heartbeat: str, pid: str, report: str, longest_s: str
 
 
 class _Loop:
-    """The engine's event loop, as its heartbeat and the system tell of it. `heartbeat.py` writes what is read here."""
+    """The state of the engine's event loop, from its heartbeat and the system. `heartbeat.py` writes what is read
+    here."""
 
     def __init__(self, tools: "_Tools", heartbeat: int, pid: int, report: str, longest_s: float) -> None:
         self.is_looked_at = True
@@ -94,9 +97,9 @@ class _Loop:
         self._looked = time.monotonic()
 
     def look(self) -> None:
-        """One look; ends the engine where its loop has made no turn for too long, though it could have."""
+        """Check once; end the engine if its loop has stalled for too long although it could have run."""
         now = time.monotonic()
-        # No more than a look takes: this process was held up too, as by a machine that slept.
+        # At most two intervals: this process may have been suspended too, for example by a sleeping machine.
         passed, self._looked = min(now - self._looked, 2 * self.look_s), now
         (began,) = struct.unpack("=q", os.pread(self._heartbeat, 8, 0))
         state, cpu_s = _main_thread(self._pid)
@@ -105,7 +108,7 @@ class _Loop:
             self._rest()
         elif began != self._began or state in "tT" or _is_traced(self._pid):
             self._began, self._stood_s, self._at_rest = began, 0.0, 0
-        elif state != "R" or used_s > passed / 10:  # else it gets no processor: the machine is busy
+        elif state != "R" or used_s > passed / 10:  # else it gets no processor time: the machine is busy
             self._stood_s += passed
             if self._stood_s >= self._longest_s:
                 self._end()
@@ -118,7 +121,7 @@ class _Loop:
         self._at_rest = 0
         os.pwrite(self._heartbeat, struct.pack("=q", 0), 8)
         (began,) = struct.unpack("=q", os.pread(self._heartbeat, 8, 0))
-        # Where it began to work meanwhile it may have seen the old mark, and will not call.
+        # If it became active meanwhile, it may have seen the old mark and will not send `look`.
         self.is_looked_at = began != 0
 
     def _end(self) -> None:
@@ -134,7 +137,7 @@ class _Loop:
 
 
 def _main_thread(pid: int) -> tuple[str, float]:
-    """Its state and its seconds of processor time; see proc(5). Empty when it is gone."""
+    """Its state and its processor time in seconds; see proc(5). Empty if it has ended."""
     fields = _read(pid, f"task/{pid}/stat").rpartition(")")[2].split()
     if not fields:
         return "", 0.0
@@ -146,7 +149,7 @@ def _is_traced(pid: int) -> bool:
 
 
 def _forbid_dumps() -> None:
-    """No tool may read what this process was started with."""
+    """No tool may read the arguments and the environment of this process."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
@@ -161,18 +164,18 @@ class _Process(NamedTuple):
 
 
 class _Tools:
-    """What tells the tools' processes from all others: marks of their calls, their sessions, and those seen before."""
+    """Identifies tool processes by the marks of their calls, their sessions, and earlier sightings."""
 
     def __init__(self) -> None:
         self.marks: set[tuple[str, str]] = set()
-        # By the number of their leaders, with the times between which these were started.
+        # By the pids of their leaders, with the bounds of their start times.
         self.sessions: dict[int, tuple[int, int]] = {}
         self.seen: set[tuple[int, int]] = set()
-        # The engine's own session: a command that is just being started is in it for a moment.
+        # The engine's own session: a starting command is in it for a moment.
         self._spared = os.getsid(os.getppid())
 
     def see_all_of(self, engine: int) -> None:
-        """Remember all that its tools have left below an engine: once it is gone nobody can tell by parents."""
+        """Remember all tool processes below an engine: their parents are unknown once it has ended."""
         table = _processes()
         own = table[engine].session if engine in table else 0
         roots = {
@@ -181,13 +184,13 @@ class _Tools:
         self.seen |= {(pid, table[pid].started) for pid in _with_descendants(roots, table)}
 
     def sweep(self) -> None:
-        """End them all, until nothing is found twice in a row: a fork may hide from one look."""
+        """End them all, until two scans in a row find nothing: a fork may evade one scan."""
         give_up_at = time.monotonic() + _LONGEST_S
         empty = 0
         while empty < _EMPTY_LOOKS and time.monotonic() < give_up_at:
             table = _processes()
             found = _with_descendants({pid for pid, one in table.items() if self._has(pid, one, table)}, table)
-            # One that has ended, and that nobody has taken note of, is none: not every first process does.
+            # An ended process that nobody reaps does not count: not every init process reaps.
             found = {pid for pid in found if not table[pid].is_zombie}
             for pid in found:
                 self._end(pid, table[pid])
@@ -196,7 +199,7 @@ class _Tools:
             time.sleep(_PAUSE_S)
 
     def _outrun(self, known: set[int], give_up_at: float) -> bool:
-        """End those that came since. True if any did: who forks on and ends is gone before a look at all is over."""
+        """End new processes. True if there were any: a fork loop can outrun a full scan."""
         is_one, quiet = False, 0
         while quiet < _QUIET_LOOKS and time.monotonic() < give_up_at:
             new = _pids() - known
@@ -224,16 +227,16 @@ class _Tools:
         return _stamp(pid) in {number for _, number in self.marks}
 
     def _has_session(self, pid: int, process: _Process, table: dict[int, _Process]) -> bool:
-        """A number of a session can be another's by now, whose leader was started later."""
+        """A session number may be reused by a leader that started later."""
         began, leader = self.sessions.get(process.session), table.get(process.session)
         if began is None or leader is not None:
             return began is not None and leader is not None and began[0] <= leader.started <= began[1]
-        # Without its leader the number may have been a daemon's since: only commands are offered to the OOM killer.
+        # Without its leader the number may now belong to a daemon: only commands have the raised OOM score.
         return _read(pid, "oom_score_adj").strip() == _OOM_SCORE
 
 
 def _processes() -> dict[int, _Process]:
-    """All of the machine but this one."""
+    """All processes of the machine except this one."""
     found = ((pid, _process(pid)) for pid in _pids())
     return {pid: process for pid, process in found if process is not None}
 
@@ -284,9 +287,9 @@ def _read(pid: int, name: str) -> str:
 
 
 def _kill(pid: int, process: _Process, spared: int) -> None:
-    """Only the process that was found, and at one blow its group: its number may be another's by now.
+    """Kill the process that was found, not another with its pid, and its whole group at once.
 
-    A stopped process stays in its group, and the number of a group with a member is no other's.
+    A stopped process stays in its group, and the number of a group with a member is not reused.
     """
     with suppress(OSError):  # gone, or another user's
         descriptor = os.pidfd_open(pid)

@@ -1,4 +1,4 @@
 """The tool `shell`: one command line, its output and its environment.
 
-Ending processes is tools/processes. Start at tool.py.
+tools/processes ends the processes. Start at tool.py.
 """

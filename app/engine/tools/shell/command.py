@@ -1,4 +1,4 @@
-"""One run of a shell command: start, captured output, timeout, end of all it started."""
+"""Runs one shell command: start, captured output, timeout, termination of all its processes."""
 
 import asyncio
 import os
@@ -16,20 +16,20 @@ from app.engine.tools.plain_text import clean_output, is_clean
 from app.engine.tools.processes import marks, spawn, termination
 from app.engine.tools.processes.termination import adopt_orphans
 
-# What a model gets of one stream. A tail tells more than a head: errors come last.
+# The model's share of one stream. The tail is longer than the head because errors come last.
 _HEAD = 10_000
 _TAIL = 20_000
 LIMIT = _HEAD + _TAIL
 FILE_LIMIT = 200_000_000
-_CONTINUATION = bytes(range(0x80, 0xC0))  # of a UTF-8 character that was cut
+_CONTINUATION = bytes(range(0x80, 0xC0))  # of a truncated UTF-8 character
 
 End = Literal["exited", "timeout", "cancelled"]
-# Writers other than the command itself, such as a `>(tee log)`, have this long to finish after it.
+# Time for writers other than the command itself, such as a `>(tee log)`, to finish after it.
 _LAST_WORDS_S = 0.2
 
 
 class OutputCapture:
-    """Takes bytes with `add`, to be closed once; `text` may be asked at any time."""
+    """Collects bytes with `add` until `close`; `text` works at any time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -42,7 +42,7 @@ class OutputCapture:
 
     @property
     def file(self) -> Path | None:
-        """Where the whole output is, if it had to be kept apart."""
+        """The file with the full output, if the output was too long."""
         return self._path if self._written else None
 
     def add(self, data: bytes) -> None:
@@ -58,7 +58,7 @@ class OutputCapture:
             self._head, self._tail = data[:_HEAD], bytearray(data[_HEAD:][-_TAIL:])
 
     def close(self) -> None:
-        """Finish the file; short output goes there too if text cannot show it."""
+        """Finish the file; short output is stored there too if it is not text."""
         if not self._head and not is_clean(bytes(self._tail)):
             self._write(bytes(self._tail))
         if self._descriptor is not None:
@@ -66,7 +66,7 @@ class OutputCapture:
             self._descriptor = None
 
     def text(self) -> str:
-        """What was captured, tidied; says what is left out and where it is."""
+        """The captured output as clean text; says how much is omitted and where the rest is."""
         if not self._head:
             text = clean_output(bytes(self._tail))
             return f"{text}\n[not plain text{self._place('its bytes are in')}]" if self._written else text
@@ -77,7 +77,7 @@ class OutputCapture:
         return f"{clean_output(head)}\n{remark}\n{clean_output(tail)}"
 
     def tail(self, size: int) -> str:
-        """The end of what came so far, from the start of a line where there is one; more may come."""
+        """The end of the output so far, starting at a line if possible; more may follow."""
         data = bytes(self._tail[-size:])
         if len(data) < self.total:
             data = data[data.find(b"\n") + 1 :] or data
@@ -98,7 +98,7 @@ class OutputCapture:
             self._problem = f"it could not be kept whole: {error.strerror}"
 
     def _new_file(self) -> int:
-        """Never an existing one: models use a call's id again in later turns, and an earlier result names its file."""
+        """Always a new file: models reuse call ids in later turns, and an earlier result names its file."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         wanted, number = self._path, 1
         while True:
@@ -115,7 +115,7 @@ class OutputCapture:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command went. `ended` names what had to be ended, `running` what the command left in the background."""
+    """The outcome of a command. `ended` names terminated processes, `running` those left in the background."""
 
     end: End
     exit_code: int | None
@@ -131,7 +131,7 @@ def shell() -> tuple[str, ...]:
 
 
 class ShellCommand:
-    """Made for one run. `stdout` and `stderr` may be looked at while it runs; `on_output` is called when they grew."""
+    """Runs once. `stdout` and `stderr` can be read while it runs; `on_output` is called when they grow."""
 
     def __init__(self, workplace: ToolContext, call_id: str, on_output: Callable[[], None]) -> None:
         self._workplace = workplace
@@ -162,7 +162,7 @@ class ShellCommand:
             child.stderr.discard()
             self.stdout.close()
             self.stderr.close()
-        # The mark is kept until the end of the task: a look may miss a process that forks at that moment.
+        # The mark stays until the end of the task: a scan may miss a process that forks at that moment.
         running = termination.running((mark,)) if spawn.may_have_left(child.pid) else ()
         code = child.exit.result() if end == "exited" else None
         return CommandResult(end, code, time.monotonic() - started, ended, running)
@@ -198,7 +198,7 @@ class ShellCommand:
 
 
 async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: CancelSignal) -> End:
-    """Which comes first. One future and no tasks: most commands take 2 ms."""
+    """Whichever happens first. Uses one future and no asyncio tasks, since most commands take 2 ms."""
     loop = asyncio.get_running_loop()
     first: asyncio.Future[End] = loop.create_future()
 

@@ -1,7 +1,7 @@
-"""The environment of a task's commands: that of the client that began it, without keys, and with nobody there to type.
+"""The environment of a task's commands: the client's variables without keys, and with interactive programs disabled.
 
-Which client that is is kept with each request: what begins a task, however far down, belongs to the request that asked
-for it, and so does all that follows from it. Where there is none the engine's own environment is used.
+A context variable carries the client's environment from a request to every task that it starts, directly or not.
+Without one the engine's environment is used.
 """
 
 import os
@@ -10,17 +10,17 @@ from contextvars import ContextVar
 
 from app.environment import without_secrets
 
-# A client's variables while one of its requests is served, and in the tasks that this begins; empty for none.
+# The client's variables while one of its requests is served, and in tasks started by it; empty for none.
 client_environment: ContextVar[Mapping[str, str]] = ContextVar("client_environment")
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NO_EDITOR = "sh -c 'echo \"There is no editor and nobody to type: {advice}.\" >&2; exit 1' editor"
-# Nobody sits at a command's terminal: what would wait for a person fails at once, and says what to do instead.
+# Commands have no terminal: programs that would wait for input fail at once, with advice.
 _NOBODY_THERE = {
     "EDITOR": _NO_EDITOR.format(advice="change the file in another way"),
     "VISUAL": _NO_EDITOR.format(advice="change the file in another way"),
-    # What git has prepared is taken as it is: right for merge, revert, rebase --continue and commit --amend, while a
-    # commit without a message is refused by git itself.
+    # Accepts git's prepared text unchanged: right for merge, revert, rebase --continue and commit --amend, while git
+    # itself rejects a commit without a message.
     "GIT_EDITOR": "true",
     "GIT_SEQUENCE_EDITOR": _NO_EDITOR.format(
         advice="set GIT_SEQUENCE_EDITOR to a command that edits the list of commits in the file it is given, such as "
@@ -40,12 +40,12 @@ _NOBODY_THERE = {
 
 
 def environment_of_commands() -> dict[str, str]:
-    """That of the client for whom this is called."""
+    """The environment of the client that is being served."""
     return clean_environment(client_environment.get({}) or os.environ)
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What of an environment a tool may see, and that nobody is there to type. PATH is always set."""
-    # Programs have variables of their own that go before EDITOR: KUBE_EDITOR, SVN_EDITOR, HGEDITOR.
+    """An environment without secrets and with interactive programs disabled. PATH is always set."""
+    # Some programs have variables that override EDITOR: KUBE_EDITOR, SVN_EDITOR, HGEDITOR.
     editors = {name: _NOBODY_THERE["EDITOR"] for name in environ if name.endswith("EDITOR")}
     return {"PATH": _DEFAULT_PATH} | without_secrets(environ) | editors | _NOBODY_THERE

@@ -1,4 +1,4 @@
-"""The tool `shell`: runs one command line. How a command runs and ends is in `command.py`."""
+"""The tool `shell`: runs one command line. `command.py` runs and ends the command."""
 
 import asyncio
 from pathlib import Path
@@ -25,7 +25,7 @@ from app.protocol.base import JsonObject
 
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
-# SIGKILL, which some systems have no name for.
+# SIGKILL, which some systems do not define.
 _KILLED = 9
 
 
@@ -95,7 +95,7 @@ class Shell:
 
 
 def _identity(folder: Path) -> str:
-    """Which folder it is, whatever its name: another one may be moved to its place."""
+    """Identifies the folder independent of its name: another one may be moved to its path."""
     try:
         found = folder.stat()
     except OSError:
@@ -104,7 +104,7 @@ def _identity(folder: Path) -> str:
 
 
 class _Updates:
-    """Shows the last output of a running command, a few times a second at most."""
+    """Shows the last output of a running command, with a rate limit."""
 
     def __init__(self, on_update: OnUpdate) -> None:
         self._on_update = on_update
@@ -166,7 +166,7 @@ def _remarks(outcome: CommandResult) -> list[str]:
 
 
 def _why(exit_code: int) -> str:
-    """Of a command that was killed, itself or, as its shell says it, the last one in it."""
+    """The cause of a killed command, which died itself or whose last program did, as its shell reports it."""
     if exit_code in (-_KILLED, 128 + _KILLED):
         return ": killed from outside; that is also how the system ends a command when memory runs out"
     return ""
