@@ -1,4 +1,4 @@
-"""The engine's own asyncio tasks: each has a name and an owner, what one raises ends neither others nor the engine."""
+"""The engine's background asyncio tasks: named and owned; an error ends neither other tasks nor the engine."""
 
 import asyncio
 import logging
@@ -12,9 +12,9 @@ _logger = logging.getLogger(__name__)
 
 
 class Background:
-    """Keeps its tasks until they end. What one raises is logged under its name; then its owner decides what follows.
+    """Holds its tasks until they end. Logs an exception under the task's name, then calls `failed`.
 
-    The changes that a task puts are its own: see `own_changes`.
+    Each task owns the changes it puts: see `own_changes`.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Background:
     def start(
         self, work: Coroutine[None, None, None], name: str, failed: Callable[[], None] | None = None
     ) -> "asyncio.Task[None]":
-        """Run `work` once. Where it raises, `failed` is called after that was logged."""
+        """Run `work` once. If it raises, `failed` is called after logging."""
         own = copy_context()
         own.run(own_changes)
         task = asyncio.get_running_loop().create_task(work, name=name, context=own)
@@ -34,11 +34,11 @@ class Background:
         return task
 
     def keep(self, work: Callable[[], Coroutine[None, None, None]], name: str, again_s: float) -> None:
-        """Run `work` until `close`: where it raises, anew after so many seconds."""
+        """Run `work` until `close`; if it raises, restart it after `again_s` seconds."""
         self.start(work(), name, lambda: self._later(again_s, lambda: self.keep(work, name, again_s)))
 
     async def close(self) -> None:
-        """Cancel what still runs and wait for it."""
+        """Cancel all running tasks and wait for them."""
         self._closing = True
         for timer in self._timers:
             timer.cancel()

@@ -1,4 +1,4 @@
-"""Numbers events, commits them with what they change, then hands them to clients in order.
+"""Numbers events, commits them with the changes they describe, then sends them to clients in order.
 
 Streamed deltas are coalesced.
 """
@@ -20,16 +20,16 @@ from app.protocol.conversations import Node
 from app.protocol.events import Delta, Event, EventRecord, TaskMessage, TextDelta, ToolOutput
 from app.protocol.methods import Notice
 
-# Of the output of a running call no more than its end is passed on; the rest is only in the result.
+# Only the end of a running call's output is sent; the result has all of it.
 _MOST_OUTPUT = 64 * 1024
 
-# Node and block, or task and call with -1: models count their calls anew in every task.
+# Node id and block, or task and call id with -1: models reuse call ids across tasks.
 _Key: TypeAlias = tuple[str, int]
 
 # Two frames of a 60 Hz screen: text looks continuous, and 20 streams of 100 tokens/s make 600 messages/s, not 2,000.
 _FLUSH_SECONDS = 0.033
 
-# Replay reaches this far back; older clients take a snapshot. The log holds every node a second time.
+# Number of events available for replay; older clients take a snapshot. The log stores every node a second time.
 _KEPT = 20_000
 _PRUNED_EACH = 1_000
 
@@ -44,7 +44,7 @@ class _Pending:
 
 
 class DeltaBuffer:
-    """What is to be sent, and what has been sent of nodes that still stream."""
+    """Deltas to be sent, and the text already sent of streaming nodes."""
 
     def __init__(self) -> None:
         self._pending: dict[_Key, _Pending] = {}
@@ -55,7 +55,7 @@ class DeltaBuffer:
         return not self._pending
 
     def add(self, delta: Delta, after: int) -> None:
-        """Keep `delta` for the next flush, which leaves it out until event number `after` is committed."""
+        """Buffer `delta`; `take` withholds it until event number `after` is committed."""
         key = _key(delta)
         pending = self._pending.get(key)
         if pending is None or _replaces(delta):
@@ -65,14 +65,14 @@ class DeltaBuffer:
         pending.pieces.append(delta.text)
 
     def take(self, committed: int) -> list[Delta]:
-        """All that may be sent now, one delta for each block and tool call."""
+        """All deltas that may be sent now, one for each block and tool call."""
         ready = [(key, pending) for key, pending in self._pending.items() if pending.after <= committed]
         for key, _ in ready:
             del self._pending[key]
         return [self._send(key, pending) for key, pending in ready]
 
     def so_far(self, conversation_id: str | None) -> list[TextDelta]:
-        """All text already sent of nodes that still stream, from offset 0; of every conversation for None."""
+        """The text already sent of streaming nodes, from offset 0; None means all conversations."""
         return [
             _with_text(first, 0, "".join(pieces))
             for first, pieces in self._sent.values()
@@ -80,7 +80,7 @@ class DeltaBuffer:
         ]
 
     def finish(self, node: Node) -> None:
-        """Drop what belongs to a node that is complete now: the node itself carries it."""
+        """Drop the deltas of a node that is complete: the node itself has the text."""
         if node.status == "streaming":
             return
         self._forget_from((node.id, 0))
@@ -100,7 +100,7 @@ class DeltaBuffer:
                 assert_never(pending.first)
 
     def _forget_from(self, start: _Key) -> None:
-        """Drop a node's blocks from one on: a retry makes the later ones void too."""
+        """Drop a node's blocks from one on: a retry voids the later ones too."""
         for kept in (self._pending, self._sent):
             for key in [key for key in kept if key[0] == start[0] and key[1] >= start[1]]:
                 del kept[key]
@@ -115,7 +115,7 @@ def _call_key(task_id: str, call_id: str) -> _Key:
 
 
 def _replaces(delta: Delta) -> bool:
-    """True if all that came before under the same key is void: a reply begins anew; output is told as a whole."""
+    """True if it voids earlier deltas of the same key: a reply starts again; output is always sent as a whole."""
     return isinstance(delta, ToolOutput) or delta.offset == 0
 
 
@@ -132,7 +132,7 @@ def _with_text(first: TextDelta, offset: int, text: str) -> TextDelta:
 
 
 class Frame:
-    """A notice as it goes over the wire, encoded when the first client wants it and once for all."""
+    """A notice for the wire, encoded on first use and shared by all clients."""
 
     __slots__ = ("_data", "_notice")
 
@@ -148,7 +148,7 @@ class Frame:
 
 
 class EventListener(Protocol):
-    """A client's end. Called in order; must not wait."""
+    """A client connection. Called in order; must not block."""
 
     def on_event(self, record: EventRecord, frame: Frame) -> None: ...
 
@@ -156,12 +156,12 @@ class EventListener(Protocol):
 
 
 class EventLog:
-    """One for each engine. `head` is the newest number given out, `committed` the newest that clients were sent."""
+    """The engine's event log. `head` is the newest number assigned, `committed` the newest sent to clients."""
 
     def __init__(
         self, journal: Journal, epoch: str, head: int, note: Callable[[int], None] = lambda sequence: None
     ) -> None:
-        """`note` is told the number of each event that is stored."""
+        """`note` is called with the number of each stored event."""
         self.epoch = epoch
         self.head = head
         self.committed = head
@@ -184,10 +184,10 @@ class EventLog:
         on_commit: Callable[[], None] | None = None,
         after: JournalChange | None = None,
     ) -> JournalChange:
-        """Number the event and queue its writes; clients get it once they are committed. Does not wait.
+        """Number the event and queue its writes; clients get it after the commit. Does not wait.
 
-        `also` is committed with it, or neither is. Then `on_commit` is called, before a later `flush` returns. An event
-        that cannot be stored, or whose `after` cannot, is never sent: its number is left out.
+        `also` is committed atomically with it. `on_commit` is called after the commit, before a later `flush` returns.
+        An event is never sent if it, or the change `after`, fails to be stored: its number is skipped.
         """
         record = EventRecord(sequence=self.head + 1, epoch=self.epoch, event=event)
         *first, last = (*also, *event_writes(record))
@@ -201,25 +201,25 @@ class EventLog:
         return change
 
     async def flush(self, *, durable: bool = True) -> None:
-        """Return when all published so far is committed, see `Journal.flush`; `StorageError` when it could not be."""
+        """Return when all events so far are committed, see `Journal.flush`. Raises `StorageError` on failure."""
         await self._journal.flush(durable=durable)
 
     def stream(self, delta: Delta) -> None:
-        """Send more text about 33 ms from now, joined with what else comes for the same block or call until then."""
+        """Send text after about 33 ms, joined with further text for the same block or call."""
         self._deltas.add(delta, self.head)
         if self._timer is None and not self._due:
             self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self._on_timer)
 
     def so_far(self, conversation_id: str | None) -> list[TextDelta]:
-        """Text already streamed of unfinished nodes, for a client that joins in the middle."""
+        """Text already streamed of unfinished nodes, for a client that connects in the middle."""
         return self._deltas.so_far(conversation_id)
 
     def attach(self, listener: EventListener) -> Callable[[], None]:
-        """Hand every event and delta from now on to `listener`; returns what detaches it."""
+        """Pass every event and delta from now on to `listener`; returns the unsubscriber."""
         return self._listeners.add(listener)
 
     def close(self) -> None:
-        """Stop the timer. Deltas not sent yet are dropped: they are not part of the record."""
+        """Stop the timer. Unsent deltas are dropped: they are not part of the stored log."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -241,7 +241,7 @@ class EventLog:
         self._send_deltas()
 
     def _send_deltas(self) -> None:
-        # A delta never overtakes the event that announced its node: what waits for a commit goes right after it.
+        # A delta must not overtake the event that announced its node: it is sent right after that commit.
         for delta in self._deltas.take(self.committed):
             self._send(delta, Frame(Notice("delta", delta)))
         self._due = not self._deltas.is_empty

@@ -1,4 +1,4 @@
-"""The engine's main: joins the parts, says where it listens, and ends them in order."""
+"""The engine's entry point: joins the parts, announces the endpoint, and shuts down in order."""
 
 import argparse
 import asyncio
@@ -67,26 +67,26 @@ _logger = logging.getLogger(__name__)
 
 _RETRY = RetryPolicy()
 
-# A client that comes back after this long and sends a command again has it done again.
+# Results of commands are stored this long; a command sent again later is executed again.
 _REMEMBERED = timedelta(days=7)
 
-# What runs beside the tasks and has failed begins anew after so long.
+# Delay before a failed background job restarts.
 _AGAIN_S = 3600.0
 
-# An end in order: the steps in hand may take so long, all of it so long.
+# Time limits of an orderly shutdown: for current steps, and in total.
 _STEP_S = 2.0
 _LEAVES_WITHIN_S = 3.0
-# A turn of the event loop that takes so long is a defect: nobody is answered, and no task can be stopped.
+# An event loop iteration of this length is a defect: no client gets a response, and no task can be stopped.
 _STALL_S = 10.0
 _LONGEST_STALL_S = 86_400.0
-# That the engine before stood still is told to who comes within an hour.
+# A stall of the previous engine is reported to clients for an hour.
 _STALL_TOLD_S = 3_600.0
 
 
 def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
-    """Run an engine until it is told to end; 1 with a line on stderr when it cannot start.
+    """Run an engine until it is asked to end. Returns 1, with a line on stderr, if it cannot start.
 
-    `keys` are those of its own environment, which must not hold them any more.
+    `keys` are those of its own environment, which must not contain them any more.
     """
     parser = Parser(prog="errand engine", description="Run the engine in the foreground.")
     parser.add_argument("--port", type=_port, default=0, help="the port to listen on; any free one by default")
@@ -133,11 +133,11 @@ def _seconds(text: str) -> float:
 
 
 async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat | None, stall_s: float) -> None:
-    """From the lock to the last commit; each part is ended in the reverse order of its start."""
+    """Run from acquiring the lock to the last commit; parts are closed in reverse order of their start."""
     async with AsyncExitStack() as stack:
         lock = EngineLock.take(paths)
         stack.callback(lock.release)
-        # Before anything is opened: a port that is taken is said in a line, and costs nothing.
+        # Before opening anything else: a port in use is reported in one line, at no cost.
         listener = bound(port)
         stack.callback(listener.close)
         loop = asyncio.get_running_loop()
@@ -160,11 +160,11 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
             if stall_s:
                 watchdog.watch(heartbeat, paths.stall, stall_s)
         keep_disk_reserve(paths.room)
-        # What is there now stays for good: the collector need not look at it again.
+        # Everything allocated so far is permanent: the garbage collector need not scan it.
         gc.freeze()
         await end.wait()
         _logger.info("ending")
-        # While clients are still there: who follows a task learns at once that it is interrupted.
+        # While clients are still connected: those following a task learn at once that it is interrupted.
         loop.call_later(_LEAVES_WITHIN_S, _leave, paths)
         await services.runner.drain(_STEP_S)
         await services.runner.close()
@@ -172,12 +172,12 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
 
 def _on_signal(end: asyncio.Event, paths: Paths) -> None:
     if end.is_set():
-        _leave(paths)  # asked twice
+        _leave(paths)  # requested twice
     end.set()
 
 
 def _leave(paths: Paths) -> None:
-    """At once. What was committed is kept, the watchdog ends the tools' processes, the next start does the rest."""
+    """Exit at once. Commits are kept, the watchdog ends tool processes, the next start does the rest."""
     _logger.warning("leaving before all is ended in order")
     with suppress(OSError):
         paths.endpoint.unlink(missing_ok=True)
@@ -191,7 +191,7 @@ async def open_services(
     stack: AsyncExitStack,
     retry: RetryPolicy = _RETRY,
 ) -> Services:
-    """Join the parts of an engine on a data directory; `stack` ends them. All but lock, signals and socket."""
+    """Build an engine on a data directory; `stack` closes it. Everything except lock, signals and socket."""
     settings = Settings(paths.settings)
     database = await Database.open(settings.values.database_url or sqlite_url(paths.database), paths.copies)
     stack.push_async_callback(database.close)
@@ -249,7 +249,7 @@ async def open_services(
 
 
 async def _recovered(database: Database, log: EventLog, desk: PendingAsks, background: Background) -> None:
-    """Wait until what a crash left is on record, unless nothing can be saved: what is stored is read meanwhile."""
+    """Wait until recovery from a crash is stored, unless nothing can be saved: reads work meanwhile."""
     keeping = background.start(keep_asks(database, log, desk), name="asks of an earlier engine")
     ill = asyncio.Event()
     unsubscribe = database.health.subscribe(ill.set)
@@ -263,7 +263,7 @@ async def _recovered(database: Database, log: EventLog, desk: PendingAsks, backg
 
 
 async def _listen(services: Services, listener: socket.socket, stack: AsyncExitStack) -> None:
-    """Open the socket and say where: in the endpoint file, and as one JSON line on stdout."""
+    """Start listening and announce the endpoint: in the endpoint file, and as one JSON line on stdout."""
     token = new_token()
     services.keys.redactor.add(token)
     server = Server(services, token, listener)

@@ -1,4 +1,4 @@
-"""What an address says of the way to it."""
+"""Checks on URLs: embedded secrets, loopback, plain HTTP."""
 
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -7,7 +7,7 @@ from app.engine.core.errors import InvalidParams
 
 
 def check_address(url: str) -> None:
-    """`InvalidParams` for an address with a key or a password in it: it is stored and shown. The text quotes none."""
+    """Raises `InvalidParams` for a URL with a key or password: URLs are stored and shown. The text quotes none."""
     try:
         parts = urlsplit(url)
     except ValueError as error:
@@ -20,7 +20,7 @@ def check_address(url: str) -> None:
 
 
 def display_address(url: str) -> str:
-    """The address without what stands before @ and after ? or #."""
+    """The URL without user info, query and fragment."""
     scheme, mark, rest = url.partition("://")
     place, slash, path = (rest if mark else scheme).partition("/")
     plain = place.rpartition("@")[2] + slash + path
@@ -35,9 +35,9 @@ def is_loopback(host: str) -> bool:
 
 
 def is_in_the_clear(url: str) -> bool:
-    """Whether what is sent there, and the key, can be read on the way."""
+    """True if the traffic to this URL, including the key, is not encrypted."""
     try:
         parts = urlsplit(url)
     except ValueError:
-        return False  # no address: its use says so
+        return False  # not a URL: using it reports the error
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")

@@ -1,4 +1,4 @@
-"""The cancel signal: one for each task, set once, watched by the model stream, the tools and the loop."""
+"""The cancel signal: one per task, set once, watched by the model stream, the tools and the loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from app.listeners import Listeners
 
 
 class CancelSignal:
-    """Set once and never cleared. `reason` is a text for people."""
+    """Set once and never cleared. `reason` is a text for the user."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -19,7 +19,7 @@ class CancelSignal:
         return self._event.is_set()
 
     def set(self, reason: str = "") -> None:
-        """Set the signal and run the callbacks at once, in order of subscription, whatever one of them raises.
+        """Set the signal and run the callbacks at once, in order of subscription, even if one raises.
 
         A second call does nothing.
         """
@@ -33,7 +33,7 @@ class CancelSignal:
         await self._event.wait()
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` when the signal is set (at once when it is already); returns the unsubscriber."""
+        """Call `callback` when the signal is set (at once if it already is); returns the unsubscriber."""
         if self.is_set:
             callback()
             return lambda: None

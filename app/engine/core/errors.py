@@ -1,10 +1,10 @@
-"""The engine's error tree: one class for each thing a caller would treat differently, with its wire code."""
+"""The engine's error tree: one class for each error that callers handle differently, with its wire code."""
 
 from typing import ClassVar
 
 
 class EngineError(Exception):
-    """Root of the tree. `str(error)` says what happened and what to do; `code` is what the wire carries."""
+    """Base class. `str(error)` says what happened and what to do; `code` is the error code on the wire."""
 
     code: ClassVar[str] = "engine_error"
 
@@ -20,13 +20,13 @@ class NotFound(EngineError):
 
 
 class IllegalMove(EngineError):
-    """A task cannot go from its status to the one asked for."""
+    """The task's status does not allow the requested transition."""
 
     code = "illegal_move"
 
 
 class Conflict(EngineError):
-    """Somebody else was first: a head moved, an ask was answered."""
+    """Another change came first: a head moved, an ask was answered."""
 
     code = "conflict"
 
@@ -44,31 +44,31 @@ class Busy(EngineError):
 
 
 class StorageError(EngineError):
-    """The database cannot be read or written; the text says what was kept."""
+    """The database cannot be read or written; the text says what was saved."""
 
     code = "storage_error"
 
 
 class CannotSave(StorageError):
-    """The disk is full, the file is locked or damaged: nothing can be saved until that is mended. Reading goes on."""
+    """The disk is full, or the file is locked or damaged: writes fail until that is fixed. Reads still work."""
 
     code = "cannot_save"
 
 
 class EngineRunning(EngineError):
-    """Another engine has this data directory."""
+    """Another engine uses this data directory."""
 
     code = "engine_running"
 
 
 class UnconfirmedWorkspace(EngineError):
-    """A file names the folder to work in, and no person has confirmed it on this machine."""
+    """A file names the folder to work in, and no user has confirmed it on this machine."""
 
     code = "unconfirmed_workspace"
 
 
 class FolderNotAnswering(EngineError):
-    """A disk or network drive hangs: what was wanted of it is given up."""
+    """A disk or network drive hangs: the operation timed out."""
 
     code = "folder_not_answering"
 

@@ -1,4 +1,4 @@
-"""The event loop's heartbeat in shared memory, and how late the loop runs."""
+"""The event loop's heartbeat in shared memory, and the latency of the loop."""
 
 import asyncio
 import mmap
@@ -9,8 +9,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-# Two numbers of 8 bytes, which `watchdog_child.py` knows too: when the turn under way began (monotonic nanoseconds, 0
-# while the loop waits), and 1 while the watchdog looks.
+# Two 8-byte integers, also defined in `watchdog_child.py`: the start of the current loop iteration (monotonic
+# nanoseconds, 0 while the loop waits), and 1 while the watchdog checks.
 _SIZE = 16
 _BEGAN, _IS_LOOKED_AT = 0, 1
 
@@ -18,7 +18,7 @@ OnTurn = Callable[[int, int], None]
 
 _BEAT_NS = 10_000_000
 _KEPT = 20_000
-# Of a time without any turn so many beats count, all of them in time.
+# Maximum number of on-time beats that count for a time without iterations.
 _MOST_IN_TIME = 100
 
 
@@ -27,7 +27,7 @@ def _nobody(began: int, ended: int) -> None:
 
 
 class Heartbeat:
-    """Of one event loop, made by `loop`. `on_turn` gets the begin and end of each turn, in monotonic nanoseconds."""
+    """An event loop's heartbeat; `loop` creates the loop. `on_turn` gets start and end of each iteration (in ns)."""
 
     def __init__(self) -> None:
         self.on_turn: OnTurn = _nobody
@@ -41,7 +41,7 @@ class Heartbeat:
         return asyncio.SelectorEventLoop(_BeatingSelector(self))
 
     def watch(self, wake: Callable[[], None]) -> None:
-        """Have `wake` called from now on whenever the loop begins to work and the watchdog does not look."""
+        """From now on, call `wake` whenever the loop starts an iteration while the watchdog does not check."""
         self._wake = wake
         self._page[_IS_LOOKED_AT] = 0
 
@@ -61,7 +61,7 @@ class Heartbeat:
 
 
 class _BeatingSelector(selectors.DefaultSelector):
-    """Tells of the turns of the loop, which asks its selector once in each."""
+    """Reports the iterations of the loop, which calls `select` once in each."""
 
     def __init__(self, heartbeat: Heartbeat) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class _BeatingSelector(selectors.DefaultSelector):
 
 
 def new_heartbeat() -> Heartbeat | None:
-    """None where the system has no memory that another program can be given."""
+    """None if the system has no memory that can be shared with another program."""
     if sys.platform != "linux":
         return None
     try:
@@ -86,14 +86,14 @@ def new_heartbeat() -> Heartbeat | None:
 
 
 class LoopLatency:
-    """Lateness of the beats of the last minutes in which there was anything to do."""
+    """Lateness of the beats in the last minutes of activity."""
 
     def __init__(self) -> None:
         self._late = deque[float](maxlen=_KEPT)
         self._due = 0
 
     def turn(self, began: int, ended: int) -> None:
-        """A turn of the loop, in monotonic nanoseconds: a beat that falls due in it comes when it has ended."""
+        """Record an iteration, in monotonic nanoseconds: a beat due within it is late until the iteration ends."""
         if ended < self._due:
             return
         missed = (began - self._due) // _BEAT_NS + 1 if began > self._due else 0

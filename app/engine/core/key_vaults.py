@@ -1,4 +1,4 @@
-"""Where keys are kept: the system keyring, or an AES-GCM file."""
+"""Storage for keys: the system keyring, or an AES-GCM file."""
 
 import importlib
 import os
@@ -18,12 +18,12 @@ _LARGEST = 1_000_000
 
 _SERVICE = "errand"
 _PROBE = "round-trip"
-# Backends that are part of a system. Others are plain text or ask for a password on the terminal.
+# Backends of the operating system. Others are plain text or ask for a password on the terminal.
 _BACKENDS = ("keyring.backends.SecretService", "keyring.backends.macOS", "keyring.backends.Windows")
 
 
 class KeyFile:
-    """Keys by provider in `keys.bin`. It keeps keys out of backups and searches, not from who can read the folder."""
+    """Keys by provider in `keys.bin`. Hides them from backups and searches, not from users who can read the folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,7 +32,7 @@ class KeyFile:
 
     def read(self) -> dict[str, str]:
         from cryptography.exceptions import InvalidTag
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 30 ms, and seldom needed
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 30 ms to import, rarely needed
 
         if not self._sealed.exists():
             return {}
@@ -57,7 +57,7 @@ class KeyFile:
             self._write(keys)
 
     def write_private(self, path: Path, data: bytes) -> None:
-        """Write a file whole or not at all, readable by its owner only."""
+        """Write a file atomically, readable by its owner only."""
         make_folder(self._folder)
         with written_whole(path, overwrite=True) as file:
             file.write(data)
@@ -73,7 +73,7 @@ class KeyFile:
 
 
 class Vault(Protocol):
-    """A place for keys by provider name."""
+    """Stores keys by provider name."""
 
     def get(self, provider: str) -> str | None: ...
     def set(self, provider: str, value: str) -> None: ...
@@ -87,7 +87,7 @@ class _Backend(Protocol):
 
 
 class KeyringVault:
-    """A backend of the keyring library as a `Vault`; raises `ConfigurationError` where it fails."""
+    """A backend of the keyring library as a `Vault`. Raises `ConfigurationError` if it fails."""
 
     def __init__(self, backend: _Backend) -> None:
         self._backend = backend
@@ -106,7 +106,7 @@ class KeyringVault:
                 self._backend.delete_password(_SERVICE, provider)
 
     def works(self) -> bool:
-        """Whether a value written is read back."""
+        """Whether a written value can be read back."""
         try:
             self.set(_PROBE, "works")
             found = self.get(_PROBE) == "works"
@@ -129,10 +129,10 @@ def _failures() -> Generator[None]:
 
 
 def system_vault() -> KeyringVault | None:
-    """The system's keyring, or None where there is none that answers without asking the user."""
+    """The system keyring, or None if there is none that works without prompting the user."""
     if sys.platform.startswith("linux") and not _secret_service_is_open():
         return None
-    keyring = cast(Any, importlib.import_module("keyring"))  # 60 ms, and seldom needed
+    keyring = cast(Any, importlib.import_module("keyring"))  # 60 ms to import, rarely needed
     backend = keyring.get_keyring()
     if not type(backend).__module__.startswith(_BACKENDS):
         return None
@@ -141,7 +141,7 @@ def system_vault() -> KeyringVault | None:
 
 
 def _secret_service_is_open() -> bool:
-    """A locked collection would open a password window, perhaps with nobody in front of the screen."""
+    """False for a locked collection: it would open a password prompt, perhaps with no user present."""
     if not os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Model messages: what the loop works on and what is sent to a model. Protocol items are the other family."""
+"""Model messages, used by the loop and sent to models. The other family is the protocol items."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from app.protocol.base import JsonObject
 StopReason = Literal["stop", "tool_use", "length", "error", "aborted"]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 
-# Stands for the name of a call that was written as text and whose own name cannot be read.
+# Name of a text-based call whose own name cannot be parsed.
 UNREADABLE_CALL = "unreadable_call"
 
 
@@ -20,7 +20,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """Reasoning text. `signature` is the provider's proof that it wrote it, sent back unchanged."""
+    """Reasoning text. `signature` is the provider's proof of origin, sent back unchanged."""
 
     text: str
     signature: str = ""
@@ -28,7 +28,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture: `data` is base64; empty where `path` names the file to read it from, before it goes to a model."""
+    """An image. `data` is base64; if empty, it is loaded from the file `path` before a model call."""
 
     media_type: str
     data: str
@@ -37,7 +37,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call the model asked for. `invalid` holds the raw argument text when it is not a JSON object."""
+    """A tool call by the model. `invalid` is the raw argument text if it is not a JSON object."""
 
     id: str
     name: str
@@ -47,9 +47,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and money of one model call. `input_tokens` includes the cached ones; cost is in US dollars.
+    """Tokens and cost of one model call. `input_tokens` includes cached ones; the cost is in US dollars.
 
-    `estimated` where the provider did not count all of it.
+    `estimated`: the provider did not report all of it.
     """
 
     input_tokens: int = 0
@@ -72,7 +72,7 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class AssistantMessage:
-    """A reply, whole or partial. `error` is set when `stop_reason` is error or aborted.
+    """A reply, complete or partial. `error` is set if `stop_reason` is error or aborted.
 
     `cut` says why the app itself ended the reply ("has more than …"), with the stop reason length.
     """
@@ -96,7 +96,7 @@ class AssistantMessage:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class ToolResultMessage:
-    """The answer to one tool call. `details` is for people and the record; the model sees `content` only."""
+    """The answer to one tool call. `details` is for users and the record; the model sees `content` only."""
 
     tool_call_id: str
     tool_name: str
@@ -108,7 +108,7 @@ class ToolResultMessage:
 
 @dataclass(frozen=True, slots=True)
 class CustomMessage:
-    """A message of a role of the application's own; the default conversion leaves it out of model calls."""
+    """A message with an application-defined role; the default conversion leaves it out of model calls."""
 
     role: str
     content: tuple[UserContent, ...] = ()
@@ -129,5 +129,5 @@ def text_of(message: Message) -> str:
 
 
 async def to_model_messages(messages: Sequence[Message]) -> tuple[ModelMessage, ...]:
-    """The default conversion: messages of the application's own roles are left out."""
+    """The default conversion: leaves out messages with application-defined roles."""
     return tuple(message for message in messages if not isinstance(message, CustomMessage))

@@ -11,7 +11,7 @@ import msgspec
 from app.environment import keys_in, without_secrets
 
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
-# The variable that tells a process that began anew which descriptor its keys are in.
+# Tells a restarted process which file descriptor has its keys.
 _DESCRIPTOR = "ERRAND_START_DESCRIPTOR"
 
 # M_ARENA_MAX of glibc's malloc.h.
@@ -19,16 +19,16 @@ _ARENA_MAX = -8
 
 
 def forbid_dumps() -> None:
-    """No other process of the same user may read this one's memory or environment; it writes no core dump either."""
+    """Prevent core dumps, and access by other processes of the user to this one's memory and environment."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def take_keys() -> Mapping[str, str]:
-    """The keys and addresses of models that this process was started with, gone from its environment.
+    """Remove model keys and addresses from the process environment and return them.
 
-    Where the environment holds secrets, the program is started again without them, in the same process, with the keys
-    in a pipe. Call it before anything else. Exits for more keys than a pipe holds.
+    If the environment holds secrets, this re-executes the program in the same process without them; a pipe passes the
+    keys. Call it before anything else. Exits if the keys exceed the size of a pipe.
     """
     keys = keys_in(os.environ) | _received()
     clean = without_secrets(os.environ)
@@ -36,7 +36,7 @@ def take_keys() -> Mapping[str, str]:
         return keys
     if os.name == "posix":
         _begin_anew(clean, keys)
-    for name in set(os.environ) - set(clean):  # this changes what others see where the system is Windows
+    for name in set(os.environ) - set(clean):  # on Windows this changes what others see
         del os.environ[name]
     return keys
 
@@ -67,10 +67,10 @@ def _received() -> dict[str, str]:
 
 
 def limit_malloc_arenas() -> None:
-    """From now on all threads share one heap, where each would have its own.
+    """Make all threads share one malloc arena instead of one per thread.
 
-    Twenty tasks at a time grew an engine from 57 to 100 MB in eight minutes; with this it stays at 80 to 84.
+    With 20 concurrent tasks an engine grew from 57 to 100 MB in eight minutes; with this it stays at 80 to 84 MB.
     """
     if sys.platform == "linux":
-        with suppress(AttributeError):  # musl has neither heaps for threads nor this function
+        with suppress(AttributeError):  # musl has neither per-thread arenas nor this function
             ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)

@@ -1,4 +1,4 @@
-"""Health conditions, the limit of file descriptors, the disk reserve."""
+"""Health conditions, the file descriptor limit, the disk reserve."""
 
 import asyncio
 import errno
@@ -15,17 +15,17 @@ from app.protocol.engine import Condition, ConditionKind
 HealthListener = Callable[[], None]
 
 _AGAIN_S = 1.0
-_ENOUGH = 65_536  # of a limit that is higher still
-_NEEDED = 32  # to start a program, with what threads open meanwhile
+_ENOUGH = 65_536  # cap for a higher hard limit
+_NEEDED = 32  # descriptors for starting a program, including those that threads open meanwhile
 
-# For the endpoint file, a line in the log and what SQLite keeps beside a database that is open.
+# For the endpoint file, a log line and the files that SQLite adds to an open database.
 _BYTES = 1024 * 1024
-# It is only taken where there is plenty.
+# Free space required to create the reserve.
 _PLENTY = 4 * _BYTES
 
 
 class Health:
-    """One condition of a kind at a time."""
+    """Holds at most one condition of each kind."""
 
     def __init__(self) -> None:
         self._conditions: dict[ConditionKind, Condition] = {}
@@ -41,18 +41,18 @@ class Health:
         return next((one for one in reversed(self._conditions.values()) if one.holds), None)
 
     def report(self, condition: Condition) -> None:
-        """Say that something is the matter; what is known already keeps its time."""
+        """Add a condition; a known one keeps its start time."""
         if condition.kind not in self._conditions:
             self._conditions[condition.kind] = condition
             self._tell()
 
     def clear(self, kind: ConditionKind) -> None:
-        """Say that it is mended."""
+        """Remove a condition."""
         if self._conditions.pop(kind, None) is not None:
             self._tell()
 
     def subscribe(self, listener: HealthListener) -> Callable[[], None]:
-        """Call `listener` after each change; returns what ends that, once or more often."""
+        """Call `listener` after each change; returns the unsubscriber, which may be called repeatedly."""
         return self._listeners.add(listener)
 
     def _tell(self) -> None:
@@ -62,7 +62,7 @@ class Health:
 if sys.platform == "win32":
 
     def raise_limit() -> None:
-        """There is no such limit here."""
+        """Windows has no such limit."""
 
     @contextmanager
     def lowered(newest: int) -> Generator[None]:
@@ -73,7 +73,7 @@ else:
     _former = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     def raise_limit() -> None:
-        """Raise the soft limit of this process to the hard one. The usual 1,024 are used up by a few hundred tasks."""
+        """Raise this process's soft limit to the hard one. A few hundred tasks use up the usual 1,024."""
         soft, hard = _former
         wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
         if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -82,10 +82,10 @@ else:
 
     @contextmanager
     def lowered(newest: int) -> Generator[None]:
-        """Children started inside have the limit that the engine was started with: some programs rely on it.
+        """Start children inside this with the engine's original limit: some programs rely on it.
 
-        Without await inside: it is the engine's own limit too. `newest` is a descriptor just opened, the lowest that
-        was free; where that is too near to the former limit, the children keep the higher one.
+        Do not await inside: the limit also applies to the engine. `newest` is a descriptor just opened, the lowest free
+        one; if it is too close to the original limit, the children get the raised one.
         """
         raised = resource.getrlimit(resource.RLIMIT_NOFILE)
         if raised[0] <= _former[0] or newest + _NEEDED > _former[0]:
@@ -99,7 +99,7 @@ else:
 
 
 class DescriptorLimit:
-    """`on_error` is the loop's exception handler: asyncio tells it when it cannot accept a client."""
+    """Reports exhausted descriptors. `on_error` is the loop's exception handler, which gets asyncio's accept errors."""
 
     def __init__(self, health: Health, describe: Callable[[], Condition]) -> None:
         self._health = health
@@ -127,14 +127,14 @@ class DescriptorLimit:
 
 
 def release_disk_reserve(file: Path) -> None:
-    """Where the disk is full."""
+    """Delete the reserve file if the disk is full."""
     with suppress(OSError):
         if shutil.disk_usage(file.parent).free < _BYTES:
             file.unlink(missing_ok=True)
 
 
 def keep_disk_reserve(file: Path) -> None:
-    """Where it is not kept already, and the disk has it."""
+    """Create the reserve file if it is missing and there is enough free space."""
     with suppress(OSError):
         if not file.exists() and shutil.disk_usage(file.parent).free >= _PLENTY:
             file.write_bytes(bytes(_BYTES))

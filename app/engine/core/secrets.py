@@ -17,22 +17,22 @@ from app.protocol.settings import KeySource
 from app.redaction import Redactor
 from app.regular_file import read_regular
 
-# A variable and its value, empty for one that is not set.
+# Name and value of a variable; the value is empty if unset.
 Variable: TypeAlias = tuple[str, str]
 
-_MOST = 32  # terminals with different keys; the oldest is forgotten
+_MOST = 32  # environments of clients; the oldest is dropped
 
 T = TypeVar("T")
 
 _LARGEST = 1_000_000
-_MOST_ADDRESSES = 200  # of all providers; the oldest is forgotten
-_VAULT_TIMEOUT_S = 10.0  # a keyring daemon that hangs must not hang a task
+_MOST_ADDRESSES = 200  # of all providers; the oldest is dropped
+_VAULT_TIMEOUT_S = 10.0  # a hanging keyring daemon must not hang a task
 
 
 class ClientEnvironments:
-    """What is unset in one environment is not looked up in the next as long as that one has something for it.
+    """The environments of clients, newest first, then the engine's own.
 
-    So a key of one terminal never goes to an address that another one names.
+    Values from different environments are not mixed, so a key of one terminal never goes to an address of another.
     """
 
     def __init__(self, own: Mapping[str, str]) -> None:
@@ -40,19 +40,19 @@ class ClientEnvironments:
         self._offered: list[dict[str, str]] = []
 
     def offer(self, variables: Mapping[str, str]) -> None:
-        """Take what a client has set; the newest comes first."""
+        """Add the variables of a client as the newest environment."""
         new = {name: value.strip() for name, value in variables.items() if value.strip()}
         if new:
             self._offered = [new, *(old for old in self._offered if old != new)][:_MOST]
 
     def values(self, names: Sequence[str], beside: Variable | None = None) -> Iterator[str]:
-        """What the variables are set to, newest environment first; only of those where `beside` holds."""
+        """Values of the variables, newest environment first; with `beside`, only from environments with that value."""
         for environment in self._all():
             if beside is None or _value(environment, beside[0]) == beside[1]:
                 yield from filter(None, (_value(environment, name) for name in names))
 
     def value_beside(self, name: str, others: Sequence[str]) -> str:
-        """The variable in the newest environment that sets it or one of `others`; empty where it is not set there."""
+        """The variable in the newest environment that sets it or one of `others`; empty if unset there."""
         for environment in self._all():
             if any(_value(environment, one) for one in (name, *others)):
                 return _value(environment, name)
@@ -69,24 +69,24 @@ def _value(environment: Mapping[str, str], name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key and where it was found; its value is never part of its text."""
+    """A key and its source; its repr never includes the value."""
 
     value: str = field(repr=False)
     source: KeySource
 
 
 def check_key(key: str) -> None:
-    """`InvalidParams` for what can be no key."""
+    """Raises `InvalidParams` if the text cannot be a key."""
     value = key.strip()
     if not value.isascii() or not value.isprintable() or " " in value:
         raise InvalidParams("key: it holds spaces or characters that no key has; copy it again")
 
 
 class KeyStore:
-    """Keys by provider. What is stored where is kept in `stored.json` (names only).
+    """Keys by provider. `stored.json` records where each is stored (names only).
 
-    So the keyring is touched only for a provider whose key was put there, and the start of the engine costs nothing.
-    `redactor` knows all keys that were seen: those of environments, and stored ones once they are used.
+    So the keyring is accessed only for providers whose key is in it, and the engine starts without any access.
+    `redactor` knows all keys seen: those of environments, and stored ones once they are used.
     """
 
     def __init__(
@@ -111,14 +111,14 @@ class KeyStore:
         self._lock = asyncio.Lock()
 
     def offer(self, variables: Mapping[str, str]) -> None:
-        """Take the keys and addresses that a client has set."""
+        """Add the keys and addresses of a client's environment."""
         self.redactor.add(*_keys_in(variables))
         self.environments.offer(variables)
 
     async def get(self, provider: str, variables: tuple[str, ...], beside: Variable | None = None) -> Key | None:
-        """The provider's key: from one of the `variables` of an environment first, then as it was stored.
+        """The provider's key: from one of the `variables` of an environment first, else the stored one.
 
-        With `beside` only environments in which that variable has that value are asked.
+        With `beside`, only environments in which that variable has that value are searched.
         """
         for value in self.environments.values(variables, beside):
             return Key(value, "environment")
@@ -132,7 +132,7 @@ class KeyStore:
             return key
 
     async def set(self, provider: str, key: str) -> str:
-        """Store a key; an empty one removes it. Returns a plain notice that says where it went."""
+        """Store a key; an empty one removes it. Returns a notice that says where it is stored."""
         value = key.strip()
         if not value:
             return await self.remove(provider)
@@ -143,14 +143,14 @@ class KeyStore:
             return await self._within_time(lambda: self._store(provider, value))
 
     async def remove(self, provider: str) -> str:
-        """Forget a stored key. One in the environment stays."""
+        """Remove a stored key. Keys in the environment remain."""
         async with self._lock:
             self._read.pop(provider, None)
             await self._within_time(lambda: self._forget(provider))
         return f"The stored key of {provider} was removed."
 
     def choose(self, provider: str, address: str) -> None:
-        """A person on this machine has named this address for the provider: from now on its keys may go there."""
+        """Record that a user on this machine chose this address for the provider: its keys may be sent there."""
         place, chosen = (provider, _origin(address)), self._read_addresses()
         if place not in chosen:
             self._chosen = [place, *chosen][:_MOST_ADDRESSES]
@@ -160,7 +160,7 @@ class KeyStore:
         return (provider, _origin(address)) in self._read_addresses()
 
     def _read_addresses(self) -> list[tuple[str, str]]:
-        """A file that cannot be read names none: the person names them again."""
+        """The chosen addresses; empty if the file cannot be read, so the user has to choose again."""
         if self._chosen is None:
             try:
                 data = read_regular(self._addresses, _LARGEST)
@@ -235,10 +235,10 @@ def _keys_in(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _origin(address: str) -> str:
-    """Scheme, host and port: what is behind them answers for all of its paths."""
+    """Scheme, host and port: one server handles all paths of an origin."""
     try:
         parts = urlsplit(address)
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
     except ValueError:
-        return address  # no address: its use says so
+        return address  # not a URL: using it reports the error
     return f"{parts.scheme}://{(parts.hostname or '').casefold()}:{port}"

@@ -1,4 +1,4 @@
-"""Settings: one declared field each, kept as JSON; file, wire and dialogs derive from it."""
+"""Settings: each a declared field, stored as JSON; file, wire and dialogs derive from it."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", b
 
 @dataclass(frozen=True, slots=True)
 class OwnModel:
-    """Prices are US dollars for a million tokens. `abilities` is None where nothing was said of them."""
+    """A model defined by the user. Prices are US dollars per million tokens. `abilities` is None if not stated."""
 
     id: str
     context_tokens: int | None
@@ -39,7 +39,7 @@ class OwnModel:
 
 
 def parse(text: str) -> tuple[OwnModel, ...]:
-    """The rows of the setting, which `;` parts like a line's end. Raises `InvalidParams` that names the row."""
+    """Parse the setting's rows, separated by newlines or `;`. Raises `InvalidParams` that names the row."""
     rows = (words for row in re.split(r"[\n;]", text) if (words := row.partition("#")[0].split()))
     return tuple(_model(words) for words in rows)
 
@@ -80,7 +80,7 @@ def _about(title: str, text: str) -> msgspec.Meta:
 
 
 class ModelServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model server of one's own. Its `id` is the provider in the ids of its models, and never changes."""
+    """A user-defined model server. Its `id` is the provider in the ids of its models, and never changes."""
 
     id: str
     name: str
@@ -88,7 +88,7 @@ class ModelServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings with their defaults. `model_servers` has methods of its own on the wire."""
+    """All settings with their defaults. `model_servers` has separate wire methods."""
 
     model_servers: tuple[ModelServer, ...] = ()
     default_model: Annotated[
@@ -173,7 +173,7 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Settings:
-    """The settings in force. `values` is replaced whole by `set`."""
+    """The current settings. `set` replaces `values` as a whole."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -197,7 +197,7 @@ class Settings:
         )
 
     def set(self, name: str, value: JsonValue) -> None:
-        """Check, store atomically, then use; `InvalidParams` names what is wrong."""
+        """Validate, store atomically, then apply. `InvalidParams` names the problem."""
         current: JsonObject = msgspec.to_builtins(self.values)
         if name not in current or name == _SERVERS:
             names = ", ".join(other for other in current if other != _SERVERS)
@@ -240,7 +240,7 @@ def _write(file: Path, values: SettingValues) -> None:
     if len(data) > _LARGEST:
         raise InvalidParams(f"All settings together may have {_LARGEST:,} bytes. Nothing was changed.")
     try:
-        # Where a person has put a link to a file of their own, that one is written.
+        # If the user replaced the file with a link, write the link's target.
         with written_whole(Path(os.path.realpath(file)), overwrite=True) as new:
             new.write(data)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Threads for work on the files of a workspace, which may lie on a disk or a network drive that does not answer.
+"""Threads for work on workspace files, which may be on a disk or network drive that does not respond.
 
-A call that takes too long is given up and its thread left behind: that costs who works in this folder, and nobody else.
-The threads of `asyncio.to_thread` are few and shared by all, so that nine such folders stopped everybody. The keyring
-of the system, which may wait for a person, is asked in the same way.
+A call that times out leaves its thread behind, which affects this folder only. The few threads of `asyncio.to_thread`
+are shared: nine such folders blocked everything. The system keyring, which may wait for a user, is accessed in the same
+way.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ T = TypeVar("T")
 _Job: TypeAlias = Callable[[], None]
 
 PATIENCE_S = 10.0
-# Long enough for the next step of a task; an engine at rest has none of these threads.
+# Long enough for a task's next step; an idle engine has none of these threads.
 _IDLE_S = 1.0
-# So many threads of one folder may hang; after that nobody waits for it before one of them has come back.
+# Maximum number of hanging threads per folder; further calls fail at once until one of them returns.
 _MOST_HANGING = 4
 
 
 class _Thread:
-    """Does one job after the other, and ends when there was none for a moment. It keeps nobody from leaving."""
+    """Runs one job after another, and ends after an idle timeout. As a daemon it does not delay process exit."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         threading.Thread(target=self._work, name="workspace", daemon=True).start()
 
     def take(self, job: _Job | None) -> None:
-        """Do this, or end where it is None. For a thread that was idle alone."""
+        """Run a job, or end if it is None. Call it for an idle thread only."""
         self._jobs.put(job)
 
     def _work(self) -> None:
@@ -46,7 +46,7 @@ class _Thread:
                 try:
                     _idle.remove(self)
                 except ValueError:
-                    continue  # somebody has just chosen it
+                    continue  # it was taken from the idle list just now
                 return
             if job is None:
                 return
@@ -59,9 +59,9 @@ _hanging: Counter[str] = Counter()
 
 
 async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PATIENCE_S) -> T:
-    """Call `work` in a thread; what it raises is raised. `FolderNotAnswering` when it takes longer than `within_s`.
+    """Call `work` in a thread; its errors propagate. Raises `FolderNotAnswering` after `within_s` seconds.
 
-    Work that was given up goes on when the folder answers again: what it does then must do no harm.
+    Work that timed out continues when the folder responds again: it must be harmless then.
     """
     name = os.fspath(folder)
     if _hanging[name] >= _MOST_HANGING:
@@ -80,7 +80,7 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
 
 
 def end_idle() -> None:
-    """End the threads that have nothing to do, without waiting for it."""
+    """End the idle threads, without waiting for them."""
     while _idle:
         _free_thread().take(None)
 
@@ -103,7 +103,7 @@ def _do(work: Callable[[], T], result: "asyncio.Future[T]") -> None:
 
 def _tell(result: "asyncio.Future[T]", how: Callable[[], None]) -> None:
     loop = result.get_loop()
-    if not loop.is_closed():  # nobody waits any more
+    if not loop.is_closed():  # otherwise no caller waits any more
         loop.call_soon_threadsafe(how)
 
 
@@ -111,7 +111,7 @@ def _leave_behind(result: "asyncio.Future[T]", name: str) -> None:
     _hanging[name] += 1
 
     def back(result: "asyncio.Future[T]") -> None:
-        result.exception()  # it came too late to be told to anybody
+        result.exception()  # retrieved, as no caller waits for it any more
         _hanging[name] -= 1
         if not _hanging[name]:
             del _hanging[name]

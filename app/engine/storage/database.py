@@ -1,4 +1,4 @@
-"""The database: opened, its single writer, and one store for each kind of record."""
+"""The database: opening it, its single writer, and one store for each kind of record."""
 
 from pathlib import Path
 from typing import Self
@@ -38,7 +38,7 @@ _ADD_META = Upsert(meta, ["name"], [])
 
 
 class Database:
-    """Reads go through the stores, changes through `journal`. `epoch` names the event log this database holds."""
+    """Stores read; `journal` writes. `epoch` identifies the event log in this database."""
 
     def __init__(self, engine: AsyncEngine, journal: Journal, epoch: str) -> None:
         self._engine = engine
@@ -69,9 +69,10 @@ class Database:
 
     @classmethod
     async def open(cls, url: str, copies: Path) -> Self:
-        """Open the database at an SQLAlchemy URL with an async driver; a new one is made, an older one migrated.
+        """Open the database at an SQLAlchemy URL with an async driver; creates or migrates it as needed.
 
-        Before a migration a copy goes into `copies`. StorageError where it cannot be opened; it is unchanged then.
+        Before a migration a copy goes into `copies`. Raises `StorageError` if it cannot be opened; it is unchanged
+        then.
         """
         engine, writer = await open_engine(url, copies)
         journal = Journal(writer, engine)
@@ -87,13 +88,13 @@ class Database:
         return cls(engine, journal, epoch)
 
     async def close(self) -> None:
-        """Commit what is queued and close all connections."""
+        """Commit queued changes and close all connections."""
         await self.journal.close()
         await self._engine.dispose()
 
 
 async def _first_rows(journal: Journal, reader: Reader) -> str:
-    """See that the epoch and the default personality are there; the epoch. Of a database that has it nothing waits."""
+    """Ensure the epoch and the default personality; returns the epoch. Does not wait if the epoch exists."""
     if (epoch := await _epoch(reader)) is not None:
         return epoch
     journal.put(

@@ -1,4 +1,4 @@
-"""What an event changes in the database: its own row and the record it carries."""
+"""The database changes of an event: its own row and the record it carries."""
 
 from typing import assert_never
 
@@ -21,7 +21,7 @@ from app.protocol.events import (
 
 
 def event_writes(record: EventRecord) -> tuple[Write, ...]:
-    """To be put in one group: the log and the state it tells of never differ."""
+    """Put these as one group, so that the event log and the records never differ."""
     if isinstance(record.event, ConversationDeleted):
         return (*removal.writes(record.event.conversation_id), events.save(record))
     return (events.save(record), _change(record.event))

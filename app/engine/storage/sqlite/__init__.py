@@ -1,4 +1,4 @@
 """The database itself: schema, opening, backups, the journal with group commit, reader and writer.
 
-Knows no kind of record. Start at journal.py.
+Knows no record types. Start at journal.py.
 """

@@ -24,14 +24,14 @@ _SECOND_NS = 1_000_000_000
 _logger = logging.getLogger(__name__)
 
 _DAY_S = 24 * 3600.0
-# An engine that has just started has better things to do.
+# Delays the first copy, to keep the engine's start fast.
 _FIRST_S = 60.0
-# After a copy that failed, for want of room for example.
+# Retry interval after a failed copy, for example for lack of disk space.
 _AGAIN_S = 3600.0
 
 
 def back_up_before_migration(source: Path, folder: Path, label: str) -> Path:
-    """A copy before a migration from the schema `label`; StorageError if none can be made."""
+    """Copy the database before a migration from the schema `label`. Raises `StorageError` if that fails."""
     try:
         _bring_back(source, folder)
         copy = _copy(source, folder, label, lambda left, total: None)
@@ -45,16 +45,16 @@ def back_up_before_migration(source: Path, folder: Path, label: str) -> Path:
 
 
 def back_up_today(source: Path, folder: Path, step: Callable[[], None]) -> str:
-    """A copy of this day, looked through; empty, or what is wrong with it: then the older ones are all kept.
+    """Make and check the daily copy. Returns the fault found, or an empty text; a fault keeps all older copies.
 
-    Nothing is copied where nothing has happened since the last one, but the database is looked through.
-    `step` is called often; what it raises ends the work. Raises sqlite3.Error or OSError.
+    Without changes since the last copy it only checks the database. `step` is called often and may raise to abort.
+    Raises sqlite3.Error or OSError.
     """
     _bring_back(source, folder)
     newest = newest_daily(source, folder)
     if newest is not None and _head(newest) == _head(source):
         if not (fault := _fault(source, step)):
-            newest.touch()  # it holds all there is: it is as good as one of today
+            newest.touch()  # it has all data, so it counts as today's copy
         return fault
     copy = _copy(source, folder, _DAILY, lambda left, total: step())
     fault = _fault(copy, step)
@@ -77,7 +77,7 @@ def _copy(source: Path, folder: Path, label: str, done: Callable[[int, int], Non
 
 
 def _head(file: Path) -> tuple[str, int]:
-    """The event log's name and the newest event: whatever changes is an event."""
+    """The event log's epoch and its newest event: every change is an event."""
     with closing(database_file.open_to_read(file)) as connection:
         query = "SELECT (SELECT value FROM meta WHERE name = 'epoch'), coalesce(max(sequence), 0) FROM events"
         epoch, head = connection.execute(query).fetchone()
@@ -87,13 +87,13 @@ def _head(file: Path) -> tuple[str, int]:
 def _fault(file: Path, step: Callable[[], None]) -> str:
     with closing(database_file.open_to_read(file)) as connection:
         connection.set_progress_handler(step, 1_000_000)
-        # The quick check does not look whether the indexes hold what the tables hold: then lists lack rows silently.
+        # The quick check does not compare indexes with tables: such damage makes lists lack rows silently.
         (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         return "" if answer == "ok" else str(answer)
 
 
 def _bring_back(source: Path, folder: Path) -> None:
-    """Give copies that a clock ahead has dated the time of now, in their order: what comes next is newer."""
+    """Set copies dated in the future by a wrong clock to now, keeping their order, so that the next copy is newer."""
     now = time.time_ns()
     ahead = sorted(
         (file for file in _copies(folder, f"{source.stem}-*.db") if _age(file) > now), key=_age, reverse=True
@@ -108,7 +108,7 @@ def _drop_old(folder: Path, pattern: str) -> None:
 
 
 def _copies(folder: Path, pattern: str) -> list[Path]:
-    """Files alone: people put links there, and take away what they lead to."""
+    """Regular files only: users place links there, and remove their targets."""
     return [file for file in folder.glob(pattern) if file.is_file() and not file.is_symlink()]
 
 
@@ -121,7 +121,7 @@ class _EngineEnds(Exception):
 
 
 class DailyBackups:
-    """`run` until it is cancelled. A copy that is damaged is reported: the database is too."""
+    """Await `run` until it is cancelled. Reports a damaged copy, since the database is then damaged too."""
 
     def __init__(self, database: Path, folder: Path, health: Health) -> None:
         self._database = database
@@ -137,11 +137,11 @@ class DailyBackups:
             wait = max(_FIRST_S, self._due_in()) if made else _AGAIN_S
 
     async def make(self) -> bool:
-        """Copy and look through it if anything has changed; False if it could not be done."""
+        """Copy and check the database if it has changed; False if that failed."""
         try:
             fault = await asyncio.to_thread(self._make)
         except asyncio.CancelledError:
-            self._ends.set()  # the thread sees it at its next step
+            self._ends.set()  # the thread checks this at its next step
             raise
         except (sqlite3.Error, OSError) as error:
             if condition_kind(error) != "damaged":
@@ -174,6 +174,4 @@ class DailyBackups:
         newest = newest_daily(self._database, self._folder)
         if newest is None:
             return 0.0
-        return min(
-            _DAY_S, _DAY_S - (time.time() - newest.stat().st_mtime)
-        )  # a clock that was ahead is no reason to wait
+        return min(_DAY_S, _DAY_S - (time.time() - newest.stat().st_mtime))  # clamped in case the clock was ahead

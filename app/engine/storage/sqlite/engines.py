@@ -19,17 +19,17 @@ from app.engine.storage.sqlite.writer import EngineWriter, SqliteWriter, Writer
 SHARED_SETTINGS = (
     "PRAGMA busy_timeout = 5000",
     "PRAGMA foreign_keys = ON",
-    # A commit is on the disk when it returns: a power cut does not take it back.
+    # A commit is on disk when it returns and survives a power failure.
     "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA recursive_triggers = ON",  # INSERT OR REPLACE must not get around the append-only triggers
+    "PRAGMA recursive_triggers = ON",  # INSERT OR REPLACE must not bypass the append-only triggers
 )
 
 _READERS = 4
 
 
 def path_of(url: URL) -> Path | None:
-    """The file of a SQLite URL, None for other databases; ConfigurationError if it is in memory."""
+    """The file of a SQLite URL, None for other databases. Raises `ConfigurationError` for an in-memory database."""
     if url.get_backend_name() != "sqlite":
         return None
     if not url.database or url.database == ":memory:":
@@ -40,7 +40,7 @@ def path_of(url: URL) -> Path | None:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection for writing, in WAL mode; transactions are begun by hand."""
+    """A connection for writing, in WAL mode; transactions are started explicitly."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
         for setting in (*SHARED_SETTINGS, "PRAGMA journal_mode = WAL", "PRAGMA journal_size_limit = 67108864"):
@@ -58,7 +58,7 @@ def sqlite_url(path: Path) -> str:
 
 
 async def open_engine(url: str, copies: Path) -> tuple[AsyncEngine, Writer]:
-    """ConfigurationError for a URL that cannot be used, StorageError for a database that cannot."""
+    """Raises `ConfigurationError` for an unusable URL, `StorageError` for an unusable database."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:

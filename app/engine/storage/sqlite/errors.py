@@ -1,4 +1,4 @@
-"""Database errors in words for people, and which health condition they mean."""
+"""Database errors as text for users, and the health condition of each."""
 
 import shutil
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from app.engine.core.errors import CannotSave, StorageError
 from app.protocol.engine import Condition, Trouble
 
-# SQLite's own words for its error codes (sqlite3ErrStr), which it has not changed since it has them.
+# SQLite's error messages (sqlite3ErrStr), which have never changed.
 _SIGNS: Mapping[str, Trouble] = {
     "database or disk is full": "disk_full",
     "attempt to write a readonly database": "read_only",
@@ -24,7 +24,7 @@ _ROOM = 100_000_000
 
 
 def condition_kind(why: object) -> Trouble | None:
-    """None for a failure that is the change's own, which trying again would not mend."""
+    """The kind of trouble; None if the change itself is at fault, so that retrying does not help."""
     words = str(why)
     return next((kind for sign, kind in _SIGNS.items() if sign in words), None)
 
@@ -72,6 +72,6 @@ def error_text(error: SQLAlchemyError) -> str:
 
 
 def not_saved(why: object) -> StorageError:
-    """`CannotSave` where it is the ground that fails: the disk, the file, a lock."""
+    """`CannotSave` if the disk, the file or a lock is the cause; otherwise `StorageError`."""
     text = f"Not saved: {why}. Everything saved before is kept."
     return StorageError(text) if condition_kind(why) is None else CannotSave(text)

@@ -1,4 +1,4 @@
-"""The single writer with group commit, and long work cut into short transactions."""
+"""The single writer with group commit, and long work split into short transactions."""
 
 import asyncio
 import logging
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-# Groups in one transaction at most: keeps a commit short while the queue is long.
+# Maximum number of groups in one transaction: keeps commits short when the queue is long.
 _BATCH = 1000
-# A commit that need not be durable waits so long for one that is: the two cost one flush of the disk.
+# A non-durable commit waits this long for a durable one: both then cost one disk flush.
 _BEHIND_S = 0.02
-# What nobody waits for yet waits so long for a flush: the two are one commit.
+# Changes without a waiting flush are held back this long, to share its commit.
 _GATHER_S = 0.005
-# While nothing can be saved it is tried again this often.
+# Retry interval while nothing can be saved.
 _AGAIN_S = 1.0
 _PROBE = Upsert(meta, ["name"], ["value"])
 
@@ -38,7 +38,7 @@ _SLICE_S = 0.01
 
 
 class _Owner:
-    """Who puts changes: only who put one that failed is told."""
+    """The owner of changes: a failure is reported only to the owner of the failed change."""
 
     __slots__ = ("failure",)
 
@@ -50,12 +50,12 @@ _owner: ContextVar[_Owner | None] = ContextVar("owner of changes", default=None)
 
 
 def own_changes() -> None:
-    """From here on this asyncio task and those it starts put changes of their own: no other is told when one fails."""
+    """From here on, this asyncio task and those it starts own their changes: failures are not reported to others."""
     _owner.set(_Owner())
 
 
 class JournalChange:
-    """One group of writes on its way: all of them are committed or none. Another may depend on it."""
+    """A queued group of writes, committed atomically. Another group may depend on it."""
 
     __slots__ = ("after", "failure", "owner", "writes")
 
@@ -77,7 +77,7 @@ class _Mark:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A transaction of its own: the queue stands from `granted` to `over`."""
+    """An exclusive transaction: the queue is blocked from `granted` to `over`."""
 
     granted: asyncio.Future[None]
     over: asyncio.Future[None]
@@ -85,7 +85,7 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """A change of nothing, to see whether one can be saved."""
+    """An empty change, to test whether changes can be saved."""
 
     done: asyncio.Future[None]
 
@@ -94,13 +94,13 @@ _Entry: TypeAlias = JournalChange | _Mark | _Turn | _Probe
 
 
 class Journal:
-    """Every change of the database goes through here, in the order it is put.
+    """All changes of the database go through this queue, in order.
 
-    A patient journal keeps what it cannot save for reasons of the ground (a full disk, a lock) and tries again until
-    it can: who flushes waits. Until `endure` and after `hurry` such a change is lost, and fails the flush.
+    After `wait_saved`, environment failures (a full disk, a lock) do not lose changes: the journal retries until they
+    are saved, and flushes wait. Before `wait_saved` and after `fail_fast`, such a change is lost and fails the flush.
 
-    A change that the database refuses for what it is fails alone, and those that were put to come `after` it. Its owner
-    is told (see `own_changes`); what others put is committed in its order.
+    A change that the database rejects fails alone, with those put to come `after` it. This is reported to its owner
+    (see `own_changes`); changes of other owners are committed in order.
     """
 
     def __init__(self, writer: Writer, engine: AsyncEngine, limit: int = 100_000) -> None:
@@ -122,10 +122,10 @@ class Journal:
         self._task.add_done_callback(self._on_end)
 
     def put(self, *writes: Write, after: JournalChange | None = None) -> JournalChange:
-        """Queue one group without waiting: all of it is committed or none. Busy when the queue is full.
+        """Queue one group, committed atomically, without waiting. Raises `Busy` if the queue is full.
 
-        Then each `on_commit` is called in order. A group that fails is logged, and fails its owner's next flush and all
-        groups put `after` it.
+        After the commit, each `on_commit` is called in order. A failed group is logged, and fails its owner's next
+        flush and all groups put `after` it.
         """
         if len(self._entries) >= self._limit:
             raise Busy(f"{self._limit:,} changes wait to be saved: the disk does not keep up. Try again shortly.")
@@ -134,25 +134,25 @@ class Journal:
         return change
 
     async def flush(self, *, durable: bool = True) -> None:
-        """Return once everything put so far is committed and on the disk: a power cut does not take it back.
+        """Return once everything put so far is committed and on disk, where it survives a power failure.
 
-        Where it need not be `durable` it outlives the engine only, and is on the disk a moment later. StorageError, the
-        first one, if changes of the caller have failed since its flush before.
+        If not `durable`, it survives only a crash of the engine, and is on disk a moment later. Raises the first
+        `StorageError` of the caller's changes since its previous flush.
         """
         mark = _Mark(self._loop.create_future(), self._caller(), durable)
         self._add(mark)
         await mark.done
 
     def wait_saved(self) -> None:
-        """From now on wait out what keeps changes from being saved."""
+        """From now on, wait until changes can be saved instead of failing."""
         self._hurried.clear()
 
     def fail_fast(self) -> None:
-        """Try once more, then give up what cannot be saved: the engine ends."""
+        """For shutdown: retry once, then drop changes that cannot be saved."""
         self._hurried.set()
 
     async def probe(self) -> None:
-        """See that a change can be saved now; `CannotSave`, with what to do, if not."""
+        """Test whether a change can be saved now. Raises `CannotSave`, with advice, if not."""
         if self.health.holding is None:
             probe = _Probe(self._loop.create_future())
             self._add(probe)
@@ -161,9 +161,10 @@ class Journal:
             raise self._refusal()
 
     async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        """Read, decide and write alone, in queue order, in one transaction; an error of `work` rolls it back.
+        """Read, decide and write in one exclusive transaction, in queue order; an error in `work` rolls it back.
 
-        The journal stands still meanwhile: `work` must not wait for a flush. `CannotSave` at once while it cannot.
+        The journal is blocked meanwhile: `work` must not wait for a flush. Raises `CannotSave` at once while saving
+        fails.
         """
         if self.health.holding is not None:
             raise self._refusal()
@@ -185,7 +186,7 @@ class Journal:
             raise not_saved(error_text(error)) from error
 
     async def close(self) -> None:
-        """Commit what is queued, then end. What is put later is refused; a second call only waits."""
+        """Commit queued changes, then stop. Later changes are refused; a second call only waits."""
         first = not self._closing
         self._closing = True
         self._hurried.set()
@@ -221,7 +222,7 @@ class Journal:
             await self._catch_up()
 
     async def _idle(self) -> None:
-        """Return when there is something to do; what is not on the disk by then is taken there, if nothing comes."""
+        """Return when the queue has entries; after a timeout, flush non-durable commits to disk."""
         self._wake.clear()
         try:
             async with asyncio.timeout(_BEHIND_S if self._is_behind else None):
@@ -230,14 +231,14 @@ class Journal:
             await self._catch_up()
 
     async def _gather(self) -> None:
-        """Return when somebody waits for what is queued, or nobody has begun to for a moment."""
+        """Return when a caller waits for the queued entries, or after a short timeout."""
         if not self._is_awaited.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(_GATHER_S):
                     await self._is_awaited.wait()
 
     def _on_end(self, task: "asyncio.Task[None]") -> None:
-        """Only a defect ends it early: who waits or comes later is told, instead of waiting for ever."""
+        """Ends early only by a defect: fails current and later waiters, which would otherwise wait forever."""
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
@@ -251,7 +252,7 @@ class Journal:
                     pass
 
     def _take(self) -> list[_Entry]:
-        """What goes into the next transaction; a turn or a probe is always the last of its batch."""
+        """The next batch; a turn or a probe is always its last entry."""
         batch: list[_Entry] = []
         while self._entries and len(batch) < _BATCH:
             batch.append(self._entries.popleft())
@@ -269,7 +270,7 @@ class Journal:
             await self._catch_up()
 
     async def _save(self, changes: Sequence[JournalChange], *, durable: bool) -> None:
-        """Commit all at once or, where one of them is refused for what it is, in halves, down to that one."""
+        """Commit all at once; if a change is rejected, split into halves until only that change fails."""
         changes = [change for change in changes if not _falls(change)]
         if not changes:
             return
@@ -287,15 +288,15 @@ class Journal:
             await self._save(changes[half:], durable=durable)
 
     async def _catch_up(self) -> None:
-        """Have on the disk what is committed already."""
+        """Flush earlier commits to disk."""
         try:
             await self._write((_change_of_nothing(),), durable=True)
         except StorageError as error:
-            self._is_behind = False  # else it would be tried fifty times a second; the next durable commit does it too
+            self._is_behind = False  # prevents 50 retries per second; the next durable commit flushes too
             _log.error("what is committed may not outlive a power cut: %s", error)
 
     async def _write(self, writes: Sequence[Write], *, durable: bool) -> None:
-        """Write, again and again while it is the ground that fails."""
+        """Write, and retry while the environment fails."""
         while True:
             try:
                 await self._writer.write(writes, durable=durable)
@@ -336,7 +337,7 @@ class Journal:
         return CannotSave(f"Not saved: {held.text} {held.advice}")
 
     async def _probe(self, done: asyncio.Future[None]) -> None:
-        """Answer who waits after the first try; then go on trying, so that the mending is noticed."""
+        """Report the first attempt to the waiter; then keep trying, to notice when saving works again."""
         try:
             await self._writer.write((_change_of_nothing(),), durable=False)
         except CannotSave as error:
@@ -362,12 +363,12 @@ class Journal:
             case JournalChange():
                 for write in entry.writes:
                     if write.on_commit is not None:
-                        # By way of the loop: what a callback raises goes to the loop's handler, not into the journal.
+                        # Through the loop: a callback's exception goes to the loop's handler, not into the journal.
                         self._loop.call_soon(write.on_commit)
-                entry.after = None  # who keeps this one does not keep all before it
+                entry.after = None  # frees the chain of earlier changes
             case _Mark():
                 _answer(entry)
-                # Each waiter goes on in a turn of the loop of its own: what fifty do next would hold up all others.
+                # Lets each waiter run in a separate loop iteration: fifty in one would block all others.
                 await asyncio.sleep(0)
             case _Probe(done):
                 if not done.done():
@@ -381,12 +382,12 @@ class Journal:
 
 
 def _change_of_nothing() -> Write:
-    """Another value each time: SQLite neither writes nor flushes a row that stays as it is."""
+    """A different value each time: SQLite neither writes nor flushes an unchanged row."""
     return Write(_PROBE, {"name": "probe", "value": str(time.time_ns())})
 
 
 def _falls(change: JournalChange) -> bool:
-    """It depends on one that has failed."""
+    """True if a change it depends on has failed."""
     if change.after is not None and change.after.failure is not None:
         change.failure = change.after.failure
     return change.failure is not None
@@ -394,7 +395,7 @@ def _falls(change: JournalChange) -> bool:
 
 def _answer(mark: _Mark) -> None:
     if mark.done.done():
-        return  # its flush was cancelled; a failure waits for its owner's next one
+        return  # its flush was cancelled; the owner's next flush reports the failure
     failure, mark.owner.failure = mark.owner.failure, None
     if failure is None:
         mark.done.set_result(None)
@@ -403,7 +404,7 @@ def _answer(mark: _Mark) -> None:
 
 
 async def in_slices(journal: Journal, step: Callable[[AsyncConnection], Awaitable[bool]]) -> None:
-    """Take small steps until one says that nothing is left. Those of one slice are committed together."""
+    """Run `step` repeatedly until it returns False. Steps within one time slice are committed together."""
 
     async def work(connection: AsyncConnection) -> bool:
         end = time.monotonic() + _SLICE_S

@@ -1,6 +1,6 @@
-"""Opening the file of a SQLite database: made when there is none, refused when it cannot be trusted, migrated when old.
+"""Opens a SQLite database file: creates a missing one, refuses an unusable one, migrates an old one.
 
-Synchronous: meant for a thread. Whatever goes wrong, the file is left as it was found.
+Synchronous: run it in a thread. On any failure the file stays unchanged.
 """
 
 import os
@@ -26,12 +26,12 @@ _WAYS_BACK = {
 
 
 def prepare_file(path: Path, copies: Path) -> None:
-    """Leave a database of the newest schema at `path`, or raise StorageError."""
-    with suppress(OSError):  # what cannot be moved cannot be opened either, which is told below
+    """Ensure a database of the newest schema at `path`. Raises `StorageError`."""
+    with suppress(OSError):  # a file that cannot be moved cannot be opened either, which is reported below
         finish_move(path)
     if (loss := find_loss(path, copies)) is not None:
         raise StorageError(f"{loss.text} Nothing was made or changed. {_WAYS_BACK[loss.what]}")
-    if not os.path.exists(path):  # unlike Path.exists no error where the folder may not be read: making one then fails
+    if not os.path.exists(path):  # unlike Path.exists, no error for an unreadable folder: creating the file then fails
         _make(path)
         return
     if (cut := missing_end(path)) is not None:
@@ -57,7 +57,7 @@ def prepare_file(path: Path, copies: Path) -> None:
 
 
 def _make(path: Path) -> None:
-    # Under another name first: a crash in the middle must not leave an empty database that looks like a real one.
+    # Created under another name: a crash must not leave an empty database that looks like a real one.
     unfinished = path.with_name(path.name + ".new")
     try:
         make_folder(path.parent)
@@ -73,7 +73,7 @@ def _make(path: Path) -> None:
 
 def _revision(path: Path) -> str:
     try:
-        # Even a database that is refused stays as it is, its journal too.
+        # Even a refused database stays unchanged, including its journal.
         with closing(open_untouched(path)) as connection:
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
                 raise StorageError(

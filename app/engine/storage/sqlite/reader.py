@@ -1,4 +1,4 @@
-"""Reads on pooled connections, and the cursor of a page."""
+"""Reads on pooled connections, and page cursors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 def cursor_at(moment: str, row_id: str) -> str:
-    """`moment` as it stands in the database."""
+    """`moment` in its database format."""
     return f"{moment} {row_id}"
 
 
 def parse_cursor(cursor: str) -> tuple[str, str]:
-    """The moment and the id; InvalidParams for a cursor that no page gave."""
+    """The moment and the id. Raises `InvalidParams` for an invalid cursor."""
     moment, space, row_id = cursor.partition(" ")
     if not space or not row_id:
         raise InvalidParams("cursor: not one that a page of this list gave")
@@ -30,7 +30,7 @@ def parse_cursor(cursor: str) -> tuple[str, str]:
 
 
 class Reader:
-    """Runs one statement on a pooled connection. What the database refuses is a StorageError; damage is reported."""
+    """Runs one statement on a pooled connection. Raises `StorageError` for database errors; reports damage."""
 
     def __init__(self, engine: AsyncEngine, health: Health) -> None:
         self._engine = engine

@@ -15,7 +15,7 @@ WHEN NOT EXISTS (
 )
 """
 
-# A grant for a workspace belongs to no conversation, whoever gave it where.
+# A grant for a workspace belongs to no conversation, wherever it was granted.
 _GRANT_STAYS = """
 WHEN NOT EXISTS (
     SELECT 1 FROM removals WHERE json_extract(old.body, '$.scope') = 'conversation'
@@ -52,7 +52,7 @@ MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
 
 def create(connection: Connection) -> None:
-    """All tables of an empty database, in the newest revision."""
+    """Create all tables in an empty database, in the newest revision."""
     metadata.create_all(connection, checkfirst=False)
     if connection.dialect.name == "sqlite":
         for statement in (*CREATE_GUARDS, *CREATE_SEARCH, *CREATE_TITLES):
@@ -65,7 +65,7 @@ def create(connection: Connection) -> None:
 
 
 def migrate(connection: Connection) -> None:
-    """Bring an older database to the newest revision, in the transaction that is open."""
+    """Migrate an older database to the newest revision, in the current transaction."""
     from alembic import command
     from alembic.config import Config
 

@@ -1,7 +1,7 @@
 """The FTS5 indexes over nodes and titles, and their triggers."""
 
-# Who said it and which tools it calls or answers, as words: "fromuser", "fromagent bya1", "toolshell". Names lose what
-# parts words.
+# Sender and tools of a node as search terms: "fromuser", "fromagent bya1", "toolshell". Separator characters are
+# removed from names.
 _BARE = "replace(replace(replace(replace(replace({0}, '-', ''), '_', ''), '.', ''), '/', ''), ':', '')"
 _FACETS = f"""
 CASE role
@@ -14,8 +14,8 @@ ELSE '' END || coalesce((
 ), '')
 """
 
-# Text, tool arguments (their strings), tool results and names of attached files: 8,000 characters of a block, 32,000
-# of a node.
+# Text, tool arguments (their strings), tool results and names of attached files: 8,000 characters of a block, 32,000 of
+# a node.
 _VIEW = f"""
 CREATE VIEW node_texts AS
 SELECT number, replace(replace(conversation_id, '-', ''), '_', '') AS conversation, {_FACETS} AS facets, (
@@ -34,9 +34,9 @@ SELECT number, replace(replace(conversation_id, '-', ''), '_', '') AS conversati
 FROM nodes
 """
 
-# The conversation is a word of the index too: searching inside one costs no walk over the hits of all others.
-# Results come newest first, so nothing ranks them and no column sizes are kept. Prefixes from 3 letters have an
-# index of their own: without one a common prefix joins the lists of all words it begins.
+# The conversation is an indexed term too: searching inside one does not scan the hits of all others. Results come
+# newest first, so there is no ranking and no column sizes are stored. Prefixes from 3 letters have a separate index:
+# without it, a common prefix merges the lists of all terms it matches.
 _INDEX = """
 CREATE VIRTUAL TABLE node_search USING fts5(
     conversation, facets, text, content='node_texts', content_rowid='number',
@@ -54,7 +54,7 @@ INSERT INTO node_search (node_search, rowid, conversation, facets, text)
 SELECT 'delete', number, conversation, facets, text FROM node_texts WHERE number = old.number;
 """
 
-# A streaming node changes many times; it is indexed once it is finished.
+# A streaming node changes often; it is indexed once it is finished.
 _TRIGGERS = (
     f"CREATE TRIGGER nodes_indexed AFTER INSERT ON nodes WHEN new.status <> 'streaming' BEGIN {_ADD} END",
     f"CREATE TRIGGER nodes_leave BEFORE UPDATE ON nodes WHEN old.status <> 'streaming' BEGIN {_REMOVE} END",
@@ -64,14 +64,14 @@ _TRIGGERS = (
 
 _AGENTS = "CREATE INDEX agents_by_name ON agents (lower(json_extract(body, '$.name')))"
 
-# Conversations that agents were taken out of: these are known by their names still.
+# Conversations with deleted agents, which can still be found by their names.
 WITH_FORMER = """instr(body, '"former":[{') > 0"""
 _FORMER = f"CREATE INDEX conversations_with_former ON conversations (id) WHERE {WITH_FORMER}"
 
 CREATE_SEARCH = (_VIEW, _INDEX, *_TRIGGERS, _AGENTS, _FORMER)
 
-# Newest change last: a conversation that changes is put in anew, so hits come in the list's order and nothing sorts
-# them. `word` is the id as a word, by which a row is found again; rows of conversations move when SQLite packs them.
+# Newest change last: a changed conversation is inserted again, so hits come in list order without sorting. `word` is
+# the id as a search term, to find its row; rowids of conversations change when SQLite vacuums.
 _TITLE_INDEX = """
 CREATE VIRTUAL TABLE title_search USING fts5(
     id UNINDEXED, word, title, columnsize=0, prefix='1 2 3', tokenize='unicode61 remove_diacritics 2'
@@ -101,10 +101,10 @@ CREATE_TITLES = (
 
 
 def facet(kind: str, name: str) -> str:
-    """The word that the index has for a sender or a tool; the view makes the same."""
+    """The index term of a sender or a tool; must match the view."""
     return kind + name.translate({ord(mark): None for mark in "-_./:"})
 
 
 def index_word(conversation_id: str) -> str:
-    """A conversation's id as the one word that the index knows it by; the view does the same."""
+    """The index term of a conversation's id; must match the view."""
     return conversation_id.replace("-", "").replace("_", "")

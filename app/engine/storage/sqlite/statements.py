@@ -1,4 +1,4 @@
-"""A write as the journal takes it, upserts, and how values are encoded."""
+"""Writes for the journal, upserts, and the encoding of values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ _encoder = msgspec.json.Encoder()
 class Write:
     """A statement with its parameters.
 
-    `statement` is made once and used again (its SQL is kept by identity), always with the same names of parameters.
-    `on_commit` runs on the event loop once it is committed, in the order of the writes.
+    Reuse `statement` (its SQL is cached by identity), always with the same parameter names. `on_commit` runs on the
+    event loop after the commit, in the order of the writes.
     """
 
     statement: UpdateBase
@@ -34,7 +34,7 @@ class Write:
 
 
 class Upsert(Insert):
-    """`only_if` is an SQL condition over `excluded` (the new row) and the table: without it the old row stays."""
+    """An upsert. `only_if`: an SQL condition on `excluded` (the new row) and the table, else the old row stays."""
 
     inherit_cache = False
 
@@ -60,7 +60,7 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str, shape: type[T]) -> T:
-    """A stored struct; StorageError if the row is not what this version wrote."""
+    """A stored struct. Raises `StorageError` if the row was not written by this version."""
     try:
         return msgspec.json.decode(text, type=shape)
     except msgspec.DecodeError as error:
@@ -71,6 +71,6 @@ def from_json(text: str, shape: type[T]) -> T:
 
 
 def to_text(moment: datetime) -> str:
-    """UTC in a fixed width, so that the text sorts as the time does."""
+    """UTC in a fixed width, so that texts sort like times."""
     assert moment.tzinfo is not None, "times are aware"
     return moment.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,4 +1,4 @@
-"""The tables. Columns are what queries need; `body` is the whole protocol struct as JSON text, and the record."""
+"""The tables. Columns are those that queries need; `body` is the complete protocol struct as JSON text."""
 
 from sqlalchemy import (
     BigInteger,
@@ -16,10 +16,10 @@ from sqlalchemy import (
     text,
 )
 
-# Partial indexes are SQLite's alone: naming another database here would import its dialect at every start (30 ms).
+# Partial indexes for SQLite only: naming another database would import its dialect at every start (30 ms).
 metadata = MetaData()
 
-# SQLite gives a row number by itself to a column of the type INTEGER alone.
+# SQLite assigns row numbers only to columns of type INTEGER.
 _Number = BigInteger().with_variant(Integer(), "sqlite")
 
 meta = Table("meta", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
@@ -37,7 +37,7 @@ conversations = Table(
     Index("conversations_by_pin", "archived", "pinned", "updated_at", "id"),
 )
 
-# `number` counts nodes as they are first stored: the order of search results.
+# `number` counts nodes in order of first storage: the order of search results.
 nodes = Table(
     "nodes",
     metadata,
@@ -92,7 +92,7 @@ tasks = Table(
     Index("tasks_active", "started_at", sqlite_where=text("ended_at IS NULL")),
 )
 
-# The parts of the system prompt, beside the task's row: that is written anew with every change of the task.
+# The parts of the system prompt. Not in the task's row, which is rewritten with every change of the task.
 prompts = Table(
     "prompts",
     metadata,
@@ -100,8 +100,8 @@ prompts = Table(
     Column("parts", Text, nullable=False),
 )
 
-# One row a model call: written as `started` before it, the rest after it. `minute` counts from 1970 in UTC; `context`
-# is what was sent, by part. The index has all that a usage report reads.
+# One row per model call: inserted as `started` before the call, completed after it. `minute` counts from 1970 in UTC;
+# `context` is the request's size by part. The index covers all columns of a usage report.
 turns = Table(
     "turns",
     metadata,
@@ -165,7 +165,7 @@ asks = Table(
     Index("asks_by_task", "task_id", "created_at"),
 )
 
-# Append-only: a grant is its newest row.
+# Append-only: the newest row of a grant is its state.
 grants = Table(
     "grants",
     metadata,
@@ -184,7 +184,7 @@ events = Table(
     Column("body", Text, nullable=False),
 )
 
-# What was answered to each command of each client: sent twice, done once, over restarts too.
+# The result of each command of each client: a command sent twice is executed once, also across restarts.
 commands = Table(
     "commands",
     metadata,
@@ -197,7 +197,7 @@ commands = Table(
     Index("commands_by_time", "at"),
 )
 
-# Conversations that were removed and whose files may be there still.
+# Removed conversations whose files may still exist.
 removals = Table(
     "removals",
     metadata,

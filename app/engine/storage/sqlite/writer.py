@@ -1,4 +1,4 @@
-"""How the journal reaches the database: one transaction for a batch of writes, on SQLite or on any other."""
+"""Writes the journal's batches to the database, each in one transaction: for SQLite and for other databases."""
 
 import asyncio
 import sqlite3
@@ -22,9 +22,9 @@ _dialect = SQLiteDialect_pysqlite(paramstyle="named")
 
 class Writer(Protocol):
     async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
-        """Execute the batch in order in one transaction; StorageError means that none of it was done.
+        """Execute the batch in order in one transaction. Raises `StorageError` if none of it was done.
 
-        A durable one outlives a power cut, and so does all that was written before it. One that is not outlives the
+        A durable batch survives a power failure, with all earlier ones. A non-durable batch survives a crash of the
         engine, and may cost less.
         """
         ...
@@ -33,7 +33,7 @@ class Writer(Protocol):
 
 
 class SqliteWriter:
-    """One thread with one connection: a batch costs a single hop to it, where a driver's await costs one a call."""
+    """One thread with one connection: one thread hop per batch, where an async driver needs one per call."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -48,9 +48,9 @@ class SqliteWriter:
         execute = self._connection.execute
         try:
             if self._connection.in_transaction:
-                execute("ROLLBACK")  # one that could not be taken back when it failed
+                execute("ROLLBACK")  # of a transaction whose rollback failed
             if durable is not self._is_durable:
-                # FULL flushes the whole log with each commit, NORMAL only before the log is copied into the database.
+                # FULL flushes the WAL on each commit, NORMAL only before a checkpoint.
                 execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
                 self._is_durable = durable
             execute("BEGIN IMMEDIATE")
@@ -58,7 +58,7 @@ class SqliteWriter:
                 execute(sql, parameters)  # pyright: ignore[reportArgumentType] -- the stubs want a dict of Any
             execute("COMMIT")
         except (sqlite3.Error, ValueError, TypeError, OverflowError, MemoryError) as error:
-            # Besides its own errors: parameters that it cannot bind, as lone surrogates, foreign types, huge integers.
+            # Also parameters that cannot be bound: lone surrogates, unsupported types, huge integers.
             with suppress(sqlite3.Error):
                 if self._connection.in_transaction:
                     execute("ROLLBACK")
@@ -76,19 +76,19 @@ def _prepared(write: Write) -> tuple[str, Mapping[str, Value]]:
 
 @lru_cache(maxsize=512)
 def _compiled(statement: UpdateBase, names: tuple[str, ...]) -> tuple[str, Mapping[str, Value]]:
-    """The SQL of a statement, and the values that stand in the statement itself."""
+    """The SQL of a statement, and the values embedded in the statement."""
     compiled = statement.compile(dialect=_dialect, column_keys=list(names))
     return str(compiled), {name: value for name, value in compiled.params.items() if name not in names}
 
 
 class EngineWriter:
-    """Any other database, through SQLAlchemy; equal statements in a row go out as one executemany."""
+    """Other databases, through SQLAlchemy; consecutive equal statements become one executemany."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
     async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
-        """What a commit outlives is the server's to say."""
+        """Durability depends on the server."""
         try:
             async with self._engine.begin() as connection:
                 for statement, writes in groupby(batch, key=lambda write: write.statement):
@@ -100,4 +100,4 @@ class EngineWriter:
             raise not_saved(error) from error
 
     async def close(self) -> None:
-        """The engine is its owner's to close."""
+        """The engine's owner closes it."""
