@@ -1,4 +1,4 @@
-"""The approval card: what will run, why it is asked, the risk, and the ways to answer."""
+"""The approval card: what will run, why approval is needed, the risk, and the possible answers."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
@@ -30,7 +30,7 @@ _PREVIEW_LINES = 16
 
 
 class DenyReasonView(QWidget):
-    """`denied` comes with the reason."""
+    """`denied` gives the reason."""
 
     denied = Signal(str)
 
@@ -59,7 +59,7 @@ class DenyReasonView(QWidget):
 
 
 class RememberView(QWidget):
-    """`chosen` comes with `conversation` or `workspace`."""
+    """`chosen` gives `conversation` or `workspace`."""
 
     chosen = Signal(str)
 
@@ -92,7 +92,7 @@ class RememberView(QWidget):
 
 
 class EqualAsksView(QWidget):
-    """Hidden while nothing equal waits. `normalized(allow)` is meant for the card's own ask and for `ask_ids`."""
+    """Hidden if there are no identical asks. `settled(allow)` applies to the card's own ask and to `ask_ids`."""
 
     settled = Signal(bool)
 
@@ -129,7 +129,7 @@ class EqualAsksView(QWidget):
 
 
 class ApprovalCard(AskCard):
-    """Ctrl+Enter anywhere in it allows once."""
+    """Ctrl+Enter anywhere in the card allows once."""
 
     def __init__(self, theme: Theme, actions: RowActions) -> None:
         super().__init__(theme, actions, "shield-alert", "Approval needed", "Approval")
@@ -168,7 +168,7 @@ class ApprovalCard(AskCard):
         self._allow.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc closes what was opened in the card; only then it stops the task."""
+        """Esc closes an open part of the card; only without one it can stop the task."""
         opened = self._opened()
         if event.key() == Qt.Key.Key_Escape and opened is not None:
             opened.click()
@@ -181,7 +181,7 @@ class ApprovalCard(AskCard):
         super().keyPressEvent(event)
 
     def _opened(self) -> QPushButton | None:
-        """The button of the part that is open."""
+        """The button of the open part."""
         if self._deny_row.isVisible():
             return self._deny_why
         return self._always if self._remember_row.isVisible() else None
@@ -252,7 +252,7 @@ class ApprovalCard(AskCard):
         self._answer(False, reason)
 
     def _on_settled_together(self, allow: bool) -> None:
-        """Those that were counted on the buttons, and none that came since."""
+        """Settles exactly the asks counted on the buttons, not later ones."""
         for ask_id in (self.ask_id, *self._together.ask_ids):
             self.intents.answer(ask_id, text="", allow=allow, remember="once")
 

@@ -1,4 +1,4 @@
-"""The row of an ask: the card for its kind, and the cards for questions, limits and calls with unknown outcome."""
+"""The row of an ask: selects the card for its kind; cards for questions, limits and calls with unknown outcome."""
 
 from functools import partial
 
@@ -56,7 +56,7 @@ class QuestionCard(AskCard):
         super().set_ask(ask)
 
     def take_focus(self) -> None:
-        """To the field, where Enter alone answers nothing by mistake; the choices are one Shift+Tab away."""
+        """Focus the text field, where Enter cannot answer by accident; Shift+Tab reaches the choices."""
         self._field.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _show_choices(self, choices: tuple[str, ...]) -> None:
@@ -143,7 +143,7 @@ class LimitCard(AskCard):
 
 
 class UnknownOutcomeCard(AskCard):
-    """None of its buttons is the one to press: only the person can look what has happened."""
+    """Has no default button: only the user can check what happened."""
 
     def __init__(self, theme: Theme, actions: RowActions) -> None:
         super().__init__(theme, actions, "triangle-alert", "Outcome unknown", "Outcome unknown")
@@ -191,7 +191,7 @@ class UnknownOutcomeCard(AskCard):
 
 
 class AskView(RowView):
-    """A card is made when its kind is first shown, and kept for the next ask."""
+    """A card is created when its kind is first shown, and reused for later asks."""
 
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)

@@ -1,4 +1,4 @@
-"""What all cards for asks share: heading, controls, the line once it is settled."""
+"""Base class of the cards for asks: heading, controls, the line once the ask is settled."""
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
@@ -14,9 +14,9 @@ from app.window.widgets.labels import TextLabel
 
 
 class AskCard(Card):
-    """A subclass fills `details`, which stay, and `controls`, which go when the ask is settled.
+    """A subclass fills `details`, which stay visible, and `controls`, which are hidden once the ask is settled.
 
-    `resized` says that something was opened in it.
+    `resized` is emitted when a part of the card was opened.
     """
 
     resized = Signal()
@@ -47,7 +47,7 @@ class AskCard(Card):
         theme.changed.connect(self._on_colours_changed)
 
     def set_ask(self, ask: Ask) -> None:
-        """Show this ask; a subclass shows its own part first, and clears what was typed for another."""
+        """Show this ask. Subclasses update their own part first, and clear text typed for another ask."""
         self.ask_id = ask.id
         self._waiting = ask.status == "waiting"
         self.set_tone("waiting" if self._waiting else "plain")
@@ -61,10 +61,10 @@ class AskCard(Card):
         self._on_colours_changed()
 
     def set_others(self, others: tuple[Ask, ...]) -> None:
-        """What waits for just the same; for the cards that can settle it together."""
+        """Identical asks that wait; for cards that can settle them together."""
 
     def take_focus(self) -> None:
-        """Give the keyboard to the control that comes first in answering."""
+        """Focus the first control used to answer."""
         raise NotImplementedError
 
     def _on_colours_changed(self) -> None:
@@ -74,7 +74,7 @@ class AskCard(Card):
 
 
 def outcome_text(ask: Ask) -> str:
-    """How an ask was settled: what, by whom and when."""
+    """How the ask was settled: answer, author and time."""
     if ask.status == "cancelled":
         return "No longer needed: the task went on without it."
     by = f"by {ask.answered_by} " if ask.answered_by else ""

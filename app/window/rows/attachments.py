@@ -1,4 +1,4 @@
-"""Pictures and files of a message."""
+"""Image and file attachments of a message."""
 
 import base64
 import binascii
@@ -20,7 +20,7 @@ from app.window.theme.theme import Theme
 
 _MOST_CHARACTERS = 60
 
-# As much as is attached at most.
+# The maximum size of an attached image, in bytes.
 _LARGEST = 10 * 1024 * 1024
 
 _HIGHEST = 480
@@ -55,7 +55,7 @@ class FileView(RowView):
 
 
 class ImageThumbnailView(QAbstractButton):
-    """As large as its picture; in a narrower column it is scaled down."""
+    """As large as its image; scaled down in a narrower column."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -95,7 +95,7 @@ class ImageThumbnailView(QAbstractButton):
 
 
 def read_image(image: ImageBlock, most: QSize) -> QPixmap | None:
-    """Decoded at the size it is shown in, so that a huge picture costs little; None if it is no picture."""
+    """Decode the image at its display size, so that a huge image is cheap; None if it is not a valid image."""
     try:
         raw = read_regular(Path(image.path), _LARGEST) if image.path else base64.b64decode(image.data, validate=True)
     except (OSError, binascii.Error, ValueError):
@@ -119,7 +119,7 @@ class ImageView(RowView):
         self._picture = ImageThumbnailView(theme, self)
         self._picture.clicked.connect(self._on_clicked)
         self._trouble = QLabel(self)
-        self._trouble.setTextFormat(Qt.TextFormat.PlainText)  # it names the picture
+        self._trouble.setTextFormat(Qt.TextFormat.PlainText)  # the text contains the name of the image
         self._trouble.setFont(theme.font(theme.tokens.size_base))
         set_style(self._trouble, "tone", "muted")
         self._column = QVBoxLayout(self)
@@ -130,7 +130,7 @@ class ImageView(RowView):
     def set_row(self, row: Row) -> None:
         assert isinstance(row, ImageRow)
         self._image = row.image
-        is_own = row.node.role == "user"  # what a person sent stands on the right
+        is_own = row.node.role == "user"  # messages of people are right-aligned
         side = Qt.AlignmentFlag.AlignRight if is_own else Qt.AlignmentFlag.AlignLeft
         self._column.setAlignment(self._picture, side)
         self._column.setAlignment(self._trouble, side)

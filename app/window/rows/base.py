@@ -1,4 +1,4 @@
-"""The view of one row: base class, what rows may ask for (`RowActions`), and the context menu."""
+"""The view of one row: its base class, the actions available to rows (`RowActions`), and the context menu."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ MenuHook = Callable[[QMenu], None]
 
 
 class BranchActions(Protocol):
-    """Intents; what comes of them comes back as changed rows."""
+    """Intents; results arrive as changed rows."""
 
     @property
     def lock_changed(self) -> SignalInstance:
-        """Emitted when `locked` says otherwise."""
+        """Emitted when the result of `locked` changes."""
         ...
 
     def locked(self) -> str:
-        """Why nothing can be branched now, in words; empty when it can."""
+        """Why branching is disabled, as a sentence; empty if it is enabled."""
         ...
 
     def switch(self, node_id: str) -> None: ...
@@ -35,7 +35,7 @@ class BranchActions(Protocol):
     def fork(self, node_id: str) -> None: ...
 
     def models(self) -> tuple[str, ...]:
-        """Those that can be used now."""
+        """The models that can be used now."""
         ...
 
     def retry(self, node_id: str, model: str | None = None) -> None: ...
@@ -52,11 +52,11 @@ class BranchActions(Protocol):
 
 
 class ContextActions(Protocol):
-    """Intents; what comes of them comes back as changed rows, or by `kept_changed`."""
+    """Intents; results arrive as changed rows or through `kept_changed`."""
 
     @property
     def kept_changed(self) -> SignalInstance:
-        """Emitted when `is_kept` says otherwise of some message."""
+        """Emitted when the result of `is_kept` changes for a message."""
         ...
 
     def is_kept(self, node_id: str) -> bool: ...
@@ -69,7 +69,7 @@ class ContextActions(Protocol):
 
 
 class RowActions(Protocol):
-    """Intents of the blocks; what comes of them comes back as changed rows."""
+    """Intents of the rows; results arrive as changed rows."""
 
     @property
     def branches(self) -> BranchActions: ...
@@ -90,20 +90,20 @@ class RowActions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """What could be copied here; empty where there is nothing."""
+    """What can be copied here; empty if there is nothing."""
 
     link: str = ""
     message: str = ""
 
 
 def message_markdown(node: Node | None) -> str:
-    """All text of a message as it was written."""
+    """The whole text of a message, verbatim."""
     blocks = node.blocks if node else ()
     return "\n\n".join(block.text.strip("\n") for block in blocks if isinstance(block, TextBlock))
 
 
 def show_menu(parent: QWidget, where: QPoint, copyable: CopySource, actions: RowActions, opening: MenuHook) -> None:
-    """`opening` may add entries of its own before it is shown."""
+    """`opening` may add entries before the menu is shown."""
     entries = (
         ("Copy link", copyable.link),
         ("Copy message as Markdown", copyable.message),
@@ -121,11 +121,11 @@ def show_menu(parent: QWidget, where: QPoint, copyable: CopySource, actions: Row
 
 
 class RowView(QWidget):
-    """Shows one row, then another one: `set_row` must leave nothing of the row before.
+    """Shows one row after another: `set_row` must reset all state of the previous row.
 
-    `resized` says that the height changed by itself (a card was opened). What a person opened is kept by the
-    transcript: it hears `opened(is_open)` and calls `set_open` before `set_row`. `menu_opening` has the QMenu that is
-    about to be shown, for entries of those above.
+    `resized` is emitted when the height changed by itself (a card was opened). The transcript stores the open state: it
+    listens to `opened(is_open)` and calls `set_open` before `set_row`. `menu_opening` gives the QMenu that is
+    about to be shown, so that listeners can add entries.
     """
 
     resized = Signal()
@@ -147,16 +147,16 @@ class RowView(QWidget):
         return ""
 
     def fill_menu(self, menu: QMenu) -> None:
-        """Add what can be done with it besides copying."""
+        """Add entries besides the copy entries."""
 
     def set_open(self, is_open: bool) -> None:
-        """Open or closed in place; for the blocks that can be."""
+        """Expand or collapse; for rows that can be expanded."""
 
     def show_found(self, count: int) -> None:
-        """How often a search finds something in what is closed; 0 for nothing. For the blocks that can be opened."""
+        """The number of search hits in the collapsed part; 0 for none. For rows that can be expanded."""
 
     def take_focus(self) -> None:
-        """Give the keyboard to what answers it; for the blocks that wait for a person."""
+        """Focus the control for the answer; for rows that wait for a person."""
 
     def height_for(self, width: int) -> int:
         """The height in pixels at `width`, from the layout."""
@@ -181,7 +181,7 @@ class RowView(QWidget):
 
 
 def _refresh(widget: QWidget) -> None:
-    """Tell the layouts of cards inside cards now; Qt would tell them one level for each turn of the event loop."""
+    """Update nested layouts now; Qt would propagate the change by one level per event loop iteration."""
     for child in widget.children():
         if isinstance(child, QWidget) and not child.isHidden() and child.layout() is not None:
             _refresh(child)

@@ -28,11 +28,11 @@ from app.window.theme.theme import Theme
 
 TokenKind = Literal["text", "keyword", "string", "number", "name", "comment"]
 
-# Longer texts and lines are data more often than code.
+# Longer texts and lines are more often data than code.
 _LONGEST = 20_000
 _LONGEST_LINE = 500
-# A hostile text can hold a lexer up for minutes, some of the rare ones within one pattern: what is coloured is of these
-# languages, and as far as it goes in this time.
+# Hostile text can block a lexer for minutes, in some rare lexers within a single pattern. So only these languages
+# are highlighted, and only as far as the lexer gets in this time.
 _LONGEST_S = 0.05
 _LANGUAGES = frozenset(
     (
@@ -72,14 +72,14 @@ _LANGUAGES = frozenset(
     )
 )
 
-# An address; or a path that is absolute or ends in a name with an ending, with a line number behind it or not.
+# A URL; or a path that is absolute or ends in a file extension, with an optional line number.
 _LINK = re.compile(
     r"(?P<web>https?://[^\s<>\"'`\x00-\x1f]+)"
     r"|(?<![\w/.:~-])(?P<path>(?:~?/|\.{1,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*\.\w{1,8}(?::\d+){0,2}"
     r"|~?/(?:[\w.@+-]+/)+[\w.@+-]+(?::\d+){0,2})"
 )
 _AFTER = ".,;:!?)]}"
-# Longer outputs are shown by their end alone.
+# Of longer output only the end is shown.
 _LONGEST_OUTPUT_LINKS = 40_000
 
 _LINE = 1.45
@@ -94,7 +94,7 @@ class HighlightedRun:
 
 @lru_cache(maxsize=128)
 def highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
-    """The whole text in order; one plain run where the language is not known or the text or a line is very long."""
+    """The whole text in order; a single plain run if the language is unknown or the text or a line is too long."""
     if language.lower() not in _LANGUAGES or len(code) > _LONGEST or _longest_line(code) > _LONGEST_LINE:
         return (HighlightedRun(code, "text"),)
     try:
@@ -137,14 +137,14 @@ def _kind(token: _TokenType) -> TokenKind:
 
 @dataclass(frozen=True, slots=True)
 class OutputLink:
-    """Some of the text; `link` is empty where it leads nowhere."""
+    """A part of the text; `link` is empty if it is not a link."""
 
     text: str
     link: str = ""
 
 
 def find_links(text: str) -> Iterator[OutputLink]:
-    """The whole text in order, cut where links begin and end."""
+    """The whole text in order, split at the boundaries of links."""
     done = 0
     for match in _LINK.finditer(text) if len(text) <= _LONGEST_OUTPUT_LINKS else ():
         link = match.group().rstrip(_AFTER)
@@ -157,9 +157,9 @@ def find_links(text: str) -> Iterator[OutputLink]:
 
 
 class CodeView(TextView):
-    """`most_lines` limits the height; what is longer scrolls in place and starts at its end if `follows`.
+    """`most_lines` limits the height; longer text scrolls inside, and starts at its end if `follows`.
 
-    With `has_links` addresses and paths can be clicked.
+    `has_links` makes URLs and paths clickable.
     """
 
     def __init__(
@@ -184,10 +184,10 @@ class CodeView(TextView):
             self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
 
     def show_code(self, code: str, language: str, *, is_finished: bool = True) -> None:
-        """Only finished code is coloured; code that grows is added to, so that a long one stays cheap."""
+        """Only finished code is highlighted. Streaming code is appended, so that long code stays cheap."""
         wanted = language if is_finished else None
         if wanted == self._language and code == self._code:
-            self.show_marks(())  # they may be those of another row
+            self.show_marks(())  # they may belong to another row
             return
         if wanted is None and self._language is None and code.startswith(self._code):
             self.add_text(code[len(self._code) :])
@@ -200,12 +200,12 @@ class CodeView(TextView):
         self._go_to_end()
 
     def set_wraps(self, wraps: bool) -> None:
-        """Whether long lines are broken, or go on to the right."""
+        """Whether long lines wrap or scroll horizontally."""
         mode = QTextOption.WrapMode
         self.setWordWrapMode(mode.WrapAtWordBoundaryOrAnywhere if wraps else mode.NoWrap)
 
     def heightForWidth(self, width: int) -> int:
-        """Of the lines, where nothing wraps. The horizontal bar needs its place too."""
+        """The height of the lines, if nothing wraps, plus the horizontal scroll bar."""
         document = self.document()
         if self.wordWrapMode() != QTextOption.WrapMode.NoWrap:
             return super().heightForWidth(width)
@@ -219,7 +219,7 @@ class CodeView(TextView):
         return round(self.theme.tokens.size_reading * _LINE)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Only now it is known what the end is."""
+        """The position of the end is known only after the resize."""
         super().resizeEvent(event)
         self._go_to_end()
 
@@ -228,7 +228,7 @@ class CodeView(TextView):
             self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Sideways is its own; downwards too where it scrolls and is not at its end."""
+        """Handles horizontal scrolling; vertical scrolling only if the view scrolls and is not at its end."""
         sideways = event.angleDelta().x() or event.pixelDelta().x()
         if sideways or event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             bar = self.horizontalScrollBar()

@@ -1,4 +1,4 @@
-"""The one-line button of a card that opens in place."""
+"""The one-line button that expands a card."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from app.window.theme.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class LinePart:
-    """Some words of the line; `colour` is a token. One that gives way is shortened where the line is too narrow."""
+    """A part of the line; `colour` is a token. A part with `gives_way` is elided if the line is too narrow."""
 
     text: str
     colour: str = "muted"
@@ -22,12 +22,12 @@ class LinePart:
 
 
 def hit_count_parts(count: int) -> list[LinePart]:
-    """What a closed card says of a search's hits in it."""
+    """The number of search hits, shown on a collapsed card."""
     return [LinePart("·"), LinePart(f"{count} found", "waiting")] if count else []
 
 
 class DisclosureButton(QAbstractButton):
-    """Click, Space and Enter open and close, Right opens, Left closes. Its accessible name is what the line says."""
+    """Click, Space and Enter toggle, Right expands, Left collapses. The accessible name is the text of the line."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -60,7 +60,7 @@ class DisclosureButton(QAbstractButton):
         turns = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if turns or (key == Qt.Key.Key_Right and not self.isChecked()) or (key == Qt.Key.Key_Left and self.isChecked()):
             self.click()
-        elif key not in (Qt.Key.Key_Left, Qt.Key.Key_Right):  # which Qt takes to go to a button nearby
+        elif key not in (Qt.Key.Key_Left, Qt.Key.Key_Right):  # Qt would move the focus to a nearby button
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -92,7 +92,7 @@ class DisclosureButton(QAbstractButton):
         return left + width + self._theme.tokens.space_close
 
     def _widths(self, room: int) -> list[int]:
-        """What each piece gets; those that give way share what the others leave."""
+        """The width of each part; parts with `gives_way` share the remaining width."""
         wanted = [QFontMetrics(self._font(piece)).horizontalAdvance(piece.text) + 1 for piece in self._pieces]
         room -= self._theme.tokens.space_close * len(wanted)
         missing = sum(wanted) - room

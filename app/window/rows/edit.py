@@ -1,4 +1,4 @@
-"""A person's message being edited in place."""
+"""Editing a person's message in place."""
 
 from math import ceil
 
@@ -20,7 +20,7 @@ _HINT = "It is sent beside the old one, in a branch of its own."
 
 
 class MessageEditField(QPlainTextEdit):
-    """`grown` says that its height changed."""
+    """`grown` is emitted when its height changed."""
 
     submitted = Signal()
     cancelled = Signal()
@@ -35,7 +35,7 @@ class MessageEditField(QPlainTextEdit):
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
 
     def fit(self, width: int) -> None:
-        """Take the height that the text needs at this width; a widget that was never shown does not know it."""
+        """Set the height needed for the text at this width; a widget that was never shown does not know its width."""
         self.document().setTextWidth(width)
         self._on_document_size()
 
@@ -49,7 +49,7 @@ class MessageEditField(QPlainTextEdit):
             super().keyPressEvent(event)
 
     def _on_document_size(self) -> None:
-        """A plain document's height is counted in lines, each of whole pixels."""
+        """The size of a plain text document is in lines; each line is a whole number of pixels high."""
         lines = max(1, round(self.document().size().height()))
         margins = 2 * ceil(self.document().documentMargin()) + 2
         height = min(_MOST_LINES, lines) * ceil(QFontMetricsF(self.font()).lineSpacing()) + margins
@@ -61,7 +61,7 @@ class MessageEditField(QPlainTextEdit):
 
 
 class EditMessageView(RowView):
-    """What was typed is kept by the message's id, for when the block scrolls out of view."""
+    """The draft is stored by message id, in case the row scrolls out of view."""
 
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
@@ -96,8 +96,8 @@ class EditMessageView(RowView):
     def set_row(self, row: Row) -> None:
         assert isinstance(row, EditMessageRow)
         text = self.intents.branches.draft(row.node.id, row.text)
-        if text != self._field.toPlainText():  # else the cursor would jump when only the lock changes
-            self._row = None  # the text that is put there was not typed
+        if text != self._field.toPlainText():  # otherwise the cursor would jump when only the lock changes
+            self._row = None  # this text was not typed by the user
             self._field.setPlainText(text)
             self._field.moveCursor(self._field.textCursor().MoveOperation.End)
         self._row = row

@@ -13,7 +13,7 @@ from app.window.widgets.buttons import IconButton
 from app.window.widgets.containers import FlowLayout
 from app.window.widgets.labels import TextLabel
 
-_MOST = 6  # buttons; the newest ones. The others are reached by the switch at their beginning.
+_MOST = 6  # buttons, for the newest branches; the switch at the start of a branch reaches the others
 
 
 class BranchSwitchView(RowView):
@@ -53,7 +53,7 @@ class BranchSwitchView(RowView):
         button.setAccessibleDescription(why)
         had_focus = button.hasFocus()
         button.setEnabled(node_id is not None and not self._row.locked)
-        if had_focus and not button.isEnabled():  # else the keyboard would be nowhere
+        if had_focus and not button.isEnabled():  # otherwise no widget would have the focus
             other = self._next if button is self._previous else self._previous
             other.setEnabled(not self._row.locked)
             other.setFocus()
@@ -69,7 +69,7 @@ class BranchSwitchView(RowView):
             self._switch(self._row.next_id)
 
     def _switch(self, node_id: str) -> None:
-        self.resized.emit()  # what follows becomes another one: the view stays here, also where it stood at the end
+        self.resized.emit()  # the rows below change: keeps the scroll position, also when scrolled to the end
         self.intents.branches.switch(node_id)
 
 
@@ -102,7 +102,7 @@ class BranchEndView(RowView):
             button = push_button("Go back to it" if len(row.child_ids) == 1 else f"Branch {number}")
             button.clicked.connect(partial(self.intents.branches.switch, node_id))
             self._ways.addWidget(button)
-            button.show()  # else Qt does it later, and the height is measured without it
+            button.show()  # otherwise Qt shows it later, and the measured height lacks it
 
     def _clear(self) -> None:
         while (item := self._ways.takeAt(0)) is not None:

@@ -1,4 +1,4 @@
-"""Markdown to a themed document, and a selection of a document back to Markdown."""
+"""Converts Markdown to a themed document, and a selection in a document back to Markdown."""
 
 from PySide6.QtGui import (
     QColor,
@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 from app.window.theme.theme import Theme
 
 _LINE = 1.5
-# Dressing a piece of this size takes about 0.1 s; pieces of real replies are a hundred times shorter.
+# Styling a text of this size takes about 0.1 s; parts of real replies are a hundred times shorter.
 _LONGEST = 20_000
 _FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
 _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
@@ -29,7 +29,7 @@ _NUMBERED = QTextListFormat.Style.ListDecimal
 
 
 def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QTextDocument:
-    """A new document without a parent; HTML in the text is shown as it is written, a very long text as a whole too."""
+    """A new document without a parent. HTML is shown as source text, and so is all of a very long text."""
     if len(markdown) > _LONGEST:
         return plain_document(markdown, theme, colour="muted" if muted else "text")
     document = QTextDocument()
@@ -43,7 +43,7 @@ def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QT
 
 
 def plain_document(text: str, theme: Theme, *, colour: str = "text") -> QTextDocument:
-    """The text as it is, in the transcript's lines and in the colour of that token."""
+    """The text verbatim, with the transcript's line height and in the colour of that token."""
     document = QTextDocument()
     document.setUndoRedoEnabled(False)
     document.setDocumentMargin(0)
@@ -59,7 +59,7 @@ def plain_document(text: str, theme: Theme, *, colour: str = "text") -> QTextDoc
 
 
 class _Dress:
-    """Goes over a parsed document once."""
+    """Applies the theme to a parsed document in one pass."""
 
     def __init__(self, document: QTextDocument, theme: Theme, muted: bool) -> None:
         self._document = document
@@ -115,7 +115,7 @@ class _Dress:
             self._cursor.setCharFormat(look)
 
     def _name_pictures(self, block: QTextBlock) -> None:
-        """Nothing is fetched that a text names: a link with the address stands where the picture would."""
+        """Replaces images by links with their URL, so that nothing named in a text is fetched."""
         pictures: list[tuple[int, int, QTextImageFormat]] = []
         iterator = block.begin()
         while not iterator.atEnd():
@@ -133,7 +133,7 @@ class _Dress:
             self._cursor.insertText(f"Load {name} ({picture.name()})" * length, look)
 
     def _dress_look(self, look: QTextCharFormat, level: int, is_quote: bool) -> bool:
-        """Whether it was changed: plain text has the palette's colour already, which keeps streaming cheap."""
+        """Whether the format was changed: plain text already has the palette's colour, which keeps streaming cheap."""
         tokens = self._tokens
         if is_quote or self._is_muted:
             look.setForeground(QColor(tokens.muted))
@@ -181,7 +181,7 @@ class _Dress:
 
 
 def fragment_markdown(cursor: QTextCursor) -> str:
-    """What the cursor has selected. A paragraph that is cut at its beginning has no mark of its kind."""
+    """The selection as Markdown. A paragraph whose beginning is not selected has no block markup."""
     start, end = cursor.selectionStart(), cursor.selectionEnd()
     block = cursor.document().findBlock(start)
     lines = ""
@@ -209,7 +209,7 @@ def _mark(block: QTextBlock) -> str:
 
 
 def _letters(block: QTextBlock, start: int, end: int) -> str:
-    """The selected letters of a paragraph, with the marks of their looks."""
+    """The selected characters of a paragraph, with inline markup."""
     is_heading = block.blockFormat().headingLevel() > 0
     letters = ""
     iterator = block.begin()

@@ -1,4 +1,4 @@
-"""What message rows share: edit, retry, fork and keep entries of the menu, the keep mark, the branch lock."""
+"""Shared by message rows: the menu entries for edit, retry, fork and keep, the keep mark, the branch lock."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ _WORDS = "Kept in context: it stays word for word, whatever is summarised"
 
 
 def add_message_entries(menu: QMenu, node: Node, branches: BranchActions, context: ContextActions) -> None:
-    """While the agent is at work they are disabled, with the reason as tool tip; editing may begin already."""
+    """Entries are disabled while the agent runs, with the reason as tool tip; editing may start already."""
     if node.status == "streaming":
         return
     menu.addSeparator()
@@ -40,7 +40,7 @@ def _add(menu: QMenu, title: str, do: Callable[[], None]) -> QAction:
 
 
 def _add_models(menu: QMenu, node: Node, branches: BranchActions) -> QAction:
-    """Those that can be used now and did not write this reply."""
+    """The available models, except the one that wrote this reply."""
     others = QMenu("Retry with", menu)
     for model in branches.models():
         if model != node.model:
@@ -57,7 +57,7 @@ def _lock(action: QAction, why: str) -> None:
 
 
 class KeepMarkView(QLabel):
-    """Hidden but at a kept message."""
+    """Visible only at kept messages."""
 
     def __init__(self, theme: Theme, context: ContextActions, parent: QWidget) -> None:
         super().__init__(parent)
@@ -74,7 +74,7 @@ class KeepMarkView(QLabel):
         self._paint()
 
     def show_at(self, node_id: str) -> None:
-        """`node_id` is empty for a row that has no mark, such as the second piece of a reply."""
+        """`node_id` is empty for a row without a mark, such as the second part of a reply."""
         self._node_id = node_id
         self._show()
 
@@ -87,7 +87,7 @@ class KeepMarkView(QLabel):
 
 
 class BranchLock(QObject):
-    """`buttons` have their accessible names already; their tool tips say why while they are disabled."""
+    """`buttons` already have accessible names; while disabled, their tool tips give the reason."""
 
     def __init__(self, branches: BranchActions, buttons: tuple[QAbstractButton, ...], parent: QWidget) -> None:
         super().__init__(parent)
@@ -107,7 +107,7 @@ class BranchLock(QObject):
 
 
 def _give_up_keyboard(button: QWidget) -> None:
-    """To what it stands in: Qt would look for the next control, and scroll to it."""
+    """Move the focus to a parent: Qt would focus the next control, and scroll to it."""
     place = button.parentWidget()
     while place is not None and not place.focusPolicy():
         place = place.parentWidget()

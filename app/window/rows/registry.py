@@ -1,4 +1,4 @@
-"""Every row kind, one line each: row, view, Markdown form."""
+"""All row kinds, one line each: row, view, Markdown form."""
 
 from typing import assert_never
 
@@ -60,7 +60,7 @@ def view_type(row: Row) -> RowViewType:
 
 
 def row_markdown(row: Row, *, is_open: bool) -> str:
-    """The whole row; of a card that is closed only its line."""
+    """The whole row; for a collapsed card only its line."""
     match row:
         case UserRow(text=text) | ReplyRow(markdown=text):
             return text.strip("\n")
@@ -86,7 +86,7 @@ def row_markdown(row: Row, *, is_open: bool) -> str:
 
 
 def code_fence(code: str, language: str = "") -> str:
-    """With a fence that is longer than any in the code."""
+    """The fence is longer than any fence in the code."""
     mark = "```"
     while mark in code:
         mark += "`"

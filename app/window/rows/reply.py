@@ -1,4 +1,4 @@
-"""An agent's reply, piece by piece: text, tables, code cards, and the name above the first piece."""
+"""An agent's reply, part by part: text, tables, code cards, and the step above the first part."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from app.window.widgets.labels import ElidedLabel
 
 _OPENING = re.compile(r"^ {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)(?:\n|$)")
 
-_LONG = 80  # characters of a line that may not fit into the column
+_LONG = 80  # characters; a longer line may not fit into the column
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Fence:
 
 
 def parse_fence(markdown: str) -> Fence | None:
-    """The fence that a piece consists of, closed or still streaming; None for any other text."""
+    """The fence if the part is a single fence, closed or still streaming; None for any other text."""
     opening = _OPENING.match(markdown)
     if opening is None:
         return None
@@ -44,7 +44,7 @@ def parse_fence(markdown: str) -> Fence | None:
 
 
 class CodeCard(QWidget):
-    """`wrap_changed` says that a person wants long lines broken, or no more."""
+    """`wrap_changed` is emitted when the user toggles line wrapping."""
 
     wrap_changed = Signal(bool)
 
@@ -100,13 +100,13 @@ class TableView(TextView):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
 
     def heightForWidth(self, width: int) -> int:
-        """The horizontal bar needs its place too."""
+        """Includes the height of the horizontal scroll bar."""
         height = super().heightForWidth(width)
         is_wide = self.document().size().width() > width
         return height + (self.horizontalScrollBar().sizeHint().height() if is_wide else 0)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Sideways is its own, until its end."""
+        """Handles horizontal scrolling until the end is reached."""
         moved = event.pixelDelta() or event.angleDelta()
         is_shifted = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         sideways = moved.x() or (moved.y() if is_shifted else 0)
@@ -147,7 +147,7 @@ class ReplyView(RowView):
         self._column.addWidget(self._prose)
 
     def set_open(self, is_open: bool) -> None:
-        """Long lines of code are broken: what a person can open in a text."""
+        """For a reply, open means that long lines of code wrap."""
         self._wraps = is_open
 
     def set_row(self, row: Row) -> None:
@@ -180,7 +180,7 @@ class ReplyView(RowView):
             add_message_entries(menu, self._row.node, self.intents.branches, self.intents.context)
 
     def _table_view(self) -> TableView:
-        """Made for the first table."""
+        """Created for the first table."""
         if self._table is None:
             self._table = TableView(self.theme, self)
             self._table.link.connect(self.intents.open_link)
@@ -188,7 +188,7 @@ class ReplyView(RowView):
         return self._table
 
     def _card(self) -> CodeCard:
-        """Made for the first fence: most blocks never show one."""
+        """Created for the first fence: most rows never show one."""
         if self._code is None:
             self._code = CodeCard(self.theme, self.intents, self)
             self._code.wrap_changed.connect(self._on_wrap_changed)

@@ -1,4 +1,4 @@
-"""The rows of a transcript as plain data, and the protocol of what supplies them (`RowSource`)."""
+"""The rows of a transcript as plain data, and the protocol of their source (`RowSource`)."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -14,7 +14,7 @@ from app.protocol.tasks import Task
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """An agent as the transcript names it; `model` is empty unless it has one of its own."""
+    """An agent as shown in the transcript; `model` is empty unless the agent has its own model."""
 
     name: str
     color: Color
@@ -23,7 +23,7 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class UserRow:
-    """What a person said: the bubble on the right. `named` are the agents that it names with @."""
+    """A person's message: the bubble on the right. `mentions` are the agents that it names with @."""
 
     key: str
     node: Node
@@ -33,10 +33,10 @@ class UserRow:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRow:
-    """A piece of an agent's text in Markdown: whole paragraphs, one list, one table or one fenced block.
+    """A part of an agent's text in Markdown: whole paragraphs, one list, one table or one fenced block.
 
-    A reply is cut into pieces so that while it streams only the last one changes. `step` is the turn, shown at the
-    first piece of a reply, else 0.
+    A reply is split into parts so that only the last one changes while it streams. `step` is the turn, set on the
+    first part of a reply, else 0.
     """
 
     key: str
@@ -56,11 +56,11 @@ class ThinkingRow:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRow:
-    """A tool call with its result once there is one; `output` is what it printed so far.
+    """A tool call and its result, if there is one; `output` is the output so far.
 
-    `waiting` says that it has not begun: a person must allow it first. `unknown` says that the engine was killed while
-    it was under way, and a person has to say what becomes of it; `interrupted` that it has no result because its task
-    was interrupted.
+    `waiting`: the call needs approval and has not started. `unknown`: the engine was killed while the call was
+    running, and a person must decide how to continue. `interrupted`: the call has no result because its task was
+    interrupted.
     """
 
     key: str
@@ -82,7 +82,7 @@ class ImageRow:
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A file that came with a message: named, not shown."""
+    """A file attached to a message: its name, not its content."""
 
     key: str
     node: Node
@@ -91,7 +91,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class NoticeRow:
-    """A remark of the engine, or a reply that failed or was cut."""
+    """A notice of the engine, or a reply that failed or was truncated."""
 
     key: str
     node: Node
@@ -100,7 +100,7 @@ class NoticeRow:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """What the model reads in place of all that was said before, up to some entries above."""
+    """The summary that replaces the earlier messages for the model, up to some entries above."""
 
     key: str
     node: Node
@@ -109,9 +109,9 @@ class SummaryRow:
 
 @dataclass(frozen=True, slots=True)
 class AskRow:
-    """A question, an approval or a reached limit, at its place in the conversation; settled ones stay.
+    """A question, an approval or a reached limit, at its position in the conversation, also once settled.
 
-    `others` wait for just the same, here or in other conversations.
+    `others` are identical asks that wait, here or in other conversations.
     """
 
     key: str
@@ -123,8 +123,8 @@ class AskRow:
 class TaskEndRow:
     """The end of a task: complete with its summary, stopped, failed or at a limit.
 
-    `remarks` say what was cut, ended or not read. `retry_id` is the reply that is written anew by a retry, `fork_id`
-    the node that another branch can begin at; None where there is none.
+    `remarks` say what was truncated, ended or not read. `retry_id` is the reply that a retry generates again, `fork_id`
+    the node where another branch can start; None if there is none.
     """
 
     key: str
@@ -136,9 +136,9 @@ class TaskEndRow:
 
 @dataclass(frozen=True, slots=True)
 class EditMessageRow:
-    """A person's message while it is edited, in its place; `text` is what was sent.
+    """A person's message while it is edited; `text` is the original text.
 
-    While `locked` it cannot be sent, for an agent writes here.
+    While `locked` it cannot be sent, because an agent is writing here.
     """
 
     key: str
@@ -149,10 +149,10 @@ class EditMessageRow:
 
 @dataclass(frozen=True, slots=True)
 class BranchSwitchRow:
-    """The switch at a node with siblings: `number` of `count`, with those before and after it.
+    """The switch at a node with siblings: `number` of `count`, with the previous and the next sibling.
 
-    `is_user` says that it stands under a person's message, else it is above a reply. While `locked` nothing can be
-    switched, for an agent writes here.
+    `is_user`: the switch is below a person's message, otherwise above a reply. While `locked` it is disabled, because
+    an agent is writing here.
     """
 
     key: str
@@ -166,7 +166,7 @@ class BranchSwitchRow:
 
 @dataclass(frozen=True, slots=True)
 class BranchEndRow:
-    """The end of what is shown, where the conversation goes on elsewhere: `child_ids` are the beginnings of that."""
+    """The end of the shown branch if the conversation continues elsewhere: `child_ids` are the first nodes there."""
 
     key: str
     child_ids: tuple[str, ...]
@@ -174,7 +174,7 @@ class BranchEndRow:
 
 @dataclass(frozen=True, slots=True)
 class SpeakerRow:
-    """Whose the replies below are, in a conversation of several agents."""
+    """The author of the replies below, in a conversation with several agents."""
 
     key: str
     node: Node
@@ -200,8 +200,8 @@ Row: TypeAlias = (
 
 
 class RowSource(Protocol):
-    """Rows, oldest first. `reset()` says that all are new, `inserted(first, count)`, `changed(index)` and
-    `removed(first, count)` come after the change, one by one.
+    """Rows, oldest first. `reset()` is emitted when all rows are new; `inserted(first, count)`, `changed(index)` and
+    `removed(first, count)` are emitted after each single change.
     """
 
     @property
@@ -222,6 +222,6 @@ class RowSource(Protocol):
 
 
 def as_signal(signal: Signal) -> SignalInstance:
-    """A source's signal, to connect to: on an instance it is a SignalInstance, which protocols cannot tell pyright."""
+    """A source's signal as SignalInstance: it is one on an instance, but a protocol cannot express that for pyright."""
     assert isinstance(signal, SignalInstance)
     return signal

@@ -1,4 +1,4 @@
-"""A context summary: one line, opened to read and edit it."""
+"""A context summary: one line that expands for reading and editing."""
 
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -20,7 +20,7 @@ _HINT = "The model reads this in place of what stands above. Everything stays in
 
 
 class SummaryView(RowView):
-    """What was typed is kept by the summary's id: while there is such a draft it is a field."""
+    """The draft is stored by summary id; while there is a draft, the row shows the text field."""
 
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
@@ -42,7 +42,7 @@ class SummaryView(RowView):
         self._save.setAccessibleName("Save summary")
         self._cancel = push_button("Cancel", "quiet")
         self._card = Card(theme)
-        self._inside = QWidget(self)  # hidden with its margins, which a layout would keep
+        self._inside = QWidget(self)  # hidden with its margins; a layout would keep the margins
         self._lay_out()
         self._field.textChanged.connect(self._on_text_changed)
         self._field.grown.connect(self._on_grown)
@@ -112,7 +112,7 @@ class SummaryView(RowView):
         self._text.setVisible(not draft)
         self._edit.setVisible(not draft)
         if draft and draft != self._field.toPlainText():
-            self._row = None  # the text that is put there was not typed
+            self._row = None  # this text was not typed by the user
             self._field.setPlainText(draft)
             self._row = row
         if self._is_open and not draft:

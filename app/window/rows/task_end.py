@@ -37,7 +37,7 @@ _ICONS: dict[NoticeKind, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """Its words, its icon, and the state whose colours it has."""
+    """Its text, its icon, and the state whose colours it uses."""
 
     words: str
     icon: str

@@ -1,4 +1,4 @@
-"""Selectable text as high as its content; the transcript scrolls and selects."""
+"""Selectable text that is as high as its content; scrolling and selection are the transcript's."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ _TAB_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason
 
 @dataclass(frozen=True, slots=True)
 class TextHighlight:
-    """From one character to before another one."""
+    """From `start` up to, but not including, `end`."""
 
     start: int
     end: int
@@ -54,9 +54,9 @@ class TextHighlight:
 
 
 class TextView(QTextBrowser):
-    """Shows one document after another. Links come out as `link(url)`; pictures that texts name are never fetched.
+    """Shows one document after another. Emits links as `link(url)`; never fetches images named in a text.
 
-    Selecting goes over many of them and is the transcript's: the mouse is passed on to it, `show_marks` paints it.
+    A selection spans many views and belongs to the transcript: mouse events are passed on, `show_marks` paints it.
     """
 
     link = Signal(str)
@@ -89,20 +89,20 @@ class TextView(QTextBrowser):
         self.anchorClicked.connect(self._on_anchor_clicked)
 
     def show_document(self, document: QTextDocument) -> None:
-        """Show a document that nobody else has; it ends with the view or with the next one."""
+        """Show a document and take ownership of it, until the next document is shown."""
         document.setDocumentMargin(0)
         document.setParent(self)
-        self.show_marks(())  # Qt keeps them over a new document, and crashes when the old one is gone
+        self.show_marks(())  # Qt keeps selections across documents, and crashes once the old document is gone
         self.setDocument(document)
         self._found_for = None
         if self._shown is not None:
-            # Else it would live as long as the view.
+            # Otherwise it would live as long as the view.
             self._shown.setParent(None)
         self._shown = document
         self.updateGeometry()
 
     def add_text(self, text: str) -> None:
-        """More of a plain text, in the look of its end: what was there is not laid out again."""
+        """Append plain text in the format of the end; does not lay out the existing text again."""
         self.show_marks(())
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
@@ -110,7 +110,7 @@ class TextView(QTextBrowser):
         self.updateGeometry()
 
     def show_marks(self, marks: Sequence[TextHighlight]) -> None:
-        """Mark these stretches and no others; a new document has none."""
+        """Highlight exactly these ranges; a new document has none."""
         if tuple(marks) == self._marks:
             return
         self._marks = tuple(marks)
@@ -118,11 +118,11 @@ class TextView(QTextBrowser):
 
     @property
     def marks(self) -> tuple[TextHighlight, ...]:
-        """What is marked now."""
+        """The highlighted ranges."""
         return self._marks
 
     def occurrences(self, pattern: re.Pattern[str]) -> tuple[tuple[int, int], ...]:
-        """Where it stands in the text, from the first character to before the last one; looked for once a text."""
+        """The matches in the text as half-open ranges; cached until text or pattern change."""
         asked = (self.document().revision(), pattern)
         if asked != self._found_for:
             text = self.toPlainText()
@@ -130,7 +130,7 @@ class TextView(QTextBrowser):
         return self._found
 
     def between(self, start: int, end: int) -> QTextCursor:
-        """A cursor that has selected from one character to before another one, as far as there are so many."""
+        """A cursor that selects a half-open range, clamped to the text."""
         last = self.document().characterCount() - 1
         cursor = QTextCursor(self.document())
         cursor.setPosition(min(start, last))
@@ -138,7 +138,7 @@ class TextView(QTextBrowser):
         return cursor
 
     def reveal(self, start: int, end: int) -> QRect:
-        """Scroll within the text, where it scrolls, to this stretch; where that is now, in places of the viewport."""
+        """Scroll to this range if the view itself scrolls; returns its rectangle in viewport coordinates."""
         for bar, length, side in (
             (self.verticalScrollBar(), self.viewport().height(), QRect.top),
             (self.horizontalScrollBar(), self.viewport().width(), QRect.right),
@@ -157,19 +157,19 @@ class TextView(QTextBrowser):
 
     def heightForWidth(self, width: int) -> int:
         document = self.document()
-        if document.textWidth() != width:  # else Qt would lay it out again
+        if document.textWidth() != width:  # otherwise Qt would lay it out again
             document.setTextWidth(width)
         return round(document.size().height() + 0.49)
 
     def sizeHint(self) -> QSize:
-        """Small: the height comes from `heightForWidth` alone."""
+        """Small: the height is determined by `heightForWidth`."""
         return self.minimumSizeHint()
 
     def minimumSizeHint(self) -> QSize:
         return QSize(self.theme.tokens.space_far, 0)
 
     def loadResource(self, type: int, name: QUrl | str) -> object:
-        """Nothing: a text must not make the window open files or addresses."""
+        """Loads nothing: a text must not make the window open files or URLs."""
         return None
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -187,7 +187,7 @@ class TextView(QTextBrowser):
         event.ignore()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """A click on a link is its own, where it did not become a drag."""
+        """A click on a link is handled here, unless it became a drag."""
         link, self._pressed_link = self._pressed_link, ""
         way = (event.globalPosition().toPoint() - self._pressed_at).manhattanLength()
         is_click = event.button() == Qt.MouseButton.LeftButton and way < QApplication.startDragDistance()
@@ -199,7 +199,7 @@ class TextView(QTextBrowser):
         event.ignore()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Following a link that has the keyboard is its own; all other keys are the transcript's."""
+        """Enter on a focused link is handled here; all other keys are the transcript's."""
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if is_enter and self.textCursor().charFormat().isAnchor():
             super().keyPressEvent(event)
@@ -228,8 +228,8 @@ class TextView(QTextBrowser):
     def _extra(self, mark: TextHighlight) -> QTextEdit.ExtraSelection:
         extra = QTextEdit.ExtraSelection()
         cursor = self.between(mark.start, mark.end)
-        cursor.setKeepPositionOnInsert(True)  # text that streams in behind it is not marked
-        extra.cursor = cursor  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out the fields of ExtraSelection
+        cursor.setKeepPositionOnInsert(True)  # text that streams in after it is not highlighted
+        extra.cursor = cursor  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of ExtraSelection
         extra.format = mark.look(self.theme.tokens)  # pyright: ignore[reportAttributeAccessIssue] -- the same
         return extra
 
@@ -238,7 +238,7 @@ class TextView(QTextBrowser):
 
 
 def _places(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Counted as Qt counts: a character outside the first plane, such as most emoji, is two."""
+    """In UTF-16 code units, as Qt counts: a character outside the BMP, such as most emoji, counts as two."""
     is_wide = any(letter > "\uffff" for letter in text)
     for match in pattern.finditer(text):
         start, end = match.span()

@@ -1,4 +1,4 @@
-"""The model's reasoning: one line, opened on demand."""
+"""The model's reasoning: one line, expanded on demand."""
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -24,7 +24,7 @@ class ThinkingView(RowView):
         self._line.clicked.connect(self._on_clicked)
         self._text = TextView(theme, "Thinking", self)
         self._text.link.connect(actions.open_link)
-        self._inside = QWidget(self)  # hidden with its margins, which a layout would keep
+        self._inside = QWidget(self)  # hidden with its margins; a layout would keep the margins
         inside = QVBoxLayout(self._inside)
         left = theme.tokens.space_close + theme.tokens.icon_small + theme.tokens.space_close
         inside.setContentsMargins(left, 0, 0, theme.tokens.space_close)
@@ -64,7 +64,7 @@ class ThinkingView(RowView):
             self._show_text(row)
 
     def _show_text(self, row: ThinkingRow) -> None:
-        """Plain and added to while it streams, for thoughts grow long; Markdown when it is finished."""
+        """While streaming, plain text is appended, because reasoning can be long; Markdown once it is finished."""
         if not row.streaming:
             self._text.show_document(markdown_document(row.text, self.theme, muted=True))
         elif self._streamed is not None and row.text.startswith(self._streamed):

@@ -1,4 +1,4 @@
-"""A tool call: one line; opens to arguments, output and diff."""
+"""A tool call: one line that expands to arguments, output and diff."""
 
 import json
 from collections.abc import Callable
@@ -35,11 +35,11 @@ _ICONS = {
 }
 
 _MOST_LINES = 20
-# A short output only grows and is added to; of a long one the end is shown anew each time.
+# Short output is appended to; of longer output the end is rendered again each time.
 _SHORT = 16_000
 _LAST_LINES = 200
 
-_SUMMARY = 90  # characters of the result in the line
+_SUMMARY = 90  # characters of the result shown in the line
 
 
 def tool_icon(words: CallWords) -> str:
@@ -47,7 +47,7 @@ def tool_icon(words: CallWords) -> str:
 
 
 def arguments_text(tool: str, arguments: JsonObject, invalid: str | None) -> tuple[str, str]:
-    """What the call was given, whole, and the language it is in."""
+    """All arguments of the call, and their language."""
     if invalid is not None:
         return exact(invalid), ""
     if tool == "shell" and set(arguments) == {"command"}:
@@ -60,7 +60,7 @@ class DiffView(CodeView):
         super().__init__(theme, "Changes", parent, most_lines=most_lines)
 
     def show_diff(self, diff: str) -> None:
-        """The file's names are left out: the card's line has them."""
+        """Omits the file names: the line of the card shows them."""
         self.show_code(exact(without_file_names(diff)).rstrip("\n"), "")
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -111,7 +111,7 @@ class ToolCallCard(QWidget):
 
     def show_row(self, row: ToolCallRow) -> None:
         diff = result_diff(row)
-        # A change says all that its arguments said.
+        # The diff contains everything that the arguments say.
         self._arguments.setVisible(not diff)
         self._arguments_head.setVisible(not diff)
         if not diff:
@@ -143,7 +143,7 @@ class ToolCallCard(QWidget):
         paint_rounded(QPainter(self), self.rect(), tokens.radius_card, fill=tokens.code)
 
     def _add(self, layout: QVBoxLayout, title: str, view: CodeView, copy: Callable[[], None] | None = None) -> QWidget:
-        """A part with its title and a button that copies it; the head is returned."""
+        """Add a part with a title and a copy button; returns the heading."""
         head = QWidget()
         row = QHBoxLayout(head)
         row.setContentsMargins(0, 0, 0, 0)
@@ -169,14 +169,14 @@ def _end_of(output: str) -> str:
 
 
 def _output_file(row: ToolCallRow) -> str:
-    """Where the engine keeps an output that was too long or no text; empty for all others."""
+    """The path of an output that was too long or not text; otherwise empty."""
     details = (row.result.details or {}) if row.result else {}
     files = (details.get("stdout_file"), details.get("stderr_file"))
     return next((file for file in files if isinstance(file, str) and file), "")
 
 
 def result_diff(row: ToolCallRow) -> str:
-    """The change that a call made, as a unified diff; empty where it made none."""
+    """The file change made by the call, as a unified diff; empty if there is none."""
     diff = (row.result.details or {}).get("diff") if row.result else None
     return diff if isinstance(diff, str) else ""
 
@@ -232,12 +232,12 @@ class ToolCallView(RowView):
 
 
 def tool_line(row: ToolCallRow) -> str:
-    """What the line says, as text."""
+    """The line as text."""
     return " ".join(piece.text for piece in _line_of(row)[2])
 
 
 def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
-    """Icon, its colour, and the words: `ran make test · 12 passed · 1.2 s`."""
+    """Icon, its colour, and the parts of the line: `ran make test · 12 passed · 1.2 s`."""
     words = call_words(row.call.tool, row.call.arguments)
     result = row.result
     if row.waiting:
@@ -258,7 +258,7 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     if result is None:
         return tool_icon(words), "link", [LinePart(words.doing), *_object(words), LinePart("…")]
     if result.is_error:
-        # What was refused or could not begin was not done.
+        # A call that was refused or could not start was not done.
         verb = words.done if result.details is not None else words.doing
         said = result.summary or one_line(result.text, _SUMMARY)
         return "circle-x", "failed_mark", [LinePart(verb), *_object(words), *_dotted(said, "failed"), *_time(result)]

@@ -1,4 +1,4 @@
-"""What a person said: the bubble on the right, with mentions and quiet actions."""
+"""A person's message: the bubble on the right, with mentions and hover actions."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -25,14 +25,14 @@ from app.window.theme.style import paint_rounded, push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.buttons import IconButton
 
-_WIDEST = 0.8  # of the column
-_FIRST = 3_000  # characters of a long message
+_WIDEST = 0.8  # fraction of the column
+_FIRST = 3_000  # characters shown of a long message
 _LINES = 40
 _LONG_WORD = re.compile(r"\S{2000}")
 
 
 def highlight_mentions(document: QTextDocument, named: Sequence[Speaker], theme: Theme) -> None:
-    """Of two names that begin alike the longer one counts."""
+    """If one name is a prefix of another, the longer name wins."""
     for speaker in sorted(named, key=lambda speaker: len(speaker.name)):
         look = QTextCharFormat()
         look.setForeground(QColor(theme.person(speaker.color)))
@@ -41,7 +41,7 @@ def highlight_mentions(document: QTextDocument, named: Sequence[Speaker], theme:
 
 
 def _places(document: QTextDocument, word: str) -> Iterator[QTextCursor]:
-    """Where it stands alone: an address has a letter before its @, another name goes on."""
+    """The separate occurrences: not within an email address or a longer name."""
     place = document.find(word)
     while not place.isNull():
         before = document.characterAt(place.selectionStart() - 1)
@@ -52,7 +52,7 @@ def _places(document: QTextDocument, word: str) -> Iterator[QTextCursor]:
 
 
 class HoverActionsView(QWidget):
-    """`near` is the widget whose hovering shows it."""
+    """Visible while the pointer is over `near`."""
 
     def __init__(self, theme: Theme, near: QWidget) -> None:
         super().__init__(near)
@@ -158,7 +158,7 @@ class UserView(RowView):
             self.intents.branches.fork(self._row.node.id)
 
     def _show_text(self, text: str) -> None:
-        # Looking for word boundaries in a word of 100,000 characters takes Qt seconds.
+        # Qt needs seconds to find word boundaries in a word of 100,000 characters.
         mode = QTextOption.WrapMode
         has_long_word = _LONG_WORD.search(text) is not None
         self._text.setWordWrapMode(mode.WrapAnywhere if has_long_word else mode.WrapAtWordBoundaryOrAnywhere)
@@ -174,7 +174,7 @@ class UserView(RowView):
         self.resized.emit()
 
     def _arrange(self, width: int) -> int:
-        """Put bubble and text in their places; the height."""
+        """Lay out bubble and text; returns the height."""
         tokens = self.theme.tokens
         aside, above = tokens.space_normal, tokens.space_close
         document = self._text.document()
