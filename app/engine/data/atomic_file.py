@@ -1,4 +1,4 @@
-"""A file that is complete or absent: written in pieces beside its place, then renamed."""
+"""An asynchronous atomic file: written in pieces under a temporary name, then renamed."""
 
 from pathlib import Path
 from types import TracebackType
@@ -10,12 +10,12 @@ from app.paths import Paths
 from app.regular_file import NotRegularFile, check_place, written_whole
 
 _PIECE = 1_000_000
-# A slow disk takes its time to have all of a large file on it.
+# Time for a slow disk to flush a large file.
 _PATIENCE_S = 60.0
 
 
 def check_target(path: Path, paths: Paths, *, overwrite: bool) -> None:
-    """Raises `InvalidParams` or `Conflict` for a place where no file can be put."""
+    """Raises `InvalidParams` or `Conflict` for a path that cannot be written."""
     if not path.is_absolute():
         raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
     try:
@@ -27,9 +27,10 @@ def check_target(path: Path, paths: Paths, *, overwrite: bool) -> None:
 
 
 class AtomicFile:
-    """An async context: left without an error the file is in its place, else nothing is there. Readable by its owner.
+    """An async context manager: a normal exit puts the file at its path, an error leaves nothing. Readable by its
+    owner.
 
-    What the disk refuses is `InvalidParams` with the disk's words.
+    Errors of the file system become `InvalidParams` with the system's text.
     """
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:

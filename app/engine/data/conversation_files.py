@@ -1,4 +1,4 @@
-"""Files that belong to conversations: where, how large, how removed; summary and orphans."""
+"""Files that belong to conversations: paths, sizes and deletion; data summary and orphans."""
 
 import asyncio
 import logging
@@ -16,27 +16,27 @@ from app.protocol.data import DataPart, DataSummaryResult, Orphan, OrphansResult
 
 _log = logging.getLogger(__name__)
 
-# A picture is copied a moment before the message that names it is stored: young copies are left alone.
+# A picture is copied shortly before the message that names it is stored, so young copies stay.
 _YOUNG_S = 3600
 
 
 def output_folders(paths: Paths, task_ids: Iterable[str]) -> tuple[Path, ...]:
-    """Where the long output of these tasks is, whether there is any or not."""
+    """The folders for long output of these tasks, which may not exist."""
     return tuple(_inside(paths.outputs, task_id) for task_id in task_ids)
 
 
 def own_workspace(paths: Paths, conversation_id: str) -> Path:
-    """The folder that is made for a conversation that was given none."""
+    """The default workspace of a conversation."""
     return _inside(paths.workspaces, conversation_id)
 
 
 def delete_files(paths: Paths, files: Iterable[str], used: frozenset[str]) -> None:
-    """Delete long output, pictures that are not in `used`, and workspaces that are empty; the rest stays."""
+    """Delete long output, pictures that are not in `used`, and empty workspaces; other files stay."""
     for file in map(Path, files):
         if file.parent == paths.outputs:
             _delete_folder(file)
         elif file.parent == paths.workspaces:
-            with suppress(OSError):  # not there, or the person's work is in it
+            with suppress(OSError):  # it does not exist, or has the person's files
                 file.rmdir()
         elif file.parent.parent == paths.attachments and str(file) not in used:
             _delete_picture(file)
@@ -60,12 +60,12 @@ def output_names(paths: Paths) -> tuple[str, ...]:
 
 
 def size_of(place: Path) -> tuple[int, int]:
-    """Bytes and number of the files in a folder, or of a file; what cannot be read counts nothing."""
+    """Size in bytes and number of files of a folder or a file; skips unreadable files."""
     if not place.is_dir():
         return (place.stat().st_size, 1) if place.is_file() else (0, 0)
     size = count = 0
     rest = [os.fspath(place)]
-    while rest:  # os.walk calls itself once for each level, and a task may have made many
+    while rest:  # os.walk recurses per level, and a task may have created many
         with suppress(OSError), os.scandir(rest.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
@@ -96,7 +96,7 @@ def _delete_folder(folder: Path) -> None:
 def _delete_picture(file: Path) -> None:
     with suppress(OSError):
         file.unlink(missing_ok=True)
-        file.parent.rmdir()  # stays where the same picture has another name too
+        file.parent.rmdir()  # stays if the same picture exists under another name
 
 
 async def summary(database: Database, paths: Paths) -> DataSummaryResult:
@@ -108,7 +108,7 @@ async def summary(database: Database, paths: Paths) -> DataSummaryResult:
 
 
 def _parts(paths: Paths) -> tuple[DataPart, ...]:
-    # What SQLite has not moved into the database yet stands beside it.
+    # Includes the write-ahead log of SQLite.
     beside = [paths.database.with_name(paths.database.name + end) for end in ("-wal", "-shm")]
     return (
         _part("Records", paths.database, "Conversations, tasks, permissions, and the index for the search", *beside),
@@ -129,7 +129,7 @@ def _part(name: str, place: Path, about: str, *beside: Path) -> DataPart:
 
 
 async def orphaned(database: Database, paths: Paths, limit: int) -> OrphansResult:
-    """The `limit` largest ones, and the count and size of all."""
+    """The `limit` largest orphans, and the count and size of all."""
     found = [await _weighed(database, paths, one) for one in await database.holdings.orphans()]
     found.sort(key=lambda orphan: orphan.bytes, reverse=True)
     return OrphansResult(orphans=tuple(found[:limit]), count=len(found), bytes=sum(one.bytes for one in found))

@@ -20,12 +20,12 @@ from app.protocol.tasks import Task
 
 VERSION = 1
 
-# What is in memory at a time; a picture of 10 MB is 14 MB as base64.
+# The maximum in memory at a time; a picture of 10 MB is 14 MB as base64.
 _LARGEST_CONVERSATION = 512 * 1024 * 1024
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line. A newer version may have more fields: only what it is must be plain to older ones."""
+    """The first line. A newer version may add fields; older readers need only the format number."""
 
     errand_export: int
     exported_at: Timestamp
@@ -33,11 +33,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of all others. No record of the wire: it may hold what storage has."""
+    """The base of all other lines. Not a wire struct, so that it may contain storage records."""
 
 
 class ConversationLine(ExportLine, frozen=True, kw_only=True, tag="conversation"):
-    """What follows belongs to it, up to the next one or the end."""
+    """The following lines belong to it, up to the next conversation or the end."""
 
     record: Conversation
 
@@ -71,7 +71,7 @@ class NodeLine(ExportLine, frozen=True, kw_only=True, tag="node"):
 
 
 class PictureLine(ExportLine, frozen=True, kw_only=True, tag="picture"):
-    """`path` is what the nodes call it; `data` is base64 in the file."""
+    """`path` is the path in the nodes; `data` is base64 in the file."""
 
     path: str
     name: str
@@ -79,7 +79,7 @@ class PictureLine(ExportLine, frozen=True, kw_only=True, tag="picture"):
 
 
 class EndLine(ExportLine, frozen=True, kw_only=True, tag="end"):
-    """The last line: a file without it was cut off."""
+    """The last line: a file without it is truncated."""
 
     conversations: int
     nodes: int
@@ -104,7 +104,7 @@ _DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
 @dataclass(slots=True)
 class ImportedConversation:
-    """`pictures` maps the paths that the nodes name to the copies made here; `line` is where it begins in the file."""
+    """`pictures` maps the paths in the nodes to local copies; `line` is its first line in the file."""
 
     bundle: Bundle
     line: int
@@ -112,18 +112,18 @@ class ImportedConversation:
 
 
 class ExportReader:
-    """`header` is read by `open`; then `next` gives one conversation after the other, None at the end."""
+    """Reads the header on construction; then `next` returns one conversation at a time, None at the end."""
 
     def __init__(self, file: IO[bytes], attachments: Path) -> None:
         self._file = file
         self._attachments = attachments
         self._number = 0
-        self._size = 0  # of the present conversation
+        self._size = 0  # of the current conversation
         self._ahead: Line | None = None
         self.home = self._header().home
 
     def next(self) -> ImportedConversation | None:
-        """`InvalidParams` names the line that cannot be read; what follows it cannot be either."""
+        """Raises `InvalidParams` with the number of an unreadable line; reading cannot continue after it."""
         line = self._ahead if self._ahead is not None else self._line()
         self._ahead = None
         if isinstance(line, EndLine):

@@ -36,23 +36,23 @@ _ALLOWED = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 
 _MARKS = {"cut": "cut off", "failed": "failed", "streaming": "still being written"}
 
-# Gives the bytes of a picture and their media type, None for one that is gone or none.
+# Returns the bytes of a picture and their media type, None if it is missing or not a picture.
 Picture: TypeAlias = Callable[[ImageBlock], tuple[bytes, str] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Nodes that follow each other, the first one after `parent_id`; None is the beginning of the conversation."""
+    """Consecutive nodes, the first one after `parent_id`; None is the beginning of the conversation."""
 
     parent_id: str | None
     node_ids: tuple[str, ...]
 
 
 def sections(links: Sequence[tuple[str, str | None]], leaf_id: str | None) -> tuple[Section, ...]:
-    """The branch that ends in `leaf_id`, whole; then the others, each from where it leaves what came before.
+    """The complete branch that ends in `leaf_id`, then the others, each from its fork.
 
-    Every node stands in one section. `links` are ids with their parents', a node after its parent. Where several go
-    on after a node, the one that was written last belongs to its section.
+    Each node is in exactly one section. `links` are pairs of a node's id and its parent's, parents first. At a fork
+    within another branch the newest child continues the section.
     """
     parents = dict(links)
     children: dict[str | None, list[str]] = {}
@@ -82,7 +82,7 @@ def _path(parents: dict[str, str | None], leaf_id: str | None) -> tuple[str, ...
 
 
 def to_html(text: str) -> str:
-    """Links to anything else than the web and mail stay text, and a picture that is elsewhere becomes a link to it."""
+    """Render Markdown. Only web and mail links are kept, and external pictures become links."""
     if len(text) > _LONGEST:
         return f"<pre>{escape(text)}</pre>"
     return str(_parser().render(text))
@@ -112,7 +112,7 @@ def _link(renderer: RendererProtocol, tokens: Sequence[Token], index: int, optio
 
 
 def head(conversation: Conversation, others: int) -> str:
-    """Up to the first message. `others` are the nodes that are not in the file."""
+    """The page up to the first message. `others` counts the nodes that are not in the file."""
     title = escape(" ".join(conversation.title.split()))
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -130,7 +130,7 @@ def head(conversation: Conversation, others: int) -> str:
 
 
 def section_head(number: int, section: Section) -> str:
-    """Of a branch that is not the chosen one: `number` counts them from 1."""
+    """The heading of another branch; `number` counts from 1."""
     place = "the beginning" if section.parent_id is None else f'<a href="#{_anchor(section.parent_id)}">its fork</a>'
     return (
         f'<h2 class=branch id="{_anchor(section.node_ids[0])}-branch">Other branch {number}</h2>\n'
@@ -139,7 +139,7 @@ def section_head(number: int, section: Section) -> str:
 
 
 def forks(sections: Sequence[Section]) -> dict[str | None, str]:
-    """For each place that other branches leave, the links to them; None is the beginning."""
+    """For each fork the links to its other branches; None is the beginning."""
     links: dict[str | None, list[str]] = {}
     for number, section in enumerate(sections[1:], 1):
         link = f'<a href="#{_anchor(section.node_ids[0])}-branch">branch {number}</a>'
@@ -148,7 +148,7 @@ def forks(sections: Sequence[Section]) -> dict[str | None, str]:
 
 
 def entries(nodes: Sequence[Node], names: Mapping[str, str], links: Mapping[str | None, str], read: Picture) -> str:
-    """Some nodes one after the other; `names` are those of the agents. Takes milliseconds each: meant for a thread."""
+    """Render several nodes; `names` are the agents'. Takes milliseconds per node, so run it in a thread."""
     return "".join(_entry(node, names, read) + links.get(node.id, "") for node in nodes)
 
 

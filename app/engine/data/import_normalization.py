@@ -1,4 +1,4 @@
-"""Makes an imported conversation valid here: checked, ended, paths moved into this home."""
+"""Normalizes an imported conversation: validates it, ends its tasks, and maps its paths to this data folder."""
 
 import math
 import re
@@ -22,9 +22,9 @@ from app.protocol.conversations import Conversation, Node, TurnTaking
 from app.protocol.tasks import Task
 from app.protocol.usage import Usage
 
-# Ids name folders, and `..` is none of them.
+# Ids name folders, so this excludes `..`.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
-# What the setting has by default: a retry takes over the turns of the task it repeats.
+# The default of the setting: a retry inherits the maximum of turns of the task it repeats.
 _MOST_TURNS = 50
 _MOST_KEPT = 100
 _LARGEST = 2**40
@@ -33,7 +33,7 @@ _WAS_UNDER_WAY = "It was under way when it was exported, and does not go on here
 
 
 def check(bundle: Bundle) -> None:
-    """Raises `InvalidParams` where it is no conversation: ids that point nowhere, or outside of it."""
+    """Raises `InvalidParams` for an inconsistent conversation: ids that are missing or outside of it."""
     node_ids = {node.id for node in bundle.nodes}
     task_ids = {task.id for task in bundle.tasks}
     agent_ids = {agent.id for agent in bundle.agents}
@@ -61,7 +61,7 @@ def check(bundle: Bundle) -> None:
 
 
 def in_order(nodes: list[Node]) -> list[Node]:
-    """Each after its parent, otherwise as they stand; `InvalidParams` where some are their own ancestors."""
+    """Sort parents before children, otherwise stable; raises `InvalidParams` for a cycle."""
     waiting: dict[str, list[Node]] = {}
     placed: set[str] = set()
     ordered: list[Node] = []
@@ -80,7 +80,7 @@ def in_order(nodes: list[Node]) -> list[Node]:
 
 
 def normalized(bundle: Bundle) -> Bundle:
-    """All tasks are over, what was asked is cancelled, half replies are cut."""
+    """End all tasks, cancel open asks, and mark incomplete replies as cut."""
     conversation, now = _settled(bundle), datetime.now(UTC)
     task_ids = {task.id for task in bundle.tasks}
     return Bundle(
@@ -100,10 +100,11 @@ def normalized(bundle: Bundle) -> Bundle:
 
 
 def with_local_paths(bundle: Bundle, pictures: dict[str, str], old_home: str, paths: Paths) -> Bundle:
-    """`pictures` maps the paths of pictures that came along to where they are now.
+    """Replace paths: `pictures` maps the original paths of included pictures to their local copies.
 
-    A picture that did not is named only: models are sent what a picture's path names, and it could be any file. The
-    conversation has a folder of its own here; another one that the file names is proposed, for a person to confirm.
+    A picture that was not included becomes a file reference: models receive the content of a picture's path, which
+    could be any file. The conversation gets its default workspace; another folder named in the file is only
+    proposed, for a person to confirm.
     """
     conversation = bundle.conversation
     own = str(own_workspace(paths, conversation.id))
@@ -129,7 +130,7 @@ def _is_place(folder: str) -> bool:
 
 
 def _settled(bundle: Bundle) -> Conversation:
-    """With kept messages as a person could have set them here, and no longer rounds than are usual."""
+    """Limits kept messages and the rounds between agents to values that a person could have set here."""
     conversation, turns = bundle.conversation, bundle.conversation.turn_taking
     agent_ids, node_ids = {agent.id for agent in bundle.agents}, {node.id for node in bundle.nodes}
     is_fitting = turns.limit >= 1 and turns.moderator_id in (None, *agent_ids)
@@ -143,7 +144,7 @@ def _settled(bundle: Bundle) -> Conversation:
 
 
 def _over(task: Task, task_ids: set[str], at: datetime, now: datetime) -> Task:
-    """A task that nothing goes on with, and that hands on nothing which a person did not choose here."""
+    """An ended task without settings or permissions that a person did not choose here."""
     queue = task.queue
     task = msgspec.structs.replace(
         task,
@@ -172,7 +173,7 @@ def _over(task: Task, task_ids: set[str], at: datetime, now: datetime) -> Task:
 
 
 def _turn(turn: TurnRow, now: datetime) -> TurnRow:
-    """A call that had not ended never will; none was made in days to come, whose limits it would use up."""
+    """Ends an open call, and moves dates in the future to now: they would count against later daily limits."""
     minute = turn.minute if turn.minute is None else min(turn.minute, int(now.timestamp()) // 60)
     return replace(turn, status="cut" if turn.status == "started" else turn.status, minute=minute)
 

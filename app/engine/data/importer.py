@@ -1,4 +1,4 @@
-"""Imports conversations of ours and of other programs: each whole or not at all."""
+"""Imports our own exports and those of other programs; each conversation atomically."""
 
 import asyncio
 import zipfile
@@ -45,7 +45,7 @@ _UNKNOWN = (
     "in a form that is known here"
 )
 
-# One conversation of a very large file may take minutes to come.
+# One conversation of a very large file may take minutes to read.
 _PATIENCE_S = 600.0
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FoundConversation:
-    """A conversation and the program that wrote it. `home` is the data folder that an Errand's own export came from."""
+    """A conversation and the program that wrote it. `home` is the source's data folder for our own exports."""
 
     program: str
     arrival: ImportedConversation
@@ -62,13 +62,13 @@ class FoundConversation:
 
 @dataclass(slots=True)
 class Sources:
-    """`left` counts what was not taken so far, by kind in plain words."""
+    """`left` counts skipped content by kind, in plain words."""
 
     paths: Paths
     left: Counter[str] = field(default_factory=Counter[str])
 
     def of(self, path: Path) -> Generator[FoundConversation]:
-        """`InvalidParams` says what is wrong with a file; in a folder such a file is only counted."""
+        """Raises `InvalidParams` with the fault of a file; in a folder a faulty file is only counted."""
         if path.is_dir():
             yield from self._of_folder(path)
             return
@@ -136,7 +136,7 @@ class Sources:
 
 
 def _beside(folder: Path) -> Asset:
-    """The files that lie beside an export that was unpacked, in one of its folders at most."""
+    """Looks up files beside an unpacked export, at most one folder deep."""
     names: dict[str, Path] = {}
 
     def find(beginning: str) -> bytes | None:
@@ -153,7 +153,7 @@ def _beside(folder: Path) -> Asset:
 
 @dataclass(slots=True)
 class _Taken:
-    """What came in so far; the programs in the order in which they were met."""
+    """The result so far, with the programs in order of appearance."""
 
     programs: dict[str, None] = field(default_factory=dict[str, None])
     conversations: int = 0
@@ -178,7 +178,7 @@ class Importer:
     paths: Paths
 
     async def run(self, path: Path) -> DataImportResult:
-        """`InvalidParams` says what is wrong with the file, and what was taken in before it came to that."""
+        """Raises `InvalidParams` with the fault of the file, and with what was imported before it."""
         if not path.is_absolute():
             raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
         taken, sources = _Taken(), Sources(self.paths)
@@ -209,7 +209,7 @@ class Importer:
                 taken.programs[found.program] = None
                 await self._take_one(found, taken, sources)
         finally:
-            # Its files are closed now, not when it is forgotten; where a thread is still in it, by that one's end.
+            # Close its files now, not on garbage collection; if a thread still runs it, that thread closes them.
             with suppress(ValueError):
                 await in_workspace(folder, arriving.close, _PATIENCE_S)
 
@@ -231,7 +231,7 @@ class Importer:
         taken.add(fitting)
 
     async def _insert(self, bundle: Bundle) -> None:
-        """In slices, all or nothing: what fails is taken away again, what a crash cuts short by the next start."""
+        """Insert in slices, atomically: a failure is rolled back at once, after a crash by the next start."""
         journal, insertion = self.database.journal, Insertion(bundle)
         conversation_id = bundle.conversation.id
         if await self.database.conversations.is_there(conversation_id):
@@ -241,7 +241,7 @@ class Importer:
         try:
             await in_slices(journal, _refusing(insertion.step))
         except EngineError:
-            with suppress(StorageError):  # it is marked: the next start takes it away
+            with suppress(StorageError):  # it is marked: the next start removes it
                 await removal.undo(journal, conversation_id)
             raise
 
@@ -260,7 +260,7 @@ def _fitted(found: FoundConversation, paths: Paths) -> Bundle:
 
 
 def _refusing(step: Callable[[AsyncConnection], Awaitable[T]]) -> Callable[[AsyncConnection], Awaitable[T]]:
-    """What the database refuses because of the file itself, in words about that."""
+    """Convert database errors caused by the file's content to errors about the file."""
 
     async def refusing(connection: AsyncConnection) -> T:
         try:

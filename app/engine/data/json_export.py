@@ -1,4 +1,4 @@
-"""Exports conversations without loss, whole or one branch, as JSON lines."""
+"""Exports conversations without loss, all branches or one, as JSON lines."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -24,14 +24,14 @@ from app.protocol.tasks import Task
 
 
 class _OfTask(msgspec.Struct):
-    """Stored turns and executions have the names of Python, asks those of the wire."""
+    """Stored turns and executions use Python names, asks use wire names."""
 
     task_id: str = ""
     wire_task_id: str = msgspec.field(default="", name="taskId")
 
 
 class BranchRecords:
-    """`pictures` are the copies that its nodes name."""
+    """Selects the records of one branch. `pictures` are the copies that its nodes name."""
 
     def __init__(self, branch: Sequence[Node]) -> None:
         self._node_ids = {node.id for node in branch}
@@ -40,7 +40,8 @@ class BranchRecords:
         self.pictures = frozenset(path for node in branch for path in pictures_of(node.blocks))
 
     def fitted(self, record: Record) -> str | None:
-        """Its JSON, None for one of another branch. An agent that stands elsewhere is moved to the end of this one."""
+        """Its JSON; None for a record of another branch. An agent elsewhere in the tree moves to the end of this
+        branch."""
         kind, body = record
         match kind:
             case "conversation":
@@ -60,7 +61,7 @@ class BranchRecords:
 
 
 async def export_json(database: Database, paths: Paths, params: DataExportParams) -> DataExportResult:
-    """`NotFound` for a conversation that is not there; nothing is written then."""
+    """Raises `NotFound` for an unknown conversation; writes nothing then."""
     path = Path(params.path)
     await in_workspace(path.parent, lambda: check_target(path, paths, overwrite=params.overwrite))
     await check_leaf(database, params)
@@ -76,7 +77,7 @@ async def export_json(database: Database, paths: Paths, params: DataExportParams
 
 
 async def chosen(database: Database, conversation_ids: tuple[str, ...] | None) -> AsyncIterator[str]:
-    """Each id once; all there are for None."""
+    """Each id once; all conversations for None."""
     if conversation_ids is None:
         async for conversation_id in database.transfer.ids():
             yield conversation_id
@@ -88,7 +89,7 @@ async def chosen(database: Database, conversation_ids: tuple[str, ...] | None) -
 
 
 async def check_leaf(database: Database, params: DataExportParams) -> None:
-    """`InvalidParams` or `NotFound` unless a branch that is asked for is one of a single conversation."""
+    """Raises `InvalidParams` or `NotFound` unless the requested branch belongs to the single conversation."""
     if params.leaf_id is None:
         return
     if params.conversation_ids is None or len(set(params.conversation_ids)) != 1:
@@ -101,7 +102,7 @@ async def check_leaf(database: Database, params: DataExportParams) -> None:
 async def _write_one(
     database: Database, paths: Paths, conversation_id: str, leaf_id: str | None, file: AtomicFile
 ) -> int:
-    """The number of its nodes that were written: all, or those of one branch."""
+    """Write all nodes, or those of one branch, and return their number."""
     nodes, has_pictures = 0, False
     branch = None if leaf_id is None else BranchRecords(await database.nodes.path(leaf_id))
     async for record in database.transfer.records(conversation_id):

@@ -35,15 +35,15 @@ from app.protocol.data import DataExportParams, DataExportResult
 from app.regular_file import check_place
 
 _LONGEST_NAME = 60
-_LONGEST_IN_BYTES = 200  # a name has 255 at most
+_LONGEST_IN_BYTES = 200  # a file name has 255 at most
 _BACKTICKS = re.compile(r"`{3,}")
 
-# Nodes that are read at a time, and of these as many as are made into HTML before others have their turn.
+# Nodes per read, and nodes rendered to HTML before the event loop continues.
 _PIECE, _STEP = 100, 2
 
 
 def page(conversation: Conversation, nodes: Sequence[Node], names: Mapping[str, str], *, others: int) -> Iterator[str]:
-    """In pieces; `names` are those of the agents, `others` counts the messages on other branches, left out."""
+    """Markdown in pieces; `names` are the agents', `others` counts the omitted messages on other branches."""
     yield f"# {_one_line(conversation.title)}\n\n"
     day = f"{conversation.created_at.astimezone():%Y-%m-%d %H:%M}"
     yield f"*Begun {day}. Folder: `{conversation.workspace}`*\n\n"
@@ -62,7 +62,7 @@ def page(conversation: Conversation, nodes: Sequence[Node], names: Mapping[str, 
 
 
 def file_name(conversation: Conversation, ending: str) -> str:
-    """Day, title and the end of the id, so that two never share one."""
+    """Day, title and the end of the id, which makes the name unique."""
     words = re.sub(r"[^\w-]+", "-", conversation.title).strip("-_")[:_LONGEST_NAME]
     words = words.encode()[:_LONGEST_IN_BYTES].decode("utf-8", "ignore").strip("-") or "conversation"
     return f"{conversation.created_at.astimezone():%Y-%m-%d}-{words}-{conversation.id[-8:]}.{ending}"
@@ -132,7 +132,7 @@ async def export_pages(database: Database, paths: Paths, params: DataExportParam
 
 
 class _Pages:
-    """`count` is the number of nodes that were written."""
+    """`count` is the number of nodes written."""
 
     def __init__(self, database: Database, paths: Paths, params: DataExportParams) -> None:
         self._database = database
@@ -172,12 +172,12 @@ class _Pages:
         yield html_page.TAIL
 
     async def _names(self, conversation: Conversation) -> dict[str, str]:
-        """Of all who took part, those who left too."""
+        """The names of all agents, including deleted ones."""
         agents = await self._database.agents.list(conversation.id)
         return {agent.id: agent.name for agent in (*conversation.former, *agents)}
 
     async def _leaf(self, conversation_id: str) -> str | None:
-        """Where the first agent stands, or who reads wants to; in a tree without agents its newest node."""
+        """The requested node, else the head of the first agent; in a tree without agents its newest node."""
         if self._params.leaf_id is not None:
             return self._params.leaf_id
         agent = first_agent(await self._database.agents.list(conversation_id))

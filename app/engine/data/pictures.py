@@ -1,4 +1,4 @@
-"""The pictures of nodes as bytes: copies of our own, kept and read, and those that stand in the records."""
+"""The bytes of pictures in nodes: stored copies, and pictures embedded in records."""
 
 import base64
 import binascii
@@ -9,11 +9,11 @@ from app.engine.agent.history.attachments import media_type
 from app.protocol.blocks import ImageBlock
 from app.regular_file import make_folder, read_regular, write_atomically
 
-_LARGEST = 20 * 1024 * 1024  # as much as a picture of an export has at most
+_LARGEST = 20 * 1024 * 1024  # also the maximum for a picture of an export
 
 
 def keep(attachments: Path, name: str, data: bytes) -> Path:
-    """Where the copy is: where attached pictures are, in a folder named by the content."""
+    """Store a copy beside attached pictures, in a folder named by its content, and return its path."""
     kept = attachments / hashlib.sha256(data).hexdigest()[:32] / name
     if not kept.exists():
         make_folder(kept.parent)
@@ -22,7 +22,7 @@ def keep(attachments: Path, name: str, data: bytes) -> Path:
 
 
 def read_copy(path: Path, attachments: Path) -> bytes | None:
-    """None for a copy that is gone, and for whatever is not a copy of our own."""
+    """None if the copy is missing, or if the path is not one of our copies."""
     if path.parent.parent != attachments:
         return None
     try:
@@ -32,7 +32,7 @@ def read_copy(path: Path, attachments: Path) -> bytes | None:
 
 
 def picture_of(block: ImageBlock, attachments: Path) -> tuple[bytes, str] | None:
-    """The bytes and what they are, whatever the record says they are; None for what is no picture that models read."""
+    """The bytes and their detected media type, whatever the record says; None for formats that models cannot read."""
     data = read_copy(Path(block.path), attachments) if block.path else _decoded(block.data)
     kind = media_type(data) if data else ""
     return (data, kind) if data and kind else None

@@ -1,4 +1,4 @@
-"""Takes conversations away for good: the records in slices, then the files that belong to them alone."""
+"""Deletes conversations permanently: the records in slices, then their files."""
 
 import asyncio
 import logging
@@ -22,14 +22,14 @@ from app.protocol.events import ConversationDeleted, GrantUpdate
 
 _log = logging.getLogger(__name__)
 
-# Folders of long output looked at in one start: listing and asking for more takes seconds.
+# Folders of long output checked per start: listing and querying more takes seconds.
 _MOST_AT_START = 10_000
 _PIECE = 500
 
 
 class ConversationHold(Protocol):
     def hold_conversation(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
-        """Keep its agents from starting anything meanwhile; `AgentBusy` where one is at work."""
+        """Prevent its agents from starting anything; raises `AgentBusy` if one is running."""
         ...
 
 
@@ -44,12 +44,12 @@ class Remover:
         self._paths = paths
 
     async def delete(self, conversation_id: str) -> None:
-        """Refused with `Conflict` unless it is archived, with `AgentBusy` while a task runs."""
+        """Raises `Conflict` unless it is archived, `AgentBusy` while a task runs."""
         await self._remove(conversation_id)
         await self.delete_left_files()
 
     async def prune(self, days: int, *, dry_run: bool) -> DataPruneResult:
-        """All archived ones that were not changed for so long. Who is at work is left out."""
+        """Delete archived conversations unchanged for `days` days, except those with a running agent."""
         if not 1 <= days <= 36_500:
             raise InvalidParams("days: a number from 1 to 36,500.")
         before = datetime.now(UTC) - timedelta(days=days)
@@ -67,10 +67,10 @@ class Remover:
         return DataPruneResult(conversations=removed, nodes=nodes, bytes=weight.bytes + size)
 
     async def sweep(self) -> None:
-        """At the start: what a crash left of removed conversations, and output of tasks that there are no more."""
+        """Run at start: completes deletions after a crash, and deletes output of unknown tasks."""
         try:
             for one in await self._database.removals.pending():
-                with suppress(AgentBusy):  # somebody was quicker to work in it: the next start goes on
+                with suppress(AgentBusy):  # a task was started in it: the next start continues
                     await self._finish(one.conversation_id)
             await self.delete_left_files()
             await self._delete_unknown_outputs()
@@ -78,7 +78,7 @@ class Remover:
             _log.warning("left files were not deleted: %s", error)
 
     async def delete_left_files(self) -> None:
-        """The files of conversations whose records are gone."""
+        """Delete the files of conversations whose records are deleted."""
         is_there = self._database.conversations.is_there
         pending = [one for one in await self._database.removals.pending() if not await is_there(one.conversation_id)]
         if not pending:
@@ -91,7 +91,7 @@ class Remover:
         await self._log.flush()
 
     async def _finish(self, conversation_id: str) -> None:
-        """Go on with a removal, or take back an import, that was cut short when an engine ended."""
+        """Complete a deletion, or undo an import, that the end of an engine interrupted."""
         if not await self._database.conversations.is_there(conversation_id):
             return
         async with self._holder.hold_conversation(conversation_id):
@@ -101,7 +101,7 @@ class Remover:
         await self._forget_grants(conversation_id)
 
     async def _remove_old(self, conversation_id: str) -> int | None:
-        """The number of its nodes; None where it stays, since somebody took it up meanwhile."""
+        """The number of its nodes; None if it stays because it was used meanwhile."""
         try:
             count = await self._database.holdings.count_nodes(conversation_id)
             await self._remove(conversation_id)
@@ -117,14 +117,14 @@ class Remover:
             self._database.journal.put(removal.begin(gone))
             await self._log.flush()
             await removal.empty(self._database.journal, conversation_id)
-            # Once more where somebody renamed it between: a change that was read before puts the row back.
+            # Repeat if it was renamed meanwhile: a change based on an earlier read restores the row.
             while await self._database.conversations.is_there(conversation_id):
                 self._log.publish(ConversationDeleted(conversation_id=conversation_id), also=(removal.begin(gone),))
                 await self._log.flush()
         await self._forget_grants(conversation_id)
 
     async def _forget_grants(self, conversation_id: str) -> None:
-        """A file may bring another conversation of this id, and with it the same folder of its own."""
+        """An import may create another conversation with this id, and with it the same workspace."""
         self._grants.forget_conversation(conversation_id)
         own = conversation_files.own_workspace(self._paths, conversation_id)
         names = (str(own), await asyncio.to_thread(os.path.realpath, own))

@@ -1,1 +1,2 @@
-"""Whether a call may run: policy, dangerous commands, grants. Asking the person is agent/run. Start at policy.py."""
+"""Permission checks for tool calls: policy, dangerous commands, grants. agent/run asks the person. Start at
+policy.py."""

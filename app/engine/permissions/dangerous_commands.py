@@ -1,4 +1,4 @@
-"""Commands that are always refused, and those marked high risk."""
+"""Detects commands that are always denied, and high-risk ones."""
 
 import os
 import re
@@ -12,13 +12,13 @@ _SYSTEM_ROOTS = frozenset(
 )
 _BLOCK_DEVICE = re.compile(r"/dev/(?:[shv]d[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|md\d|dm-\d|mapper/|loop\d)")
 _REDIRECT_TO_DEVICE = re.compile(r">[>|]?\s{0,20}['\"]?" + _BLOCK_DEVICE.pattern)
-# Possessive and from the beginning of a name on, so that hostile text is read once.
+# Possessive and anchored at the start of a name, so that hostile text is scanned once.
 _FORK_BOMB = re.compile(r"(?<![\w:.])([\w:.]++)\s*+\(\s*+\)\s*+\{\s*+\1\s*+\|\s*+\1\s*+&")
-# Without one of these nothing on the floor can be meant: taking a long line apart costs.
+# A line without one of these cannot match a hard block: a fast check, since parsing a long line is expensive.
 _FLOOR_WORDS = re.compile(r"rm|find|ch(?:mod|own|grp)|/dev/")
 _LONGEST = 8_000
 _DEVICE_WRITERS = frozenset(("dd", "shred", "wipefs", "blkdiscard", "tee", "cp", "mkswap", "badblocks"))
-# Words of a `find` that filter nothing, so that it takes everything below its folder.
+# Words of a `find` that do not filter, so that it matches everything below its folder.
 _BARE_FIND = frozenset(
     {"-delete", "-type", "f", "d", "-depth", "-xdev", "-mount", "-exec", "rm", "-f", "-r", "-rf", "{}", "+", ";", "\\;"}
 )
@@ -30,7 +30,7 @@ _ALWAYS_HIGH = frozenset(
 
 
 def hard_block(line: str, home: Path) -> str | None:
-    """Why the command must never run, whatever anybody allowed; None for nearly all. `TooComplex`: unknown."""
+    """The reason why the command must never run, whatever was allowed; None for nearly all. Raises `TooComplex`."""
     if _FORK_BOMB.search(line):
         return "a fork bomb would stop this computer"
     if _REDIRECT_TO_DEVICE.search(line):
@@ -48,7 +48,7 @@ def hard_block(line: str, home: Path) -> str | None:
 
 
 def high_risk(line: str) -> str | None:
-    """Why a person should look twice; None if nothing stands out."""
+    """The reason for a warning to the person; None if there is none."""
     if len(line) > _LONGEST:
         return "too long to be judged"
     try:
@@ -92,7 +92,8 @@ def _hits_root(command: SimpleCommand, home: Path, folder: str) -> bool:
 
 
 def _plain(word: str, home: Path, folder: str) -> str:
-    """An operand as a path: the home spelt out, `..` and a last `/*` resolved; relative ones start at `folder`."""
+    """An operand as a path: expands the home directory, resolves `..` and a final `/*`; relative ones start at
+    `folder`."""
     path = re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/|$)", str(home), word)
     path = re.sub(r"/(?:\.?\*|\{,\.\}\*)$", "/", re.sub("/+", "/", path))
     if not path.startswith("/"):

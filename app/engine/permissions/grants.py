@@ -1,4 +1,4 @@
-"""Grants in memory: which calls are remembered as allowed, where. Storing them is the caller's."""
+"""The valid grants, in memory. The caller stores them."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from app.protocol.asks import Grant, GrantedCall
 
 
 class Grants:
-    """The grants in force. A revoke takes effect at the next look."""
+    """Valid grants. A revocation takes effect at the next check."""
 
     def __init__(self, grants: Iterable[Grant] = ()) -> None:
         self._by_id: dict[str, Grant] = {}
@@ -14,14 +14,14 @@ class Grants:
             self.add(grant)
 
     def add(self, grant: Grant) -> None:
-        """Add or replace; one with `revoked_at` set ceases to hold."""
+        """Add or replace a grant; removes one with `revoked_at` set."""
         if grant.revoked_at is None:
             self._by_id[grant.id] = grant
         else:
             self._by_id.pop(grant.id, None)
 
     def forget_conversation(self, conversation_id: str) -> None:
-        """It is gone, and what was remembered for it alone."""
+        """Drop the grants of a deleted conversation."""
         of_it = ("conversation", conversation_id)
         self._by_id = {key: grant for key, grant in self._by_id.items() if (grant.scope, grant.scope_id) != of_it}
 
@@ -32,13 +32,13 @@ class Grants:
         return tuple(self._by_id.values())
 
     def matching(self, tool: str, conversation_id: str, workspace: str) -> tuple[Grant, ...]:
-        """The grants that hold for a tool in this conversation or workspace."""
+        """The valid grants for a tool in this conversation or workspace."""
         scopes = {("conversation", conversation_id), ("workspace", workspace)}
         return tuple(
             grant for grant in self._by_id.values() if grant.tool == tool and (grant.scope, grant.scope_id) in scopes
         )
 
     def granted(self, tool: str, conversation_id: str, workspace: str) -> frozenset[GrantedCall]:
-        """What they allow, for `policy.decide`."""
+        """The granted calls, for `policy.decide`."""
         grants = self.matching(tool, conversation_id, workspace)
         return frozenset(grant.call for grant in grants if grant.call is not None)

@@ -1,7 +1,8 @@
-"""The first policy, plain and safe: reads inside the workspace pass, everything else asks, a few things never run.
+"""The permission policy: reads inside the workspace are allowed, a few calls are always denied, everything else
+asks.
 
-It judges what a tool says it will touch (`Access`); who is asked and what is stored is up to others. A text rule is a
-convenience and no boundary.
+It judges the effects that a tool declares (`Access`); asking and storing happen elsewhere. Matching command text is
+a convenience, not a security boundary.
 """
 
 import os
@@ -24,7 +25,7 @@ HOME = Path.home()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`rule` says why, in plain words. `grantable` is what a grant would allow, None where none can be given."""
+    """`rule` is the reason in plain words. `grantable` is what a grant would allow, None if no grant is possible."""
 
     verdict: Verdict
     rule: str
@@ -40,9 +41,10 @@ def decide(
     private: Path,
     home: Path = HOME,
 ) -> Decision:
-    """What may happen with a call. `private` is the app's own data, which no tool may touch but for a workspace in it.
+    """Decide on a call. `private` is the app's data folder, closed to tools except for the task's workspace inside
+    it.
 
-    `granted` is what the grants that hold for this tool here allow.
+    `granted` are the calls that the valid grants for this tool allow.
     """
     workspace = Path(os.path.realpath(workspace))
     try:
@@ -71,14 +73,14 @@ def decide(
 
 
 def describe(call: GrantedCall) -> str:
-    """What a grant allows, for people. The folder stands first: what follows it is the command to its end."""
+    """A grant as text for people. The folder comes first, so that the command extends to the end."""
     if call.command is not None:
         return f"in {call.working_dir}: {call.command}"
     return f"{call.operation} {call.path}"
 
 
 def unchecked(approve: ApproveMode, why: str) -> Decision:
-    """A call that could not be checked in bounded time: a person decides, and where none does it does not run."""
+    """The decision for a call that could not be checked in bounded time: ask a person, else deny."""
     if approve == "ask":
         return Decision("ask", why, "high")
     return Decision("deny", f"{why}. Put it into a script file in small parts, and run that", "high")
@@ -110,7 +112,8 @@ def _skills(home: Path) -> tuple[Path, ...]:
 def _stays_inside(access: Access, folders: tuple[Path, ...], blocked: tuple[Path, ...]) -> bool:
     if not access.reads:
         return False
-    # A workspace such as the home directory holds closed folders: a list or search of all of it is no plain read.
+    # A workspace such as the home directory contains closed folders, so listing or searching all of it is not a plain
+    # read.
     holds_blocked = any(_is_inside(folder, path) for folder in blocked for path in access.reads)
     return not holds_blocked and all(any(_is_inside(path, one) for one in folders) for path in access.reads)
 
@@ -129,7 +132,7 @@ def _judged(access: Access, workspace: Path) -> tuple[Risk, str]:
 
 
 def _grantable(access: Access, risk: Risk) -> GrantedCall | None:
-    """What depends on the state of a file cannot be allowed once and for all: the next change is another one."""
+    """A call that depends on a file's state cannot be granted: the next change is a different one."""
     paths = (*access.writes, *access.reads)
     if risk == "high" or not access.operation or len(paths) != 1:
         return None
@@ -144,7 +147,7 @@ def _real(path: Path) -> Path:
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
-    """By components. As text: it is asked some twenty times for each call, and pathlib takes ten times as long."""
+    """Compares components, as text: it runs some twenty times per call, and pathlib is ten times slower."""
     inner, outer = os.fspath(path), os.fspath(folder)
     if sys.platform != "linux":
         inner, outer = inner.casefold(), outer.casefold()

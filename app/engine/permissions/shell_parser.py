@@ -1,4 +1,5 @@
-"""Splits a shell command line into simple commands, tolerantly and in bounded time; finds danger, proves no safety."""
+"""Splits a shell command line into simple commands, tolerantly and in bounded time; finds danger, does not prove
+safety."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-# Linux starts no program with a longer argument (MAX_ARG_STRLEN), and bash gets the line as one.
+# Linux limits an argument to this length (MAX_ARG_STRLEN), and bash receives the line as one.
 LONGEST = 131_072
 _SEPARATORS = ";&|()\n`"
 _KEYWORDS = frozenset(("then", "do", "else", "elif", "if", "while", "until", "!", "{", "}", "time"))
@@ -18,23 +19,24 @@ _WRAPPERS = frozenset(
 )
 _SUBSTITUTION = re.compile(r"\$\(([^()]{1,4000})\)|`([^`]{1,4000})`")
 _COMMAND_OPTION = re.compile(r"-[a-zA-Z]*c")
-# Possessive, so that hostile text is read once: blanks, separators, or a word of bare, escaped and quoted pieces.
+# Possessive, so that hostile text is scanned once: blanks, separators, or a word of bare, escaped and quoted pieces.
 _PIECE = r"""[^ \t\r;&|()\n`'"\\]++|\\.|'[^']*+'|"(?:[^"\\]++|\\.)*+\""""
 _TOKEN = re.compile(rf"[ \t\r]++|(?P<separator>[;&|()\n`]++)|(?P<word>(?:{_PIECE})++)", re.DOTALL)
 _QUOTED = re.compile(r"""\\(.)|'([^']*+)'|"((?:[^"\\]++|\\.)*+)\"""", re.DOTALL)
 _DEEPEST = 4
-# In characters read, all in all: some 0.3 s at most. Behind a wrapper every word may be a command with all the others
-# as its operands; a pair of them costs as much as four characters.
+# In characters read in total: 0.3 s at most. After a wrapper every word may be a command with all other words as its
+# operands; a pair of words costs as much as four characters.
 _MOST_WORK = 500_000
 
 
 class TooComplex(Exception):
-    """The line is too long or too deeply nested to be taken apart in bounded time."""
+    """The line is too long or too deeply nested to be parsed in bounded time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """A program by its bare name, at a place in a line of unquoted words. `wrapped`: sudo or the like stands before."""
+    """A program by its bare name, at an index of a line of unquoted words. `wrapped`: sudo or a similar wrapper
+    precedes it."""
 
     program: str
     line: tuple[str, ...]
@@ -54,18 +56,18 @@ class SimpleCommand:
         return tuple(word for word in self.words if not word.startswith("-"))
 
     def has_flag(self, letters: str, *names: str) -> bool:
-        """True for any of the letters in a bundle of short flags, or any of the long names."""
+        """True for any of the letters in a group of short flags, or any of the long names."""
         short = {letter for flag in self.flags if not flag.startswith("--") for letter in flag[1:]}
         return not short.isdisjoint(letters) or any(flag in names for flag in self.flags)
 
 
 def simple_commands(line: str) -> tuple[SimpleCommand, ...]:
-    """All commands that the line holds, also inside substitutions, `sh -c` and `eval`, in order; or `TooComplex`."""
+    """All commands in the line, including substitutions, `sh -c` and `eval`, in order. Raises `TooComplex`."""
     return tuple(_Reading().commands(line))
 
 
 class _Reading:
-    """One line and all that is nested in it, within one bound."""
+    """Parses one line and everything nested in it, within one limit."""
 
     def __init__(self) -> None:
         self._left = _MOST_WORK
@@ -81,7 +83,7 @@ class _Reading:
                 yield from self.commands(text, depth + 1)
 
     def _unwrapped(self, words: tuple[str, ...]) -> list[SimpleCommand]:
-        """The command, and where it is a wrapper every command that may be meant behind it."""
+        """The command, and for a wrapper every command that may follow it."""
         program = _program(words[0])
         commands = [SimpleCommand(program, words)]
         if program in _WRAPPERS:
@@ -114,7 +116,7 @@ def _tokens(line: str) -> list[str | None]:
     at = 0
     while at < len(line):
         found = _TOKEN.match(line, at)
-        if found is None:  # an open quote: look at the bare words
+        if found is None:  # an open quote: use the bare words
             bare = re.sub(r"[;&|()\n`]", r" \g<0> ", line.replace('"', "").replace("'", ""))
             return [None if token in _SEPARATORS else token for token in re.split(r"[ \t\r]++", bare) if token]
         at = found.end()

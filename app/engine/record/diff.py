@@ -1,4 +1,4 @@
-"""Two records compared as plain lines; what differs between runs by nature is left out."""
+"""Compares two records as plain lines, without values that always differ between runs."""
 
 import difflib
 import re
@@ -25,9 +25,9 @@ from app.protocol.blocks import (
 from app.protocol.conversations import Node
 from app.protocol.tasks import LimitKind, Task, TaskStopReason
 
-# Of engines that end and go on, of what a task left behind, of the other agents in its conversation.
+# Notices about engine restarts, leftovers of a task, and other agents in its conversation.
 _NOT_PLAYED: frozenset[NoticeKind] = frozenset({"interrupted", "resumed", "info"})
-# Time does not pass in a replay, and no other task uses up its day.
+# A replay has no elapsed time, and no other tasks that use up the daily limit.
 _OF_TIME: frozenset[LimitKind] = frozenset({"minutes", "day_money", "day_tokens"})
 _TIMED: frozenset[TaskStopReason] = frozenset({"time_limit", "day_limit"})
 _SHARE_OF_TIME = re.compile(r"(?: and )?(?<!\S)\S++ of (?:\d+ minutes|the \S+ (?:tokens )?of today)")
@@ -35,21 +35,21 @@ _LEFT_BEHIND = re.compile(r" (?:Ended|Not read any more): .*", re.DOTALL)
 
 
 def compare(recorded: TaskRecord, today: TaskRecord) -> list[str]:
-    """A unified difference, empty where the loop does today what it did then."""
+    """A unified diff, empty if the loop behaves as recorded."""
     timed = is_timed(recorded.head.task)
     then, now = plain_lines(recorded, timed=timed), plain_lines(today, timed=timed)
     return list(difflib.unified_diff(then, now, "recorded", "today", n=2, lineterm=""))
 
 
 def is_timed(task: Task) -> bool:
-    """A limit of time or of the day ended it."""
+    """True if a time limit or daily limit ended it."""
     return task.stop_reason in _TIMED
 
 
 def plain_lines(record: TaskRecord, *, timed: bool) -> list[str]:
-    """Turn by turn: what the model was sent, what it said, what came of its calls; then the asks and the end.
+    """Turn by turn: the model's input, its reply, the results of its calls; then the asks and the end.
 
-    Requests are made anew from the nodes, so that they are not known from where on the oldest were left out of them.
+    Requests are rebuilt from the nodes, so they are unknown once the oldest messages were dropped from them.
     """
     requests = iter(record.requests)
     is_known, lines = True, list[str]()
@@ -87,7 +87,7 @@ def _ask(ask: Ask) -> str:
 
 
 def _is_played(ask: Ask) -> bool:
-    """Not what an engine asked that came after another, nor what time has."""
+    """False for asks of a restarted engine and for asks about time limits."""
     return ask.kind != "unknown" and (ask.limit is None or ask.limit.kind not in _OF_TIME)
 
 
@@ -122,7 +122,7 @@ def _notice(notice: NoticeBlock, timed: bool) -> str | None:
     match notice.kind:
         case kind if kind in _NOT_PLAYED or (timed and kind in ("stopped", "limit")):
             return None
-        case "stopped":  # it names who did it
+        case "stopped":  # the text names who stopped it
             return "remark stopped"
         case "warning" if notice.text.startswith("Used: "):
             text = _SHARE_OF_TIME.sub("", notice.text).replace("Used:  and ", "Used: ")

@@ -18,11 +18,11 @@ VERSION = 1
 
 
 class RecordTaskLine(Wire, frozen=True, kw_only=True, tag="task"):
-    """The first line: what ran, and what bears on it. `errand_version` is the one that wrote the file.
+    """The first line: the task and the settings that affect it. `errand_version` is the version that wrote the file.
 
-    `window` is how many tokens the model reads, where that is known, of which it is summarised at a share of
-    `summarise_at`. `counted` are the characters and the tokens of the newest request before the task. `kept` are the
-    entries that stay word for word.
+    `window` is the model's context window in tokens, if known; summaries start at its share `summarise_at`.
+    `counted` are the characters and the tokens of the newest request before the task. `kept` are the entries that
+    stay word for word.
     """
 
     record_version: int
@@ -40,21 +40,21 @@ class RecordTaskLine(Wire, frozen=True, kw_only=True, tag="task"):
 
 
 class HistoryLine(Wire, frozen=True, kw_only=True, tag="history"):
-    """A node of the branch before the task, from the root on."""
+    """A node of the branch before the task, starting at the root."""
 
     node: Node
 
 
 class RecordNodeLine(Wire, frozen=True, kw_only=True, tag="node"):
-    """A node of the task, in its order: prompts, replies, results of tools, remarks."""
+    """A node of the task, in order: prompts, replies, tool results, remarks."""
 
     node: Node
 
 
 class RequestLine(Wire, frozen=True, kw_only=True, tag="request"):
-    """What the model was sent in one call, message by message in words.
+    """The input of one model call as text, message by message.
 
-    `added` are those after the first `kept` ones of the call before.
+    `added` are the messages after the first `kept` ones of the previous call.
     """
 
     kept: int
@@ -62,7 +62,7 @@ class RequestLine(Wire, frozen=True, kw_only=True, tag="request"):
 
 
 class RecordAskLine(Wire, frozen=True, kw_only=True, tag="ask"):
-    """What a person was asked and answered, in its order."""
+    """A question to a person and its answer, in order."""
 
     ask: Ask
 
@@ -73,7 +73,7 @@ _DECODER: msgspec.json.Decoder[RecordLine] = msgspec.json.Decoder(RecordLine)
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """A whole record."""
+    """A complete record."""
 
     head: RecordTaskLine
     history: tuple[Node, ...]
@@ -93,7 +93,7 @@ class TaskRecord:
 
 
 def read(lines: Sequence[str]) -> TaskRecord:
-    """`InvalidParams` that names the line which is none of a record, or a version that is not ours."""
+    """Raises `InvalidParams` for an invalid line, with its number, or for an unsupported version."""
     parts = [_line(number, text) for number, text in enumerate(lines, start=1) if text.strip()]
     heads = [part for part in parts if isinstance(part, RecordTaskLine)]
     if len(heads) != 1 or parts[0] is not heads[0]:

@@ -1,4 +1,4 @@
-"""Makes a task's record from storage, with what each model call was sent."""
+"""Builds a task's record from storage, with the input of each model call."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -26,7 +26,7 @@ _MOST_ASKS = 10_000
 
 
 def requests_of(history: Sequence[Node], nodes: Sequence[Node], kept: Collection[str]) -> tuple[RequestLine, ...]:
-    """One for each reply of a task, made anew from what stands before it: requests are not stored."""
+    """One request per reply of a task, rebuilt from the nodes before it: requests are not stored."""
     sent: list[list[str]] = []
     for index, node in enumerate(nodes):
         if node.role == "assistant":
@@ -37,7 +37,7 @@ def requests_of(history: Sequence[Node], nodes: Sequence[Node], kept: Collection
 
 
 def differences(sent: Sequence[Sequence[str]]) -> tuple[RequestLine, ...]:
-    """Each request as what it adds to the one before."""
+    """Each request as its difference from the previous one."""
     lines: list[RequestLine] = []
     before: Sequence[str] = ()
     for messages in sent:
@@ -49,7 +49,7 @@ def differences(sent: Sequence[Sequence[str]]) -> tuple[RequestLine, ...]:
 
 
 def message_text(message: Message) -> str:
-    """A message with its role; pictures are named, not shown."""
+    """A message with its role; pictures by name only."""
     match message:
         case UserMessage(content=content):
             return "user: " + " ".join(_content(block) for block in content)
@@ -75,7 +75,7 @@ def _content(block: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecordContext:
-    """What a task stands on besides itself: the version, the settings that bear on it, how much a model reads."""
+    """The environment of a task: the version, the settings that affect it, the context window of its model."""
 
     errand_version: str
     max_minutes: float
@@ -85,7 +85,7 @@ class RecordContext:
 
 
 async def make_record(database: Database, task_id: str, ground: RecordContext) -> TaskRecord:
-    """Of a task at its end, or as far as it has come. `NotFound` where there is none."""
+    """The record of an ended task, or of its progress so far. Raises `NotFound`."""
     task = await database.tasks.get(task_id)
     if task is None:
         raise NotFound(f"There is no task {task_id!r}.")
@@ -112,7 +112,7 @@ async def make_record(database: Database, task_id: str, ground: RecordContext) -
 
 
 async def _nodes(database: Database, task: Task) -> tuple[Node, ...]:
-    """All of the task, in the order in which they came."""
+    """All nodes of the task, in order of creation."""
     found: list[Node] = []
     async for kind, body in database.transfer.records(task.conversation_id):
         if kind == "node" and task.id in body:
@@ -123,14 +123,14 @@ async def _nodes(database: Database, task: Task) -> tuple[Node, ...]:
 
 
 async def _history(database: Database, task: Task, leaf_id: str | None) -> tuple[Node, ...]:
-    """What came before a task as its agent read it: of several agents each reads the others under their names."""
+    """The branch before a task as its agent read it: messages of other agents appear under their names."""
     path: tuple[Node, ...] = await database.nodes.path(leaf_id) if leaf_id is not None else ()
     agent = await database.agents.get(task.agent_id) or _removed(task)
     return (await participants_of(agent, database)).as_messages(path)
 
 
 def _removed(task: Task) -> Agent:
-    """An agent that is gone, as far as it bears on what it read."""
+    """A placeholder for a deleted agent, with the fields that affect its view of the branch."""
     return Agent(
         id=task.agent_id,
         conversation_id=task.conversation_id,
@@ -152,7 +152,7 @@ async def _personality(database: Database, task: Task) -> Personality:
 
 
 def _without_pictures(node: Node) -> Node:
-    """A picture is a file of its own, and private: its name stands for it."""
+    """Replaces pictures by their names: they are separate files, and private."""
     if not any(isinstance(block, ImageBlock) for block in node.blocks):
         return node
     blocks = tuple(

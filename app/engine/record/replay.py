@@ -1,4 +1,4 @@
-"""`errand replay`: plays a record in a temporary home and reports differences."""
+"""`errand replay`: replays a record in a temporary home and reports differences."""
 
 import asyncio
 import sys
@@ -47,14 +47,14 @@ from app.protocol.tasks import Task
 from app.protocol.usage import Usage
 from app.regular_file import read_regular
 
-# A record holds no waiting: whoever waits longer has lost the thread.
+# A replay has no waiting times: exceeding this means it is stuck.
 _LONGEST_S = 60.0
 
 _LARGEST = 256_000_000
 
 
 async def replay(record: TaskRecord, home: Path) -> TaskRecord:
-    """The record that the same task leaves today. TimeoutError where it does not come to an end."""
+    """The record that the same task produces today. Raises TimeoutError if it does not end."""
     paths = Paths(home)
     paths.prepare()
     stage = ReplayScript(record)
@@ -66,7 +66,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         stack.callback(log.close)
         settings = Settings(paths.settings)
         head = record.head
-        settings.set("max_minutes", 0)  # time does not pass here
+        settings.set("max_minutes", 0)  # no time elapses in a replay
         settings.set("max_tokens", head.max_tokens)
         settings.set("summarise_at", head.summarise_at)
         desk = PendingAsks(log, database.asks)
@@ -119,7 +119,7 @@ async def _play(record: TaskRecord, assembly: TaskBuilder, stage: ReplayScript, 
 
 
 async def _open(record: TaskRecord, task: Task, assembly: TaskBuilder) -> BranchWriter:
-    """Put what was there before the task: its conversation, its agent, and the branch it went on from."""
+    """Restore the state before the task: its conversation, its agent, and its branch."""
     conversation = Conversation(
         id=task.conversation_id,
         title="A replay",
@@ -147,12 +147,12 @@ async def _open(record: TaskRecord, task: Task, assembly: TaskBuilder) -> Branch
 
 
 def _bare(personality: Personality) -> tuple[PromptPart, ...]:
-    """For records that were made before they told the prompt: no file of the person's is read in its place."""
+    """For records from before prompts were recorded: avoids reading the person's files instead."""
     return (PromptPart(name="role", text=personality.system_prompt),)
 
 
 def _count(record: TaskRecord, task: Task, assembly: TaskBuilder) -> None:
-    """Put how long the request before the task was, which tells how many tokens a text has."""
+    """Restore the size of the request before the task, the basis of token estimates."""
     characters, tokens = record.head.counted
     part = PartSize("history", characters, 1)
     usage = Usage(input_tokens=tokens)
@@ -162,7 +162,7 @@ def _count(record: TaskRecord, task: Task, assembly: TaskBuilder) -> None:
 
 
 def _before_the_first_reply(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The message and what was remarked about the task when it began; what a call remarked is remarked again."""
+    """The message and the notices at the start of the task; notices of a call appear again in the replay."""
     first = next((index for index, node in enumerate(nodes) if node.role == "assistant"), 1)
     return tuple(node for node in nodes[:first] if node.role == "user" or _is_info(node))
 
@@ -172,7 +172,7 @@ def _is_info(node: Node) -> bool:
 
 
 def _begun(record: TaskRecord) -> Task:
-    """The task as it was when it began; one that a person made a chat began as what its first reply made of it."""
+    """The task in its initial state; one that a person turned into a chat started in the mode of its first reply."""
     task = record.head.task
     as_chat = prompt_text("as_chat")
     turned = any(isinstance(block, TextBlock) and block.text == as_chat for n in record.nodes for block in n.blocks)
@@ -204,7 +204,7 @@ def _begun(record: TaskRecord) -> Task:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 where nothing differs, 1 with the difference on stdout where something does, 2 for a file that is no record."""
+    """Returns 0 without differences, 1 with the diff on stdout, 2 for an invalid file."""
     parser = Parser(prog="errand replay", description="Play a task's record with the loop of today.")
     parser.add_argument("file", type=Path, metavar="FILE", help="a record, made with errand record")
     file: Path = parser.parse_args(arguments).file

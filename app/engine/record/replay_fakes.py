@@ -31,7 +31,7 @@ BEYOND = "The record has no reply for this model call: the loop goes on today wh
 
 
 class RecordedModel:
-    """A `ChatModel` that gives the replies of a record in their order."""
+    """A `ChatModel` that returns the replies of a record in order."""
 
     def __init__(self, stage: ReplayScript) -> None:
         self.sent: list[list[str]] = []
@@ -65,10 +65,10 @@ class RecordedModel:
         yield ReplyEnd(reply)
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
     async def _summary(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
-        """The recorded one, or what was wrong with it then."""
+        """The recorded summary, or its recorded failure."""
         said = self._stage.next_summary()
         if isinstance(said, str):
             return ReplyEnd(AssistantMessage((Text(said),), model=request.model))
@@ -112,7 +112,7 @@ def _usage(node: Node) -> Usage:
 
 
 class RecordedTool:
-    """Stands in for a tool, with its name and schema of today. `is_real` tools, those of the loop itself, do run."""
+    """Replaces a tool, with its current name and schema. `is_real` tools, those of the loop itself, do run."""
 
     def __init__(self, tool: GuardedTool, stage: ReplayScript, *, is_real: bool) -> None:
         self._tool = tool
@@ -144,8 +144,8 @@ class RecordedTool:
         return self._tool.prepare_arguments(arguments)
 
     def access(self, arguments: JsonObject) -> Access:
-        """As the person was asked then; nothing that needs one where nobody was. The disk is not looked at."""
-        if self._looked_at is None or self._looked_at[0] is not arguments:  # a second look tells the same
+        """The recorded approval; without one an access that needs none. Does not read the disk."""
+        if self._looked_at is None or self._looked_at[0] is not arguments:  # a second check returns the same
             self._looked_at = (arguments, self._access(arguments))
         return self._looked_at[1]
 
@@ -160,7 +160,7 @@ class RecordedTool:
         if approval is not None:
             return _access(approval)
         result = self._stage.turn.results.get(call_id)
-        if result is not None and not result.execution_id:  # it did not run: the policy refused it, say
+        if result is not None and not result.execution_id:  # it did not run, for example because the policy denied it
             return Access("free", f"Use {self.name}.")
         return Access("read", f"Use {self.name}.", (self._stage.some_file,))
 
@@ -195,7 +195,7 @@ def _result(block: ToolResultBlock) -> ToolResult:
 
 
 class RecordedPerson:
-    """A listener of the event log; `answer_all` is its work, until it is cancelled."""
+    """A listener of the event log; `answer_all` runs until it is cancelled."""
 
     def __init__(self, record: TaskRecord, stage: ReplayScript, desk: PendingAsks) -> None:
         self._recorded = deque(record.asks)
@@ -211,14 +211,14 @@ class RecordedPerson:
             self._asked.put_nowait(event.ask)
 
     def on_delta(self, delta: Delta, frame: Frame) -> None:
-        """What streams is not answered."""
+        """Streamed text needs no answer."""
 
     async def answer_all(self) -> None:
         while True:
             await self._answer(await self._asked.get())
 
     async def _answer(self, ask: Ask) -> None:
-        """An ask that the record does not have, or that nobody answered then, ends the task."""
+        """An ask that is not in the record, or was not answered then, ends the task."""
         then = self._take(ask)
         if then is None or then.status != "answered":
             await self._stage.halt()
@@ -228,11 +228,11 @@ class RecordedPerson:
         )
         try:
             await self._desk.answer(params, then.answered_by or "")
-        except EngineError:  # it cannot be answered as it was: the difference shows in what was asked
+        except EngineError:  # the recorded answer is invalid now: the diff shows the changed ask
             await self._stage.halt()
 
     def _take(self, ask: Ask) -> Ask | None:
-        """The first of the same kind that is left."""
+        """The first remaining ask of the same kind."""
         found = next((one for one in self._recorded if _kind(one) == _kind(ask)), None)
         if found is not None:
             self._recorded.remove(found)

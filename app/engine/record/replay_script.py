@@ -1,4 +1,4 @@
-"""What comes next in a record while it is replayed."""
+"""The position in a record during its replay."""
 
 import os
 import re
@@ -31,7 +31,7 @@ _NO_SUMMARY = re.compile(r"(?:The older part could not be summarised|No summary 
 
 @dataclass(frozen=True, slots=True)
 class NoSummary:
-    """Why a call for a summary gave none. `passes`: it was not tried again; `ended`: the task ended meanwhile."""
+    """Why a summary call failed. `passes`: it was not tried again; `ended`: the task ended meanwhile."""
 
     why: str
     passes: bool
@@ -39,7 +39,8 @@ class NoSummary:
 
 
 class RecordedTurn:
-    """A reply of the record, the results of its calls, what the model layer remarked and what people said meanwhile."""
+    """A recorded reply, the results of its calls, remarks of the model layer, and messages that people sent
+    meanwhile."""
 
     def __init__(self, reply: Node) -> None:
         self.reply = reply
@@ -52,12 +53,12 @@ class RecordedTurn:
         return tuple(block for block in self.reply.blocks if isinstance(block, ToolCallBlock))
 
     def speaking_call(self) -> str | None:
-        """The call during which people spoke: the last one before those that were skipped for it."""
+        """The call during which people sent messages: the last one before the calls that were skipped for them."""
         ran = [call.call_id for call in self.calls if not self._was_skipped(call.call_id)]
         return ran[-1] if ran else None
 
     def stopping_call(self) -> str | None:
-        """The call during which the task was stopped: the first that began and failed, else the last that began."""
+        """The call during which the task was stopped: the first that started and failed, else the last that started."""
         begun = [call_id for call_id, result in self.results.items() if result.execution_id]
         failed = [call_id for call_id in begun if self.results[call_id].is_error]
         return next(iter((*failed, *reversed(begun), *(call.call_id for call in self.calls))), None)
@@ -68,7 +69,7 @@ class RecordedTurn:
 
 
 class ReplayScript:
-    """Follows one replay. `run` is set before the play begins."""
+    """Tracks one replay. `run` is set before the replay starts."""
 
     def __init__(self, record: TaskRecord) -> None:
         task = record.head.task
@@ -85,7 +86,7 @@ class ReplayScript:
             for ask in record.asks
             if ask.approval is not None
         }
-        # Of the workspace, so that the policy lets it be read.
+        # Inside the workspace, so that the policy allows reading it.
         self.some_file = Path(os.path.realpath(task.workspace)) / "recorded"
         self._stops_in_a_step = task.stop_reason == "manual_stop" or task.status == "interrupted"
         self.ends_early = self._stops_in_a_step or is_timed(task)
@@ -102,7 +103,7 @@ class ReplayScript:
         return self._at >= len(self.turns) - 1
 
     def next_turn(self) -> RecordedTurn | None:
-        """The turn of the model call that begins now; None past the end of the record."""
+        """The turn of the next model call; None past the end of the record."""
         self._at += 1
         if self._at >= len(self.turns):
             return None
@@ -110,13 +111,13 @@ class ReplayScript:
         return self.turn
 
     def is_refused(self) -> bool:
-        """The call that is made now had no reply in the record: its request was too long."""
+        """True if the current call had no reply in the record because its request was too long."""
         assert self.run is not None
         number, coming = self.run.task.step_count, self.turns[self._at + 1 : self._at + 2]
         return number not in self._answered and any(turn.reply.turn > number for turn in coming)
 
     def next_summary(self) -> str | NoSummary:
-        """What came of the call for a summary that is made now."""
+        """The outcome of the current summary call."""
         assert self.run is not None
         number = self.run.task.step_count
         said = self._summaries.get(number)
@@ -136,17 +137,17 @@ class ReplayScript:
         return 0 < number <= self._last_call and number not in self._answered
 
     def reply_ends(self) -> None:
-        """What was said while a reply without calls was written is read after it."""
+        """Deliver messages sent during a reply without calls; they are read after it."""
         if self.turn.speaking_call() is None:
             self._speak()
 
     def check_call(self, tool: str) -> tuple[str, Approval | None]:
-        """The recorded call that is about to be checked, and what a person was asked about it."""
+        """The next recorded call to be checked, and its approval request."""
         call = next((call for call in self._unchecked if call.tool == tool), None)
         if call is None:
             return "", None
         while self._unchecked.popleft() is not call:
-            pass  # calls that were never checked: no such tool, or wrong arguments
+            pass  # calls that were never checked: unknown tool, or wrong arguments
         if call.call_id == self.turn.speaking_call():
             self._speak()
         return call.call_id, self.approvals.get((self._at, call.call_id))
@@ -155,7 +156,7 @@ class ReplayScript:
         return self._stops_in_a_step and self.is_last and call_id == self.turn.stopping_call()
 
     async def halt(self) -> None:
-        """Stop the task, or end it as an engine that leaves does, whichever happened."""
+        """Stop or interrupt the task, as recorded."""
         assert self.run is not None
         if self._was_interrupted:
             self.run.interrupt(resumes=False)
@@ -178,12 +179,13 @@ class ReplayScript:
 
 
 def begins_with_a_message(record: TaskRecord) -> bool:
-    """Not so for the turn of one of several agents, nor for a summary by hand."""
+    """False for the turn of one of several agents, and for a summary by hand."""
     return bool(record.nodes) and record.nodes[0].role == "user"
 
 
 def _turns(nodes: Sequence[Node], told: Collection[str]) -> list[RecordedTurn]:
-    """What a person said before the first reply is the prompt; a nudge and remarks on the prompt are the loop's own."""
+    """Split nodes into turns. Messages before the first reply are the prompt; nudges and prompt remarks come from
+    the loop."""
     turns: list[RecordedTurn] = []
     nudge = prompt_text("nudge")
     for node in nodes:
@@ -199,7 +201,7 @@ def _turns(nodes: Sequence[Node], told: Collection[str]) -> list[RecordedTurn]:
 
 
 def _first_words(record: TaskRecord) -> tuple[str, ...]:
-    """What people said while the summary was made with which a task began."""
+    """Messages that people sent while the first summary of a task was made."""
     if begins_with_a_message(record):
         return ()
     before = takewhile(lambda node: node.role != "assistant", record.nodes)
@@ -207,7 +209,7 @@ def _first_words(record: TaskRecord) -> tuple[str, ...]:
 
 
 def _failures(nodes: Sequence[Node]) -> Iterator[str]:
-    """Why summaries were not made, as people were told."""
+    """The reasons of failed summaries, from the notices to people."""
     for node in nodes:
         for block in node.blocks:
             if isinstance(block, NoticeBlock) and (found := _NO_SUMMARY.match(block.text)):
@@ -215,7 +217,7 @@ def _failures(nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def _turn_of(approval: Approval, turns: Sequence[RecordedTurn]) -> int:
-    """Ids of calls may come again in later turns: the first turn whose call says the same command."""
+    """Call ids may repeat in later turns: the first turn whose call has the same command."""
     with_id = [
         index for index, turn in enumerate(turns) if any(call.call_id == approval.call_id for call in turn.calls)
     ]

@@ -1,1 +1,2 @@
-"""The process `errand share-models`: serves models to engines of other machines, keys stay here. Start at server.py."""
+"""The process `errand share-models`: serves models to engines on other machines without its keys. Start at
+server.py."""

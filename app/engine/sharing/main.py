@@ -1,4 +1,4 @@
-"""`errand share-models`: lets engines of other machines use the models whose keys this one holds."""
+"""`errand share-models`: lets engines on other machines use models with this machine's keys."""
 
 import argparse
 import asyncio
@@ -29,7 +29,7 @@ _PORT = 4777
 
 
 def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
-    """Serve until it is told to end; 1 with a line on stderr when it cannot start."""
+    """Serve until a signal; returns 1 with a line on stderr if it cannot start."""
     options = _parser().parse_args(arguments)
     paths = default_paths()
     forbid_dumps()

@@ -23,7 +23,7 @@ from app.engine.server.acceptor import Acceptor, TokenBucket
 from app.engine.sharing.tokens import Tokens
 from app.redaction import redact
 
-# All that has an address of its own here: no script, no model of a third machine.
+# Providers with a fixed endpoint: no scripted models, no models of a third machine.
 _EVERYTHING = tuple(f"{row.name}/*" for row in PROVIDERS if row.kind == "litellm" or row.base_url)
 
 _logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
 
 class SharedModelFilter:
-    """`patterns` are ids in which `*` stands for anything: `openai/*`, `anthropic/claude-haiku-*`. None is all."""
+    """`patterns` are ids with `*` as a wildcard: `openai/*`, `anthropic/claude-haiku-*`. An empty tuple shares all."""
 
     def __init__(self, patterns: tuple[str, ...] = ()) -> None:
         self._patterns = patterns or _EVERYTHING
@@ -45,7 +45,7 @@ class SharedModelFilter:
 
 @dataclass(frozen=True, slots=True)
 class SharingLimits:
-    """How much one holder of a token may ask; `life_s` is between signs of life while a model thinks."""
+    """Limits per token holder; `life_s` is the keep-alive interval while a model thinks."""
 
     body_bytes: int = 32 * 1024 * 1024
     values: int = 500_000
@@ -60,7 +60,7 @@ _BOUNDS = SharingLimits()
 
 
 class _Refused(Exception):
-    """An answer other than 200."""
+    """An answer with a status other than 200."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -69,14 +69,14 @@ class _Refused(Exception):
 
 @dataclass(slots=True)
 class _Account:
-    """What one holder of a token uses at the moment."""
+    """The current use of one token holder."""
 
     rate: TokenBucket
     streams: int = 0
 
 
 class SharingServer:
-    """Each request is answered for a holder of a token; nothing of it is stored."""
+    """Answers the requests of token holders; stores nothing of them."""
 
     def __init__(
         self, models: ModelRouter, tokens: Tokens, offer: SharedModelFilter, bounds: SharingLimits = _BOUNDS
@@ -87,7 +87,7 @@ class SharingServer:
         self._bounds = bounds
         self._accounts: dict[str, _Account] = {}
         self._acceptors: list[Acceptor] = []
-        # It cancels an answer whose client has left: that closes the request to the provider.
+        # Cancels the handler when its client disconnects, which closes the request to the provider.
         self._runner = web.AppRunner(
             self._application(), handler_cancellation=True, access_log=None, handle_signals=False, shutdown_timeout=1.0
         )
@@ -147,7 +147,7 @@ class SharingServer:
         model = self._open(sent.model)
         with self._counted(holder):
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
-            with suppress(ConnectionError):  # the client left
+            with suppress(ConnectionError):  # the client disconnected
                 await response.prepare(request)
                 async with _signs_of_life(response, self._bounds.life_s):
                     await _send(model, request_from_wire(sent), response, holder)
@@ -158,7 +158,7 @@ class SharingServer:
         try:
             async with asyncio.timeout(self._bounds.read_s):
                 body = await request.read()
-            # Empty lists take twenty times in memory what they take in the request.
+            # Empty lists need twenty times as much memory as in the request.
             if body.count(b"[") + body.count(b"{") > self._bounds.values:
                 raise _Refused(413, f"More than {self._bounds.values:,} lists and objects.")
             return msgspec.json.decode(body, type=StreamRequest)
@@ -190,7 +190,7 @@ class SharingServer:
 
 
 async def _send(model: ChatModel, request: ModelRequest, response: web.StreamResponse, holder: str) -> None:
-    """The whole reply; leaving it early ends the request to the provider. The log says who took how much."""
+    """Send the whole reply; an early exit ends the request to the provider. Logs the usage of each holder."""
     _logger.info("%s asks %s", holder, request.model)
     shortened = ProxyEncoder(request.model)
     async with aclosing(model.stream(request, CancelSignal())) as events:
@@ -207,7 +207,7 @@ def _amount(message: AssistantMessage) -> str:
 
 @asynccontextmanager
 async def _signs_of_life(response: web.StreamResponse, each_s: float) -> AsyncGenerator[None]:
-    """So that the other side can tell a model that thinks from a machine that is gone."""
+    """Send keep-alives, so that the client can distinguish a thinking model from a lost connection."""
 
     async def tell() -> None:
         with suppress(ConnectionError):

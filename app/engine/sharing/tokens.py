@@ -1,4 +1,4 @@
-"""The tokens of those who may use the shared models: a file with one a line, read anew when it changes."""
+"""The access tokens for shared models: a file with one per line, reloaded when it changes."""
 
 import hmac
 import os
@@ -18,14 +18,15 @@ _LARGEST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TokenHolder:
-    """Who a token stands for: the word before it in its line, or the number of the line."""
+    """A token and its holder: the word before it in its line, or the number of the line."""
 
     name: str
     token: bytes
 
 
 class Tokens:
-    """Whose token it is. A line is `token` or `name token`; `#` begins a remark. One taken out is refused at once."""
+    """Maps tokens to holders. A line is `token` or `name token`; `#` begins a comment. A removed token is refused at
+    once."""
 
     def __init__(self, file: Path, redactor: Redactor) -> None:
         self._file = file
@@ -35,9 +36,9 @@ class Tokens:
 
     @classmethod
     def open(cls, file: Path, redactor: Redactor) -> "Tokens":
-        """Read the file, or make one with a new token. Raises `ConfigurationError` for one that cannot be used.
+        """Read the file, or create one with a new token. Raises `ConfigurationError` for an invalid file.
 
-        The `redactor` learns the tokens.
+        Adds the tokens to the `redactor`.
         """
         try:
             if not file.exists():
@@ -55,11 +56,11 @@ class Tokens:
         return tokens
 
     def holder(self, authorization: str) -> str | None:
-        """The name of who sent this header, None for nobody. All tokens are compared, each in constant time."""
+        """The holder who sent this header, None if no token matches. Compares all tokens, each in constant time."""
         try:
             self.read()
         except (OSError, UnicodeDecodeError, ConfigurationError):
-            return None  # a file that is gone or broken lets nobody in
+            return None  # a missing or invalid file refuses everyone
         given = authorization.encode("utf-8", "surrogateescape")
         names = [one.name for one in self._holders if hmac.compare_digest(given, b"Bearer " + one.token)]
         return names[0] if names else None

@@ -1,4 +1,4 @@
-"""Readers of other programs' conversations, one module a format.
+"""Readers of other programs' conversations, one module per format.
 
-What becomes of them here is data/import_normalization.py. Start at registry.py.
+data/import_normalization.py converts their results. Start at registry.py.
 """

@@ -1,4 +1,4 @@
-"""Pieces of content as Anthropic's API has them: the exports and sessions of several programs are made of these."""
+"""Content pieces in the format of Anthropic's API, which several programs use in exports and sessions."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,7 +15,7 @@ class ContentSource(msgspec.Struct):
 
 
 class ContentPiece(msgspec.Struct):
-    """All fields of all kinds: which ones count, `type` says."""
+    """All fields of all kinds; `type` determines which ones apply."""
 
     type: str = ""
     text: str | None = None
@@ -31,12 +31,12 @@ class ContentPiece(msgspec.Struct):
 
 
 def blocks_of(pieces: Iterable[ContentPiece], intake: ImportContext, call_id: str = "") -> tuple[Block, ...]:
-    """What a person or an agent said; `call_id` is for calls that have none."""
+    """The blocks of a person's or an agent's message; `call_id` is for calls without an id."""
     return tuple(block for piece in pieces for block in _blocks(piece, intake, call_id))
 
 
 def text_of(piece: ContentPiece, intake: ImportContext) -> tuple[str, tuple[ImageBlock, ...]]:
-    """What a tool gave back: its texts, and its pictures."""
+    """A tool result: its text and its pictures."""
     if isinstance(piece.content, str):
         return piece.content, ()
     texts: list[str] = []
@@ -57,7 +57,7 @@ def text_of(piece: ContentPiece, intake: ImportContext) -> tuple[str, tuple[Imag
 
 
 def called(arguments: JsonValue) -> JsonObject:
-    """A call's arguments, which are always an object here."""
+    """A call's arguments, always as an object."""
     return arguments if isinstance(arguments, dict) else {} if arguments is None else {"input": arguments}
 
 
@@ -77,6 +77,6 @@ def _blocks(piece: ContentPiece, intake: ImportContext, call_id: str) -> Iterato
         case "redacted_thinking":
             intake.skip("encrypted thoughts")
         case "token_budget" | "flag":
-            pass  # remarks of the program to itself
+            pass  # internal remarks of the program
         case other:
             intake.skip(f"contents of the kind “{other[:40]}”")

@@ -1,4 +1,4 @@
-"""The files of a zip, unpacked one at a time to where nobody sees them: by content, never to a name of the zip's."""
+"""The files of a zip, unpacked one at a time to anonymous temporary files, never to a path from the zip."""
 
 import os
 import tempfile
@@ -13,10 +13,10 @@ from app.engine.core.errors import InvalidParams
 
 _LARGEST = 1024 * 1024 * 1024
 _LARGEST_WHOLE = 4 * _LARGEST
-# JSON packs to a tenth; what packs so much better is made to fill a disk.
+# JSON compresses to about a tenth; a much higher ratio indicates a zip bomb.
 _MOST_PACKED = 100
 _UNSUSPICIOUS = 32 * 1024 * 1024
-# The list of a zip's files is read whole: each entry of 47 bytes becomes an object of 700.
+# The directory of a zip is read into memory: each entry of 47 bytes becomes an object of 700.
 _LARGEST_LIST = 8 * 1024 * 1024
 _END, _END_64 = b"PK\x05\x06", b"PK\x06\x07"
 _LONGEST_END = 22 + 65_535
@@ -27,7 +27,7 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplemente
 
 
 class Archive:
-    """`InvalidParams` for a zip that cannot be read, is locked, or unpacks to more than it may."""
+    """Raises `InvalidParams` for a zip that is unreadable, encrypted, or too large when unpacked."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file = file
@@ -37,7 +37,7 @@ class Archive:
             raise InvalidParams(f"it has more than {_MOST:,} files")
 
     def names(self) -> tuple[str, ...]:
-        """Of its files those that can hold conversations."""
+        """The files that may contain conversations."""
         return tuple(sorted(name for name in self._members if name.endswith((".json", ".jsonl"))))
 
     def others(self) -> int:
@@ -45,7 +45,7 @@ class Archive:
 
     @contextmanager
     def unpacked(self, name: str, folder: Path) -> Generator[IO[bytes]]:
-        """A file on the disk of `folder` that is gone afterwards."""
+        """A temporary copy on the disk of `folder`, deleted on exit."""
         with tempfile.TemporaryFile(dir=folder) as copy:
             size = 0
             packed = max(1, self._members[name].compress_size)
@@ -61,7 +61,7 @@ class Archive:
             yield copy
 
     def asset(self, beginning: str) -> bytes | None:
-        """A picture that came along; None for one that is not there or too large."""
+        """An included picture; None if it is missing or too large."""
         names = (name for name in self._members if beginning and Path(name).name.startswith(beginning))
         name = next(names, None)
         if name is None or self._members[name].file_size > _LARGEST_ASSET:
@@ -93,7 +93,7 @@ def open_archive(content: IO[bytes]) -> Generator[Archive]:
 
 
 def _check_list(content: IO[bytes]) -> None:
-    """Its size stands in the record at the end of the file."""
+    """Check the size of the directory, from the record at the end of the file."""
     content.seek(max(0, content.seek(0, os.SEEK_END) - _LONGEST_END))
     tail = content.read(_LONGEST_END)
     end = tail.rfind(_END)

@@ -1,4 +1,4 @@
-"""The export of ChatGPT: `conversations.json`, an array of trees of messages."""
+"""ChatGPT exports: `conversations.json`, an array of message trees."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -81,7 +81,7 @@ def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConvers
 
 
 def _node(place_id: str, place: _TreeEntry, intake: ImportContext) -> ForeignNode:
-    """Without blocks where it is none: the root, what ChatGPT told its model, what cannot be read."""
+    """A node without blocks for other entries: the root, ChatGPT's instructions to its model, unreadable messages."""
     nothing = ForeignNode(place_id, place.parent, "system", [])
     if bytes(place.message) == b"null":
         return nothing
@@ -117,7 +117,7 @@ def _said(content: _Content, intake: ImportContext) -> Iterator[Block]:
                 if text := "\n\n".join(part for part in (thought.summary, thought.content) if part):
                     yield ThinkingBlock(text=text)
         case "reasoning_recap":
-            pass  # "Thought for 12 seconds": the thoughts themselves are there
+            pass  # "Thought for 12 seconds": the thoughts themselves are included
         case "user_editable_context" | "model_editable_context":
             intake.skip("custom instructions and memories")
         case other:
@@ -149,7 +149,7 @@ def _part(part: str | JsonObject | None, intake: ImportContext) -> Iterator[Bloc
 
 
 def _replied(message: _Message, intake: ImportContext) -> Iterator[Block]:
-    """What is meant for a tool is a call: the code for Python, the query for the browser."""
+    """A message to a tool is a call: the code for Python, the query for the browser."""
     if message.recipient in (None, "all"):
         yield from _said(message.content, intake)
         return
@@ -159,7 +159,7 @@ def _replied(message: _Message, intake: ImportContext) -> Iterator[Block]:
 
 
 def _result(message: _Message, place: _TreeEntry, intake: ImportContext) -> Iterator[Block]:
-    """It follows its call: that one's id is the id of the message before it."""
+    """A result follows its call, whose id is the id of the previous message."""
     content = message.content
     texts = [part for part in content.parts if isinstance(part, str)] or [content.text or content.result or ""]
     for part in content.parts:

@@ -1,4 +1,4 @@
-"""The export of Claude: `conversations.json`, an array of conversations with their messages."""
+"""Claude exports: `conversations.json`, an array of conversations with their messages."""
 
 from collections.abc import Iterator
 
@@ -59,7 +59,7 @@ def _add(conversation: ForeignConversation, found: _Conversation, intake: Import
         message = intake.record(data, _Message, "messages")
         if message is None:
             continue
-        # Older exports name no parents: there each message follows the one before it.
+        # Older exports have no parents: each message follows the previous one.
         chain = Chain(conversation, message.uuid, message.parent_message_uuid or before)
         _say(chain, message, found.model or "", intake)
         conversation.links[message.uuid] = chain.last_id
@@ -91,7 +91,7 @@ def _text(message: _Message) -> tuple[Block, ...]:
 
 
 def _attached(message: _Message, intake: ImportContext) -> Iterator[Block]:
-    """The export has the text that Claude read from a file, and never the file."""
+    """The export has the text that Claude extracted from a file, never the file."""
     for attachment in message.attachments:
         if attachment.extracted_content:
             name = attachment.file_name or "Attached"

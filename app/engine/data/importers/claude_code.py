@@ -1,4 +1,4 @@
-"""A session of Claude Code: `~/.claude/projects/*/*.jsonl`, one record a line, each naming the one before it."""
+"""Claude Code sessions: `~/.claude/projects/*/*.jsonl`, one record per line, each naming its predecessor."""
 
 from collections.abc import Iterator
 
@@ -50,14 +50,14 @@ def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConvers
 
 
 class _Session:
-    """A reply is written a piece a line, all with one message id: they become one node again."""
+    """A reply has one line per piece, all with the same message id: merges them into one node."""
 
     def __init__(self, intake: ImportContext) -> None:
         self.conversation = ForeignConversation("")
         self._intake = intake
         self._replies: dict[str, ForeignNode] = {}
         self._tools: dict[str, tuple[str, ForeignNode]] = {}
-        # The results of one reply stand in a row, though each names the line of its own call; the last one by reply.
+        # The last result node by reply: results of one reply form a chain, although each names the line of its call.
         self._results: dict[str, ForeignNode] = {}
 
     def take(self, line: _Line) -> None:

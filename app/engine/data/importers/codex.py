@@ -1,4 +1,4 @@
-"""A session of Codex: `~/.codex/sessions/**/rollout-*.jsonl`, one record a line, in order."""
+"""Codex sessions: `~/.codex/sessions/**/rollout-*.jsonl`, one record per line, in order."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from app.engine.data.importers.json_documents import Documents
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import Block, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 
-# What Codex says in the person's place: codex-rs/protocol/src/instruction_markers.rs, and what public readers skip.
+# Messages that Codex adds as the user: codex-rs/protocol/src/instruction_markers.rs, and what public readers skip.
 _PREAMBLES = (
     *("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>"),
     *("<collaboration_mode>", "<skill", "<turn_aborted>", "<subagent_notification>", "<codex_internal_context"),
@@ -25,7 +25,7 @@ class _Part(msgspec.Struct):
 
 
 class _Item(msgspec.Struct):
-    """What was said, called or given back: which fields count, the type says."""
+    """A message, call or result; the type determines which fields apply."""
 
     type: str = ""
     id: str | None = None
@@ -41,7 +41,7 @@ class _Item(msgspec.Struct):
 
 
 class _Facts(msgspec.Struct):
-    """Of the session, or of a turn."""
+    """Metadata of the session or of a turn."""
 
     id: str | None = None
     cwd: str | None = None
@@ -49,7 +49,7 @@ class _Facts(msgspec.Struct):
 
 
 class _Line(msgspec.Struct):
-    """The first versions wrote the payloads themselves: the head of the session without a type, then the items."""
+    """The first versions wrote bare payloads: the session's head without a type, then the items."""
 
     type: str = ""
     id: str | None = None
@@ -88,14 +88,14 @@ class _Session:
             case "compacted":
                 self._intake.skip("summaries for the model")
             case "event_msg":
-                pass  # what these tell stands in the items too
+                pass  # duplicates of the items
             case _ if line.type == "response_item" or is_bare:
                 self._add(msgspec.json.decode(payload, type=_Item), line.timestamp)
             case other:
                 self._intake.skip(f"records of the kind “{other[:40]}”")
 
     def _begin(self, facts: _Facts, timestamp: str | None) -> None:
-        """A session that was forked has the heads of those it comes from too: its own is the first."""
+        """A forked session also contains the heads of its ancestors: its own comes first."""
         conversation = self.conversation
         conversation.source_id = conversation.source_id or facts.id or ""
         conversation.folder = conversation.folder or facts.cwd or ""
@@ -119,7 +119,7 @@ class _Session:
             case "function_call_output" | "custom_tool_call_output":
                 self._chain.result(self._result(item), at)
             case "" | "ghost_snapshot":
-                pass  # states of files, for going back
+                pass  # file snapshots for undo
             case other:
                 self._intake.skip(f"records of the kind “{other[:40]}”")
 

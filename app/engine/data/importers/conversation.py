@@ -1,4 +1,4 @@
-"""A conversation of another program before and after it becomes one of ours."""
+"""A conversation of another program, and its conversion to one of ours."""
 
 import hashlib
 import os
@@ -35,9 +35,9 @@ class ForeignNode:
 
 @dataclass(slots=True)
 class ForeignConversation:
-    """`links` lead from records that are no nodes to what came before them: a node may name any of both as its parent.
+    """`links` map records that are not nodes to their predecessors: a node's parent may be either.
 
-    `head_id` is where the conversation stood; None is the node that came last.
+    `head_id` is the current node of the conversation; None is the last node.
     """
 
     source_id: str
@@ -50,7 +50,7 @@ class ForeignConversation:
     links: dict[str, str | None] = field(default_factory=dict[str, str | None])
 
     def add(self, node: ForeignNode) -> None:
-        """A node without content is only a link."""
+        """A node without content becomes a link."""
         if node.blocks:
             self.nodes.append(node)
         else:
@@ -58,9 +58,9 @@ class ForeignConversation:
 
 
 class Chain:
-    """Adds nodes one after the other: what an agent says and calls is one node until a result or a person comes.
+    """Appends nodes in sequence: an agent's texts and calls form one node until a result or a person's message.
 
-    Their ids begin with `key`, which no other chain of the conversation has.
+    Node ids begin with `key`, unique among the chains of the conversation.
     """
 
     def __init__(self, conversation: ForeignConversation, key: str, after: str | None = None) -> None:
@@ -84,7 +84,7 @@ class Chain:
         self._add("tool_result", (block,), at, "")
 
     def end_reply(self) -> None:
-        """What the agent says next is another node."""
+        """Start a new node for the agent's next text."""
         self._open = None
 
     def _add(self, role: Role, blocks: Sequence[Block], at: datetime | None, model: str) -> ForeignNode:
@@ -97,7 +97,7 @@ class Chain:
 
 
 def moment(value: str | float | None) -> datetime | None:
-    """A time as programs write it: ISO text, or seconds or milliseconds since 1970. None for what is no time."""
+    """Parse a timestamp: ISO text, or seconds or milliseconds since 1970. None if it is invalid."""
     try:
         if isinstance(value, str):
             return past_moment(datetime.fromisoformat(value))
@@ -109,9 +109,9 @@ def moment(value: str | float | None) -> datetime | None:
 
 
 def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundle:
-    """At least one node is needed. A folder that is here too is proposed as the workspace.
+    """Convert a conversation with at least one node. Proposes its folder as the workspace if it exists here.
 
-    Of two nodes with one id the first counts: sessions that were gone on with repeat what they began with.
+    The first of two nodes with one id applies: resumed sessions repeat their beginning.
     """
     times = sorted(node.at for node in foreign.nodes if node.at is not None)
     began = foreign.created_at or (times[0] if times else _EPOCH)
@@ -166,13 +166,13 @@ def _nodes(
 
 
 def _id(kind: str, at: datetime, *names: str) -> str:
-    """As our own are, with a digest in place of chance."""
+    """An id in our format, with a digest instead of random digits."""
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "replace")).hexdigest()
     return f"{kind}_{max(0, int(at.timestamp() * 1000)):011x}{digest[:12]}"
 
 
 def _nearest(place: str | None, foreign: ForeignConversation, ids: dict[str, str]) -> str | None:
-    """The node that a record stands for, or the first one before it; None at the beginning, and in a circle."""
+    """The node of a record, or its nearest preceding node; None at the beginning, and for a cycle."""
     passed: set[str] = set()
     while place is not None and place not in ids and place not in passed:
         passed.add(place)
@@ -191,7 +191,7 @@ def _author(node: ForeignNode, agent_id: str) -> str:
 
 
 def _words(foreign: ForeignConversation) -> str:
-    """How it begins: the title of one that has none."""
+    """The first text, the default title."""
     texts = (block.text for node in foreign.nodes for block in node.blocks if isinstance(block, TextBlock))
     return " ".join(next(texts, "").split())[:200]
 

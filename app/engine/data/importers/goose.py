@@ -1,4 +1,4 @@
-"""A session of goose: `goose session export --format json`, or the `.jsonl` file that older versions keep."""
+"""goose sessions: `goose session export --format json`, or the `.jsonl` file of older versions."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ class _Piece(msgspec.Struct, rename="camel"):
 
 
 class _Record(msgspec.Struct):
-    """A message, the head of a file of messages, or a whole session: which one, its fields say."""
+    """A message, the head of a message file, or a whole session, depending on its fields."""
 
     role: str | None = None
     created: float | str | None = None
@@ -108,7 +108,7 @@ class _Session:
             case "redactedThinking":
                 self._intake.skip("encrypted thoughts")
             case "toolResponse" | "systemNotification" | "toolConfirmationRequest" | "actionRequired":
-                pass  # results are nodes of their own; the others are remarks of the program
+                pass  # results become separate nodes; the others are remarks of the program
             case other:
                 self._intake.skip(f"contents of the kind “{other[:40]}”")
 

@@ -1,4 +1,4 @@
-"""What the reading of another program's file goes through: pictures are kept, what cannot be taken is counted."""
+"""Helpers for readers of other programs' files: store pictures, count skipped content."""
 
 import base64
 import binascii
@@ -20,12 +20,12 @@ _DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,", re.IGNORECASE)
 
 T = TypeVar("T")
 
-# The bytes of a file that came with the conversations, by the beginning of its name.
+# Returns the bytes of a file that came with the conversations, by the beginning of its name.
 Asset: TypeAlias = Callable[[str], bytes | None]
 
 
 class ImportContext:
-    """What is not taken is counted in `left`, by kind in plain words."""
+    """Counts skipped content in `left`, by kind in plain words."""
 
     def __init__(self, attachments: Path, asset: Asset, left: Counter[str]) -> None:
         self._attachments = attachments
@@ -36,7 +36,7 @@ class ImportContext:
         self._left[kind] += count
 
     def record(self, data: bytes | msgspec.Raw, shape: type[T], kind: str) -> T | None:
-        """None for one that cannot be read, which is counted as a `kind` "that cannot be read"."""
+        """Decode a record; counts an unreadable one as a `kind` "that cannot be read" and returns None."""
         try:
             return msgspec.json.decode(data, type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -44,15 +44,15 @@ class ImportContext:
             return None
 
     def picture(self, data: str, name: str = "") -> tuple[ImageBlock, ...]:
-        """Of base64, or of a `data:` URL: kept as attached pictures are. Nothing for what is no picture."""
+        """Store a picture from base64 or a `data:` URL like an attached one. Empty if it is not a picture."""
         return self._kept(_decoded(data), name)
 
     def picture_beside(self, beginning: str) -> tuple[ImageBlock, ...]:
-        """Of a file that came along."""
+        """Store a picture from an included file."""
         return self._kept(self._asset(beginning), "")
 
     def result_picture(self, data: str) -> tuple[ImageBlock, ...]:
-        """In the record itself, where the results of tools have theirs."""
+        """A picture embedded in the record, as in tool results."""
         found = _decoded(data)
         kind = media_type(found) if found else ""
         if found is None or not kind:

@@ -1,6 +1,6 @@
-"""The JSON documents of a file, one after the other: its lines, or the elements of the one array that it is.
+"""Iterates over the JSON documents of a file: its lines, or the elements of its top-level array.
 
-However large the file is, one document at a time is in memory.
+Only one document at a time is in memory, whatever the size of the file.
 """
 
 import re
@@ -13,17 +13,17 @@ from app.engine.core.input_limits import LARGEST_RECORD, MOST_VALUES, check_reco
 Documents: TypeAlias = Iterator[bytes]
 Shape = Literal["lines", "whole"]
 
-# A file of lines is one conversation, which is in memory as a whole.
+# A file of lines is one conversation, which is held in memory as a whole.
 _MOST_IN_LINES = 128 * 1024 * 1024
 _PIECE = 1024 * 1024
 _LARGEST_PIECE = 4 * _PIECE
-# What does not matter, strings with whatever is in them, then one bracket. Nothing in it can be tried in two ways.
+# Irrelevant text and complete strings, then one bracket. Has no ambiguity, so it never backtracks.
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}])', re.DOTALL)
 _FIRST = re.compile(rb"[^\s\xef\xbb\xbf]")
 
 
 def documents(file: IO[bytes], shape: Shape) -> Documents:
-    """`InvalidParams` where the file ends in the middle of one, or one is beyond the limits."""
+    """Raises `InvalidParams` if the file ends within a document, or if one exceeds the limits."""
     return _lines(file) if shape == "lines" else _elements(file)
 
 
@@ -43,7 +43,7 @@ def _elements(file: IO[bytes]) -> Documents:
     depth = position = outer = opened = 0
     start: int | None = None
     is_begun = False
-    # More at a time where no bracket was found: a long string is looked through anew with each piece.
+    # Read more at a time if there was no bracket: a long string is scanned again with each piece.
     while piece := file.read(min(max(_PIECE, len(text) - position), _LARGEST_PIECE)):
         done = position if start is None else start
         text, position = text[done:] + piece, position - done
@@ -51,7 +51,7 @@ def _elements(file: IO[bytes]) -> Documents:
         if len(text) > LARGEST_RECORD + _LARGEST_PIECE:
             raise too_large("one of its conversations")
         if not is_begun and (first := _FIRST.search(text)) is not None:
-            # A file that is one object instead of an array is one document.
+            # A file with an object instead of an array is one document.
             is_begun, outer = True, 0 if first[0] == b"{" else 1
         while (found := _TO_BRACKET.match(text, position)) is not None:
             position = found.end()

@@ -1,4 +1,4 @@
-"""A session of OpenCode, as `opencode export` writes it: one object with the messages and their parts."""
+"""OpenCode sessions, as written by `opencode export`: one object with the messages and their parts."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ class _Time(msgspec.Struct):
 
 
 class _Info(msgspec.Struct):
-    """Of the session or of a message."""
+    """Metadata of the session or of a message."""
 
     id: str = ""
     title: str | None = None
@@ -87,7 +87,7 @@ def _take(chain: Chain, data: msgspec.Raw, intake: ImportContext) -> None:
     chain.end_reply()
     results: list[ToolResultBlock] = []
     for part in message.parts:
-        # A message has several model calls, each begun by a step: results stand before the next one.
+        # A message has several model calls, each started by a step: results precede the next one.
         if part.type == "step-start":
             _give(chain, results, message)
         chain.agent(tuple(_blocks(part, intake)), at, message.info.model_id or "")
@@ -120,13 +120,13 @@ def _blocks(part: _Part, intake: ImportContext) -> Iterator[Block]:
         case "file":
             intake.skip("attached files")
         case "step-start" | "step-finish" | "snapshot" | "patch" | "compaction" | "retry":
-            pass  # marks of the program, and states of files for going back
+            pass  # markers of the program, and file snapshots for undo
         case other:
             intake.skip(f"parts of the kind “{other[:40]}”")
 
 
 def _result(part: _Part) -> ToolResultBlock | None:
-    """None for a call that never ended."""
+    """None for a call without an end."""
     state = part.state
     if state is None or state.status not in ("completed", "error"):
         return None

@@ -1,4 +1,4 @@
-"""A session of pi: `~/.pi/agent/sessions/**/*.jsonl`, one entry a line; from the second version on a tree."""
+"""pi sessions: `~/.pi/agent/sessions/**/*.jsonl`, one entry per line; a tree since the second version."""
 
 from collections.abc import Iterator
 
@@ -59,7 +59,7 @@ def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConvers
             continue
         if entry.type == "session_info" and entry.name:
             conversation.title = entry.name
-        # The first version has no ids: there each entry follows the one before it.
+        # The first version has no ids: each entry follows the previous one.
         entry_id, parent_id = (entry.id, entry.parent_id) if entry.id else (f"line-{number}", before)
         conversation.add(_node(entry_id, parent_id, entry, intake))
         before = entry_id
@@ -67,7 +67,7 @@ def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConvers
 
 
 def _node(entry_id: str, parent_id: str | None, entry: _Entry, intake: ImportContext) -> ForeignNode:
-    """Without blocks where it is none."""
+    """A node without blocks for entries that are not messages."""
     message = entry.message
     if entry.type != "message" or message is None:
         if entry.type in ("compaction", "branch_summary", "custom_message"):

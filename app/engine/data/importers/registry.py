@@ -1,4 +1,4 @@
-"""The formats of other programs that are known here; docs/export.md says what is taken of each."""
+"""The supported formats of other programs; docs/export.md describes what is imported from each."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ from app.engine.data.importers.json_documents import Documents, Shape
 
 Read: TypeAlias = Callable[[Documents, ImportContext], Iterator[ForeignConversation]]
 
-# The beginning of a file in which its format can be told.
+# The part of a file that is enough to detect its format.
 HEAD = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`signs` must all be found in the head of a file; `begins` is the character that it begins with."""
+    """A file matches if its head has all `signs` and it begins with the character `begins`."""
 
     program: str
     begins: bytes
@@ -31,7 +31,7 @@ def _key(name: str, value: str = "") -> re.Pattern[bytes]:
     return re.compile(rf'"{name}"\s*:\s*{value}'.encode())
 
 
-# The first that fits: those with the plainest signs stand first.
+# The first match applies: the most specific signs come first.
 FORMATS: tuple[Format, ...] = (
     Format("Codex", b"{", (_key("type", '"session_meta"'), _key("payload")), "lines", codex.read),
     Format("pi", b"{", (re.compile(rb'\A\s*\{"type"\s*:\s*"session"'), _key("cwd")), "lines", pi.read),
@@ -51,6 +51,6 @@ PROGRAMS = tuple(dict.fromkeys(one.program for one in FORMATS))
 
 
 def format_of(head: bytes) -> Format | None:
-    """By what stands in a file, whatever it is called."""
+    """Detect the format by the content, whatever the file's name."""
     begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     return next((one for one in FORMATS if one.begins == begins and all(sign.search(head) for sign in one.signs)), None)
