@@ -74,8 +74,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     """Fail a test that leaves threads or processes behind, once all its fixtures have ended."""
     yield
-    threads, processes_ = item.stash[_BEFORE]
-    left = processes.leaked_threads(threads) + processes.leaked_processes(processes_, _KEPT_HOMES)
+    threads, children = item.stash[_BEFORE]
+    left = processes.leaked_threads(threads) + processes.leaked_processes(children, _KEPT_HOMES)
     processes.end_tasks()
     if left:
         pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)

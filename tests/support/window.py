@@ -121,7 +121,7 @@ async def desk(application: QApplication, theme: Theme, home: Path, replies: Seq
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-_LONGEST_S_OPEN_WINDOW = 25.0
+_OPENS_WITHIN_S = 25.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class OpenWindow:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Let Qt and asyncio work until something holds."""
-        async with asyncio.timeout(_LONGEST_S_OPEN_WINDOW):
+        async with asyncio.timeout(_OPENS_WITHIN_S):
             while not holds():
                 self.application.processEvents()
                 await asyncio.sleep(0.005)

@@ -80,7 +80,7 @@ _LINK = re.compile(
 )
 _AFTER = ".,;:!?)]}"
 # Of longer output only the end is shown.
-_LONGEST_OUTPUT_LINKS = 40_000
+_LONGEST_LINKED = 40_000
 
 _LINE = 1.45
 _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
@@ -146,7 +146,7 @@ class OutputLink:
 def find_links(text: str) -> Iterator[OutputLink]:
     """The whole text in order, split at the boundaries of links."""
     done = 0
-    for match in _LINK.finditer(text) if len(text) <= _LONGEST_OUTPUT_LINKS else ():
+    for match in _LINK.finditer(text) if len(text) <= _LONGEST_LINKED else ():
         link = match.group().rstrip(_AFTER)
         if match.start() > done:
             yield OutputLink(text[done : match.start()])

@@ -94,7 +94,7 @@ def largest_of(
     return tuple(
         ContextItem(
             node_id=node.id,
-            part=_part_largest(node, kept_ids),
+            part=_part_of_node(node, kept_ids),
             tokens=round(size * tokens_a_character),
             text=_beginning(node),
         )
@@ -103,7 +103,7 @@ def largest_of(
     )
 
 
-def _part_largest(node: Node, kept: Collection[str]) -> ContextPart:
+def _part_of_node(node: Node, kept: Collection[str]) -> ContextPart:
     if node.id in kept:
         return "kept"
     return "results" if node.role == "tool_result" else "history"

@@ -15,9 +15,9 @@ from app.protocol.agents import Agent, Personality
 from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import FormerAgent, Node, TurnTaking
 
-_LONGEST = 60
+_LONGEST_NAME = 60
 
-_LONGEST_COMPANY = 200
+_LONGEST_LINE = 200
 
 
 def unused_name(wanted: str, taken: Iterable[str]) -> str:
@@ -31,8 +31,8 @@ def unused_name(wanted: str, taken: Iterable[str]) -> str:
 def checked_name(given: str) -> str:
     """A name given by a user, whitespace normalised. Raises `InvalidParams` if it cannot be used in a mention."""
     name = unicodedata.normalize("NFC", " ".join(given.split()))
-    if not 1 <= len(name) <= _LONGEST or "@" in name or not name.isprintable():
-        raise InvalidParams(f"name: 1 to {_LONGEST} characters in one line, without @.")
+    if not 1 <= len(name) <= _LONGEST_NAME or "@" in name or not name.isprintable():
+        raise InvalidParams(f"name: 1 to {_LONGEST_NAME} characters in one line, without @.")
     return name
 
 
@@ -171,7 +171,7 @@ def _call(call: ToolCallBlock, result: ToolResultBlock | None) -> str:
 
 def _short(given: str) -> str:
     line = " ".join(given.split())
-    return line if len(line) <= _LONGEST_COMPANY else line[:_LONGEST_COMPANY] + "…"
+    return line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + "…"
 
 
 def _root(agent: Agent) -> str:

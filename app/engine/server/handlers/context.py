@@ -10,7 +10,7 @@ import msgspec
 from app.engine.agent.compaction.token_estimate import before_turn, largest_of
 from app.engine.agent.history.visible_history import recent_path
 from app.engine.agent.prompt.system_prompt import current_parts
-from app.engine.agent.tasks.manual_summary import edit_summary as edit
+from app.engine.agent.tasks import manual_summary
 from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.models.reply.usage import CHARACTERS_A_TOKEN
@@ -104,7 +104,9 @@ async def summarise(services: Services, session: ClientSession, params: Conversa
 
 
 async def edit_summary(services: Services, session: ClientSession, params: SummaryEditParams) -> SummaryEditResult:
-    return SummaryEditResult(node=await edit(params, services.log, services.database, services.claims))
+    return SummaryEditResult(
+        node=await manual_summary.edit_summary(params, services.log, services.database, services.claims)
+    )
 
 
 async def _largest(services: Services, task: Task, sent: SentTurn, count: int) -> tuple[ContextItem, ...]:

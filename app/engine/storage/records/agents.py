@@ -10,16 +10,16 @@ from app.protocol.agents import Agent, Personality
 # Always present after opening. An empty prompt means the engine's default.
 ASSISTANT = Personality(id="assistant", name="Assistant", system_prompt="", color="blue")
 
-_SAVE = Upsert(personalities, ["id"], ["name", "body"])
+_SAVE_PERSONALITY = Upsert(personalities, ["id"], ["name", "body"])
 _ADD = Upsert(personalities, ["id"], [])
-_DELETE = personalities.delete().where(personalities.c.id == bindparam("gone_id"))
-_ONE = select(personalities.c.body).where(personalities.c.id == bindparam("id"))
+_DELETE_PERSONALITY = personalities.delete().where(personalities.c.id == bindparam("gone_id"))
+_ONE_PERSONALITY = select(personalities.c.body).where(personalities.c.id == bindparam("id"))
 _ALL = select(personalities.c.body).order_by(personalities.c.name, personalities.c.id)
 
 # An older version never replaces a newer one.
-_SAVE_AGENTS = Upsert(agents, ["id"], ["version", "body"], only_if="excluded.version > agents.version")
-_DELETE_AGENTS = agents.delete().where(agents.c.id == bindparam("gone_id"))
-_ONE_AGENTS = select(agents.c.body).where(agents.c.id == bindparam("id"))
+_SAVE_AGENT = Upsert(agents, ["id"], ["version", "body"], only_if="excluded.version > agents.version")
+_DELETE_AGENT = agents.delete().where(agents.c.id == bindparam("gone_id"))
+_ONE_AGENT = select(agents.c.body).where(agents.c.id == bindparam("id"))
 _OF_CONVERSATION = (
     select(agents.c.body)
     .where(agents.c.conversation_id == bindparam("conversation_id"))
@@ -29,7 +29,7 @@ _NEWEST = select(agents.c.body).order_by(agents.c.created_at.desc(), agents.c.id
 
 
 def save_personality(personality: Personality) -> Write:
-    return Write(_SAVE, _row(personality))
+    return Write(_SAVE_PERSONALITY, _row(personality))
 
 
 def add_personality(personality: Personality) -> Write:
@@ -38,7 +38,7 @@ def add_personality(personality: Personality) -> Write:
 
 
 def delete_personality(personality_id: str) -> Write:
-    return Write(_DELETE, {"gone_id": personality_id})
+    return Write(_DELETE_PERSONALITY, {"gone_id": personality_id})
 
 
 def _row(personality: Personality) -> dict[str, str]:
@@ -50,7 +50,7 @@ class PersonalityStore:
         self._reader = reader
 
     async def get(self, personality_id: str) -> Personality | None:
-        return await self._reader.struct(_ONE, Personality, {"id": personality_id})
+        return await self._reader.struct(_ONE_PERSONALITY, Personality, {"id": personality_id})
 
     async def all(self) -> tuple[Personality, ...]:
         return await self._reader.structs(_ALL, Personality)
@@ -59,7 +59,7 @@ class PersonalityStore:
 def save_agent(agent: Agent) -> Write:
     """Has an effect only if the version is higher than the stored one."""
     return Write(
-        _SAVE_AGENTS,
+        _SAVE_AGENT,
         {
             "id": agent.id,
             "conversation_id": agent.conversation_id,
@@ -71,7 +71,7 @@ def save_agent(agent: Agent) -> Write:
 
 
 def delete_agent(agent_id: str) -> Write:
-    return Write(_DELETE_AGENTS, {"gone_id": agent_id})
+    return Write(_DELETE_AGENT, {"gone_id": agent_id})
 
 
 class AgentStore:
@@ -79,7 +79,7 @@ class AgentStore:
         self._reader = reader
 
     async def get(self, agent_id: str) -> Agent | None:
-        return await self._reader.struct(_ONE_AGENTS, Agent, {"id": agent_id})
+        return await self._reader.struct(_ONE_AGENT, Agent, {"id": agent_id})
 
     async def list(self, conversation_id: str | None = None, limit: int = 200) -> tuple[Agent, ...]:
         """Oldest first: all of one conversation, or the newest `limit` of all conversations."""

@@ -11,7 +11,7 @@ _PIECE = re.compile(r'"([^"]*)(?:"|$)|([^\s"]+)')
 _WORD = re.compile(r"[^\W_]+")
 
 # Operators inside quotes are part of the phrase.
-_PIECE_SEARCH_QUERY = re.compile(r'(?<!\S)(from|in|tool|before|after):(?:"([^"]*)"?|(\S*))|"[^"]*"?', re.IGNORECASE)
+_OPERATOR = re.compile(r'(?<!\S)(from|in|tool|before|after):(?:"([^"]*)"?|(\S*))|"[^"]*"?', re.IGNORECASE)
 _QUOTES = {ord(quote): '"' for quote in "“”„«»"}
 # Year first, or day first with dots.
 _DAYS = tuple(
@@ -23,7 +23,7 @@ _DAYS = tuple(
     )
 )
 _DAYS_AGO = {"today": 0, "yesterday": 1}
-_MOST_SEARCH_QUERY = 8
+_MOST_OPERATORS = 8
 _ADVICE = {
     "from": "from: wants who said it: user, agent, or an agent's name, as in from:user or from:Coder.",
     "in": 'in: wants words of a conversation\'s title, or its id, as in in:parser or in:"tide tables".',
@@ -84,9 +84,9 @@ class SearchQuery:
 def parse_query(text: str) -> SearchQuery:
     """Days are in the local time zone."""
     text = text.replace("\0", " ").translate(_QUOTES)
-    words = _PIECE_SEARCH_QUERY.sub(lambda found: " " if found[1] else found[0], text)
+    words = _OPERATOR.sub(lambda found: " " if found[1] else found[0], text)
     query = SearchQuery(" ".join(words.split()))
-    for found in [found for found in _PIECE_SEARCH_QUERY.finditer(text) if found[1]][:_MOST_SEARCH_QUERY]:
+    for found in [found for found in _OPERATOR.finditer(text) if found[1]][:_MOST_OPERATORS]:
         name, value = found[1].lower(), " ".join((found[2] or found[3] or "").split())
         query = _with(query, name, value)
     return query

@@ -23,12 +23,12 @@ _SHOWN = 12
 _LONGEST_SHOWN = 2_000
 
 _CONTEXT = 3
-_LONGEST_DIFF = 20_000
+_LONGEST_DIFF_TEXT = 20_000
 # difflib takes cubic time in the number of lines, so it gets at most this many pairs of lines at once.
 _MOST_PAIRS = 2_500
 _DEEPEST = 4
 # Lines in one range; a larger range is shown as replaced, since diffing it could take a second.
-_MOST_LINES_DIFF = 100_000
+_MOST_DIFF_STEPS = 100_000
 
 
 def close_matches(wanted: str, texts: Sequence[str], most: int) -> list[int]:
@@ -99,7 +99,7 @@ class TextDiff:
         return f"+{self.added} −{self.removed}"
 
 
-def diff_texts(before: str, after: str, name: str, longest: int = _LONGEST_DIFF) -> TextDiff:
+def diff_texts(before: str, after: str, name: str, longest: int = _LONGEST_DIFF_TEXT) -> TextDiff:
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     lines = list(_hunks(old, new))
     added = sum(line.startswith("+") for line in lines)
@@ -177,7 +177,7 @@ class _LineMatcher(SequenceMatcher[str]):
             for block in matcher.get_matching_blocks()[:-1]:
                 yield old_at + block.a, new_at + block.b, block.size
             return
-        if depth == _DEEPEST or old_end - old_at + new_end - new_at > _MOST_LINES_DIFF:
+        if depth == _DEEPEST or old_end - old_at + new_end - new_at > _MOST_DIFF_STEPS:
             return
         anchors = _anchors(self._old[old_at:old_end], self._new[new_at:new_end])
         if not anchors:

@@ -37,7 +37,7 @@ from app.window.stores.conversation.streaming import row_key, split_markdown, te
 _CUT = "The reply was cut short. What had come is kept."
 _FAILED = "The reply failed."
 
-_CUT_TASK_END = "The last reply was cut short; what had come is kept."
+_CUT_TEXT = "The last reply was cut short; what had come is kept."
 _STOPPED = "Stopped "
 _CLOSING = ("stopped", "limit", "error", "info")
 
@@ -218,7 +218,7 @@ def _of_reply(broken: Node | None, task: Task) -> str:
     if broken is None:
         return ""
     if broken.status == "cut":
-        return _CUT_TASK_END
+        return _CUT_TEXT
     return broken.error or "" if broken.error != task.error else ""
 
 
