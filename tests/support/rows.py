@@ -135,6 +135,7 @@ class KeptBranches(QObject):
         self.drafts: dict[str, str] = {}
         self.why = ""
 
+    @property
     def locked(self) -> str:
         return self.why
 
@@ -152,9 +153,6 @@ class KeptBranches(QObject):
     def fork(self, node_id: str) -> None:
         self.asked.append(("fork", node_id))
 
-    def models(self) -> tuple[str, ...]:
-        return ("one/model", "another/model")
-
     def retry(self, node_id: str, model: str | None = None) -> None:
         self.asked.append(("retry", f"{node_id} {model or ''}".strip()))
 
@@ -166,12 +164,6 @@ class KeptBranches(QObject):
 
     def resend(self, node: Node, text: str) -> None:
         self.asked.append(("resend", f"{node.id}: {text}"))
-
-    def draft(self, key: str, otherwise: str = "") -> str:
-        return self.drafts.get(key, otherwise)
-
-    def keep_draft(self, key: str, text: str) -> None:
-        self.drafts[key] = text
 
 
 class KeptContext(QObject):
@@ -215,6 +207,9 @@ class KeptActions:
         self.older = 0
         self.branches = KeptBranches()
         self.context = KeptContext()
+
+    def models(self) -> tuple[str, ...]:
+        return ("one/model", "another/model")
 
     def open_link(self, url: str) -> None:
         self.links.append(url)
@@ -347,6 +342,9 @@ class Answers:
     amounts: list[float | None] = field(default_factory=list[float | None])
     branches: KeptBranches = field(default_factory=KeptBranches)
     context: KeptContext = field(default_factory=KeptContext)
+
+    def models(self) -> tuple[str, ...]:
+        raise AssertionError("No card offers models.")
 
     def open_link(self, url: str) -> None:
         raise AssertionError(f"No card opens {url}.")

@@ -125,7 +125,7 @@ class DesktopIntegration(QObject):
         self.notices.close()
         self.key.close()
         if self.tray is not None:
-            self.tray.close()
+            self.tray.icon.hide()  # some desktops leave a dead icon behind at exit
 
     def _on_closing(self) -> None:
         """The tray may have appeared or vanished since the start: some desktops start it late or restart it."""
@@ -225,7 +225,7 @@ class DesktopIntegration(QObject):
         if self._quit_dialog is not None:
             self._quit_dialog.raise_()
             self._quit_dialog.activateWindow()
-        elif self._quitting.at_work():
+        elif self._quitting.tasks.running():
             parent = self._window if self._window.isVisible() else None
             self._quit_dialog = QuitDialog(self._quitting, self._theme, parent)
             self._quit_dialog.accepted.connect(self._window.leave)

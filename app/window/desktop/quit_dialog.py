@@ -79,7 +79,7 @@ class QuitDialog(QDialog):
         self._show()
 
     def _show(self) -> None:
-        tasks = self._quitting.at_work()
+        tasks = self._quitting.tasks.running()
         self._heading.setText(self._question(len(tasks)))
         self._text.setText(self._explanation())
         for place, line in enumerate(self._lines):

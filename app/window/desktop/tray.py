@@ -182,10 +182,6 @@ class Tray(QObject):
         self._on_changed()
         self.icon.show()
 
-    def close(self) -> None:
-        """Remove the icon before the process exits: some desktops leave a dead icon behind."""
-        self.icon.hide()
-
     def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         if reason in (QSystemTrayIcon.ActivationReason.Trigger, QSystemTrayIcon.ActivationReason.DoubleClick):
             self.window_asked.emit()

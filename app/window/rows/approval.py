@@ -36,26 +36,20 @@ class DenyReasonView(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._field = QLineEdit()
-        self._field.setPlaceholderText(_NAME)
-        self._field.setAccessibleName(_NAME)
+        self.field = QLineEdit()
+        self.field.setPlaceholderText(_NAME)
+        self.field.setAccessibleName(_NAME)
         button = push_button("Deny", "danger")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         row.setSpacing(theme.tokens.space_close)
-        row.addWidget(self._field, 1)
+        row.addWidget(self.field, 1)
         row.addWidget(button)
-        self._field.returnPressed.connect(self._on_denied)
+        self.field.returnPressed.connect(self._on_denied)
         button.clicked.connect(self._on_denied)
 
-    def clear(self) -> None:
-        self._field.clear()
-
-    def take_focus(self) -> None:
-        self._field.setFocus()
-
     def _on_denied(self) -> None:
-        self.denied.emit(self._field.text().strip())
+        self.denied.emit(self.field.text().strip())
 
 
 class RememberView(QWidget):
@@ -67,6 +61,7 @@ class RememberView(QWidget):
         super().__init__()
         self.text = CodeExcerptView(theme, "What would be remembered", most_lines=_LINES)
         self._conversation = push_button("In this conversation")
+        self.setFocusProxy(self._conversation)
         workspace = push_button("In this workspace")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
@@ -77,12 +72,6 @@ class RememberView(QWidget):
         column.addLayout(FlowLayout(theme.tokens.space_close, self._conversation, workspace))
         self._conversation.clicked.connect(self._on_conversation)
         workspace.clicked.connect(self._on_workspace)
-
-    def set_text(self, remembered: str) -> None:
-        self.text.set_text(remembered)
-
-    def take_focus(self) -> None:
-        self._conversation.setFocus()
 
     def _on_conversation(self) -> None:
         self.chosen.emit("conversation")
@@ -217,9 +206,9 @@ class ApprovalCard(AskCard):
         self._preview.set_text(exact(without_file_names(approval.preview)))
         self._show_facts(approval)
         self._always.setVisible(approval.grantable is not None)
-        self._remember_row.set_text(exact(approval.remembered or ""))
+        self._remember_row.text.set_text(exact(approval.remembered or ""))
         self._remember_row.hide()
-        self._deny_row.clear()
+        self._deny_row.field.clear()
         self._deny_row.hide()
 
     def _show_facts(self, approval: Approval) -> None:
@@ -259,11 +248,11 @@ class ApprovalCard(AskCard):
     def _on_always(self) -> None:
         self._deny_row.hide()
         self._remember_row.setVisible(not self._remember_row.isVisible())
-        self._remember_row.take_focus()
+        self._remember_row.setFocus()
         self.resized.emit()
 
     def _on_deny_why(self) -> None:
         self._remember_row.hide()
         self._deny_row.setVisible(not self._deny_row.isVisible())
-        self._deny_row.take_focus()
+        self._deny_row.field.setFocus()
         self.resized.emit()

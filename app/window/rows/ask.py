@@ -48,7 +48,7 @@ class QuestionCard(AskCard):
         if ask.id != self.ask_id:
             self._show_choices(ask.choices)
             self.ask_id = ask.id
-            self._field.setText(self.intents.branches.draft(ask.id))
+            self._field.setText(self.intents.branches.drafts.get(ask.id, ""))
         name = "Or answer in your own words" if ask.choices else "Your answer"
         self._field.setPlaceholderText(name)
         self._field.setAccessibleName(name)
@@ -75,7 +75,7 @@ class QuestionCard(AskCard):
     def _on_text_changed(self, text: str) -> None:
         self._reply.setEnabled(bool(text.strip()))
         if self.ask_id:
-            self.intents.branches.keep_draft(self.ask_id, text)
+            self.intents.branches.drafts[self.ask_id] = text
 
     def _on_replied(self) -> None:
         text = self._field.text().strip()

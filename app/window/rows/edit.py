@@ -95,7 +95,7 @@ class EditMessageView(RowView):
 
     def set_row(self, row: Row) -> None:
         assert isinstance(row, EditMessageRow)
-        text = self.intents.branches.draft(row.node.id, row.text)
+        text = self.intents.branches.drafts.get(row.node.id, row.text)
         if text != self._field.toPlainText():  # otherwise the cursor would jump when only the lock changes
             self._row = None  # this text was not typed by the user
             self._field.setPlainText(text)
@@ -114,13 +114,13 @@ class EditMessageView(RowView):
         self._field.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _show_send(self) -> None:
-        why = self.intents.branches.locked() if self._row is not None and self._row.locked else ""
+        why = self.intents.branches.locked if self._row is not None and self._row.locked else ""
         self._send.setEnabled(bool(self._field.toPlainText().strip()) and not why)
         set_tool_tip(self._send, why or "Enter")
 
     def _on_text_changed(self) -> None:
         if self._row is not None:
-            self.intents.branches.keep_draft(self._row.node.id, self._field.toPlainText())
+            self.intents.branches.drafts[self._row.node.id] = self._field.toPlainText()
             self._show_send()
 
     def _on_grown(self) -> None:
@@ -134,5 +134,5 @@ class EditMessageView(RowView):
 
     def _on_cancelled(self) -> None:
         if self._row is not None:
-            self.intents.branches.keep_draft(self._row.node.id, self._row.text)
+            self.intents.branches.drafts[self._row.node.id] = self._row.text
             self.intents.branches.end_edit()

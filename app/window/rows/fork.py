@@ -48,7 +48,7 @@ class BranchSwitchView(RowView):
 
     def _show_way(self, button: IconButton, node_id: str | None, name: str) -> None:
         assert self._row is not None
-        why = self.intents.branches.locked() if self._row.locked else ""
+        why = self.intents.branches.locked if self._row.locked else ""
         set_tool_tip(button, why or name)
         button.setAccessibleDescription(why)
         had_focus = button.hasFocus()

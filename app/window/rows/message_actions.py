@@ -7,25 +7,26 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QAbstractButton, QLabel, QMenu, QWidget
 
 from app.protocol.conversations import Node
-from app.window.rows.base import BranchActions, ContextActions
+from app.window.rows.base import BranchActions, ContextActions, RowActions
 from app.window.theme.style import set_tool_tip
 from app.window.theme.theme import Theme
 
 _WORDS = "Kept in context: it stays word for word, whatever is summarised"
 
 
-def add_message_entries(menu: QMenu, node: Node, branches: BranchActions, context: ContextActions) -> None:
+def add_message_entries(menu: QMenu, node: Node, actions: RowActions) -> None:
     """Entries are disabled while the agent runs, with the reason as tool tip; editing may start already."""
     if node.status == "streaming":
         return
+    branches, context = actions.branches, actions.context
     menu.addSeparator()
     menu.setToolTipsVisible(True)
-    why = branches.locked()
+    why = branches.locked
     if node.is_from_person:
         _add(menu, "Edit message", lambda: branches.edit(node.id))
     if node.role == "assistant":
         _lock(_add(menu, "Retry", lambda: branches.retry(node.id)), why)
-        _lock(_add_models(menu, node, branches), why)
+        _lock(_add_models(menu, node, actions), why)
     _lock(_add(menu, "Fork here", lambda: branches.fork(node.id)), why)
     if context.is_kept(node.id):
         _add(menu, "Let go of context", lambda: context.release(node.id))
@@ -39,12 +40,12 @@ def _add(menu: QMenu, title: str, do: Callable[[], None]) -> QAction:
     return action
 
 
-def _add_models(menu: QMenu, node: Node, branches: BranchActions) -> QAction:
+def _add_models(menu: QMenu, node: Node, actions: RowActions) -> QAction:
     """The available models, except the one that wrote this reply."""
     others = QMenu("Retry with", menu)
-    for model in branches.models():
+    for model in actions.models():
         if model != node.model:
-            _add(others, model, lambda model=model: branches.retry(node.id, model))
+            _add(others, model, lambda model=model: actions.branches.retry(node.id, model))
     action = menu.addMenu(others)
     action.setVisible(not others.isEmpty())
     return action
@@ -97,7 +98,7 @@ class BranchLock(QObject):
         self._on_lock_changed()
 
     def _on_lock_changed(self) -> None:
-        why = self._branches.locked()
+        why = self._branches.locked
         for button in self._buttons:
             set_tool_tip(button, why or button.accessibleName())
             button.setAccessibleDescription(why)

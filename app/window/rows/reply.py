@@ -177,7 +177,7 @@ class ReplyView(RowView):
 
     def fill_menu(self, menu: QMenu) -> None:
         if self._row is not None:
-            add_message_entries(menu, self._row.node, self.intents.branches, self.intents.context)
+            add_message_entries(menu, self._row.node, self.intents)
 
     def _table_view(self) -> TableView:
         """Created for the first table."""

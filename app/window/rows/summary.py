@@ -107,7 +107,7 @@ class SummaryView(RowView):
         pieces = [LinePart(summary_words(row.summary), "text"), *hit_count_parts(self._found)]
         self._line.show_line("file-text", "muted", pieces, can_open=True)
         self._inside.setVisible(self._is_open)
-        draft = self.intents.branches.draft(_key(row))
+        draft = self.intents.branches.drafts.get(_key(row), "")
         self._card.setVisible(bool(draft))
         self._text.setVisible(not draft)
         self._edit.setVisible(not draft)
@@ -126,14 +126,14 @@ class SummaryView(RowView):
 
     def _on_edit_clicked(self) -> None:
         if self._row is not None:
-            self.intents.branches.keep_draft(_key(self._row), self._row.summary.text)
+            self.intents.branches.drafts[_key(self._row)] = self._row.summary.text
             self._show()
             self.resized.emit()
             self._field.setFocus()
 
     def _on_text_changed(self) -> None:
         if self._row is not None and self._field.toPlainText().strip():
-            self.intents.branches.keep_draft(_key(self._row), self._field.toPlainText())
+            self.intents.branches.drafts[_key(self._row)] = self._field.toPlainText()
 
     def _on_grown(self) -> None:
         if self._row is not None:
@@ -152,7 +152,7 @@ class SummaryView(RowView):
 
     def _end_edit(self) -> None:
         assert self._row is not None
-        self.intents.branches.keep_draft(_key(self._row), "")
+        self.intents.branches.drafts[_key(self._row)] = ""
         self._show()
         self.resized.emit()
         self._line.setFocus()

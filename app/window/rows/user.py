@@ -133,7 +133,7 @@ class UserView(RowView):
 
     def fill_menu(self, menu: QMenu) -> None:
         if self._row is not None:
-            add_message_entries(menu, self._row.node, self.intents.branches, self.intents.context)
+            add_message_entries(menu, self._row.node, self.intents)
 
     def height_for(self, width: int) -> int:
         return self._arrange(width)

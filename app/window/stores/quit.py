@@ -21,32 +21,29 @@ class QuitStore(QObject):
 
     def __init__(self, stores: Stores, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._stores = stores
+        self.tasks = stores.tasks
+        self._session = stores.session
         self._changed = asyncio.Event()
         stores.tasks.taskUpdate.connect(self._on_task_update)
 
-    def at_work(self) -> tuple[Task, ...]:
-        """What an end of the engine would cut off; an interrupted task is cut off already."""
-        return self._stores.tasks.running()
-
     def end_all(self) -> None:
-        self._stores.session.spawn(self._end_all())
+        self._session.spawn(self._end_all())
 
     async def _end_all(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LONGEST_S):
-                await asyncio.gather(*(self._stop(task) for task in self.at_work()))
-                while self.at_work():
+                await asyncio.gather(*(self._stop(task) for task in self.tasks.running()))
+                while self.tasks.running():
                     self._changed.clear()
                     await self._changed.wait()
         with suppress(TimeoutError, *CALL_ERRORS):  # an engine that is gone needs no end
             async with asyncio.timeout(_ENGINE_S):
-                await self._stores.session.end_engine()
+                await self._session.end_engine()
         self.done.emit()
 
     async def _stop(self, task: Task) -> None:
         with suppress(*CALL_ERRORS):  # it has ended meanwhile
-            await self._stores.session.call(TASK_STOP, TaskIdParams(task_id=task.id))
+            await self._session.call(TASK_STOP, TaskIdParams(task_id=task.id))
 
     def _on_task_update(self) -> None:
         self._changed.set()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from PySide6.QtCore import QObject, QPoint, QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QTextCursor
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -40,8 +40,9 @@ class SelectionController(QObject):
         self._has_marks = False
         self._sought: SearchPattern | None = None
         self._plain: list[RowView] = []
-        self.selection = Selection(rows)
-        self._drag = DragSelection(self.selection, self._spot_at, viewport)
+        self._selection = Selection(rows)
+        self.span = self._selection.span
+        self._drag = DragSelection(self._selection, self._spot_at, viewport)
         self._drag.changed.connect(self._on_changed)
         self._drag.scrolled.connect(self.scrolled)
         stage.menu_opening.connect(self._on_menu_opening)
@@ -50,7 +51,7 @@ class SelectionController(QObject):
         """Mark the blocks that are shown now."""
         self._shown = shown
         self._plain.clear()
-        span = self.selection.span()
+        span = self._selection.span()
         if span is None and self._sought is None and not self._has_marks:
             return
         self._has_marks = span is not None or self._sought is not None
@@ -61,8 +62,8 @@ class SelectionController(QObject):
                 self._plain.append(block)
         self._viewport.update()
 
-    def seek(self, sought: SearchPattern | None) -> None:
-        """Mark what is searched for, or nothing more."""
+    def set_search(self, sought: SearchPattern | None) -> None:
+        """Mark the hits of a search in all rows; None marks nothing."""
         self._sought = sought
         self._on_changed()
 
@@ -70,47 +71,47 @@ class SelectionController(QObject):
         """Where rows stand that are selected or looked at and have no text to mark."""
         return (block.geometry() for block in self._plain)
 
-    def press(self, event: QMouseEvent) -> None:
-        if event.button() != _LEFT:
-            event.ignore()
-            return
+    def handle_mouse(self, event: QMouseEvent) -> bool:
+        """Select with the left button; false for an event that is not used."""
+        point, is_left = event.position().toPoint(), event.button() == _LEFT
+        match event.type():
+            case QEvent.Type.MouseButtonPress if is_left:
+                self._press(event, point)
+            case QEvent.Type.MouseMove if event.buttons() & _LEFT:
+                self._drag.move(point)
+            case QEvent.Type.MouseButtonRelease if is_left:
+                self._drag.release()
+            case QEvent.Type.MouseButtonDblClick if is_left:
+                self._drag.doubled(event.timestamp())
+                self._drag.take(self._unit_at(point, QTextCursor.SelectionType.WordUnderCursor))
+            case _:
+                return False
+        return True
+
+    def _press(self, event: QMouseEvent, point: QPoint) -> None:
         if self._sought is not None and self._sought.is_passing:
             self._sought = None
-        point = event.position().toPoint()
         if self._drag.is_third(event.timestamp()):
             self._drag.take(self._unit_at(point, QTextCursor.SelectionType.BlockUnderCursor))
         else:
             self._drag.press(point, extends=bool(event.modifiers() & _SHIFT))
-
-    def move(self, event: QMouseEvent) -> None:
-        if event.buttons() & _LEFT:
-            self._drag.move(event.position().toPoint())
-
-    def release(self, event: QMouseEvent) -> None:
-        if event.button() == _LEFT:
-            self._drag.release()
-
-    def double_click(self, event: QMouseEvent) -> None:
-        if event.button() == _LEFT:
-            self._drag.doubled(event.timestamp())
-            self._drag.take(self._unit_at(event.position().toPoint(), QTextCursor.SelectionType.WordUnderCursor))
 
     def copy(self) -> None:
         """What is selected, if anything is: of one row as it is seen, of several as Markdown."""
         self._copy(is_markdown=False)
 
     def select_all(self) -> None:
-        self.selection.take_all()
+        self._selection.take_all()
         self._on_changed()
 
     def clear(self) -> None:
-        self.selection.clear()
+        self._selection.clear()
         self._on_changed()
 
     def _copy(self, *, is_markdown: bool) -> None:
         from app.window.transcript.copying import SelectionCopy  # all blocks: the window's start does not need them
 
-        span = self.selection.span()
+        span = self._selection.span()
         if span is not None:
             copying = SelectionCopy(self._rows, self._stage)
             self._actions.copy(copying.markdown(span) if is_markdown else copying.text(span))
@@ -157,7 +158,7 @@ class SelectionController(QObject):
 
     def _on_menu_opening(self, menu: QMenu) -> None:
         first = menu.actions()[0] if menu.actions() else None
-        if self.selection.span() is None:
+        if self._selection.span() is None:
             return
         for title, is_markdown in (("Copy", False), ("Copy as Markdown", True)):
             entry = menu.addAction(title)
@@ -187,20 +188,16 @@ class SearchHighlights:
         self._bring = bring
         self._scroll = scroll
 
-    def mark(self, sought: SearchPattern | None) -> None:
-        """Mark what is searched for wherever it is seen; None marks nothing."""
-        self._reader.seek(sought)
-
     def mark_words(self, words: Sequence[str]) -> None:
         """Mark each of these words, whatever its case, until something else is marked or a person clicks."""
         known = [re.escape(word) for word in sorted(words, key=len, reverse=True) if word.strip()]
-        self.mark(SearchPattern(re.compile("|".join(known), re.IGNORECASE)) if known else None)
+        self._reader.set_search(SearchPattern(re.compile("|".join(known), re.IGNORECASE)) if known else None)
 
     def show(self, index: int, sought: SearchPattern) -> None:
         """Bring a hit of this row into view, opening the card that hides it, and mark all."""
         if sought.counts.get(sought.key, 0) > len(find_in(self._stage.block(index), sought.pattern)):
             self._stage.open(index)
-        self._reader.seek(sought)
+        self._reader.set_search(sought)
         self._bring(index)
         self._reveal(index, sought)
 

@@ -1,6 +1,6 @@
 """The transcript: one column of row views, made only where they are visible."""
 
-from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtCore import QEvent, QPoint, Qt, QTimer
 from PySide6.QtGui import (
     QFocusEvent,
     QKeyEvent,
@@ -50,9 +50,9 @@ class TranscriptView(QAbstractScrollArea):
         self._anchor = ScrollAnchor(self._pad)
         self.setViewport(QWidget())  # to ask for Qt's own has PySide look through all widgets: 10 ms of the first paint
         self._stage = RowViewRecycler(rows, theme, actions, self.viewport())
-        self._reader = SelectionController(rows, self._stage, actions, self.viewport())
+        self.selection = SelectionController(rows, self._stage, actions, self.viewport())
         self.hits = SearchHighlights(
-            self._stage, self._reader, self.viewport(), pad=self._pad, bring=self.bring_row, scroll=self.scroll_by
+            self._stage, self.selection, self.viewport(), pad=self._pad, bring=self.bring_row, scroll=self.scroll_by
         )
         self._shown = range(0)
         self._has_ring = False
@@ -129,7 +129,7 @@ class TranscriptView(QAbstractScrollArea):
         self._stage.set_width(self._column())
         self._shown = self._anchor.settle(self._stage.heights, self.viewport().height(), self._stage.measure)
         self._place()
-        self._reader.show_marks(self._shown)
+        self.selection.show_marks(self._shown)
         self._set_bar()
         self._show_pills()
         self._older.see(self._shown)
@@ -154,20 +154,13 @@ class TranscriptView(QAbstractScrollArea):
         else:
             event.ignore()
 
-    @property
-    def has_selection(self) -> bool:
-        return self._reader.selection.span() is not None
-
-    def clear_selection(self) -> None:
-        self._reader.clear()
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = Qt.Key(event.key())
         way = key_scroll(key, self.viewport().height(), self._line())
         if event.matches(QKeySequence.StandardKey.Copy):
-            self._reader.copy()
+            self.selection.copy()
         elif event.matches(QKeySequence.StandardKey.SelectAll):
-            self._reader.select_all()
+            self.selection.select_all()
         elif way:
             self._glide.by(way)
         elif key == Qt.Key.Key_Home:
@@ -177,23 +170,16 @@ class TranscriptView(QAbstractScrollArea):
         else:
             event.ignore()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        self._reader.press(event)
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._reader.move(event)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        self._reader.release(event)
-
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        self._reader.double_click(event)
+    def viewportEvent(self, event: QEvent) -> bool:
+        if isinstance(event, QMouseEvent) and self.selection.handle_mouse(event):
+            return True
+        return super().viewportEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """A ground behind selected cards; blocks paint themselves."""
         tokens, around = self._theme.tokens, self._theme.tokens.space_tight
         painter = QPainter(self.viewport())
-        for place in self._reader.plain_places():
+        for place in self.selection.plain_places():
             paint_rounded(
                 painter, place.adjusted(-around, -around, around, around), tokens.radius_card, fill=tokens.selected
             )
@@ -238,7 +224,7 @@ class TranscriptView(QAbstractScrollArea):
         self._theme.changed.connect(self._on_theme_changed)
         self._stage.resized.connect(self._on_block_resized)
         self._glide.moved.connect(self.scroll_by)
-        self._reader.scrolled.connect(self.scroll_by)
+        self.selection.scrolled.connect(self.scroll_by)
         self._latest.clicked.connect(self.to_end)
         self._soon.timeout.connect(self.settle)
         self._idle.timeout.connect(self._on_idle)

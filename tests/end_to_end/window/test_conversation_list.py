@@ -39,7 +39,7 @@ async def test_215_a_conversation_is_pinned_archived_found_by_its_title_and_take
     QTest.keyClick(sidebar.search, Qt.Key.Key_Return)  # before anything was found: the first that comes is opened
     await person.until(lambda: person.front.store.title == "An unlikely marmalade")
     assert sidebar.results.lines == ("An unlikely marmalade",)
-    person.window.on_action("search")
+    person.window.commands.do("search")
     QTest.keyClick(sidebar.search, Qt.Key.Key_Escape)
     await person.press("Archived", sidebar)
     archived = sidebar.archive.list

@@ -15,7 +15,7 @@ from tests.support.window import OpenWindow, open_window
 
 
 def palette(person: OpenWindow, text: str) -> PickerDialog:
-    person.window.on_action("palette")
+    person.window.commands.do("palette")
     picker = next(known for known in person.window.findChildren(PickerDialog) if known.isVisible())
     field = picker.findChild(QLineEdit)
     assert isinstance(field, QLineEdit)
@@ -40,7 +40,7 @@ async def test_217_a_task_is_stopped_by_keys_in_a_window_of_its_own_that_comes_b
         async with open_window(qapp, own_errand.home) as first:
             await first.begin("write a book")
             await first.until(lambda: any(isinstance(row, ReplyRow) for row in first.rows))
-            first.window.on_action("own_window")
+            first.window.commands.do("own_window")
             (own,) = first.window.desk.windows
             assert "working — Errand" in own.windowTitle()
             assert first.window.pages.open_ids == ()
@@ -49,20 +49,20 @@ async def test_217_a_task_is_stopped_by_keys_in_a_window_of_its_own_that_comes_b
         async with open_window(qapp, own_errand.home) as second:
             (own,) = second.window.desk.windows
             await second.until(lambda: any(isinstance(row, ReplyRow) for row in second.rows))
-            second.window.on_action("own_window")
+            second.window.commands.do("own_window")
             assert second.window.pages.open_ids == (own.page.conversation_id,)
 
 
 async def test_218_what_waits_in_a_window_of_its_own_is_gone_to_there(person: OpenWindow) -> None:
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
-    person.window.on_action("next_ask")
+    person.window.commands.do("next_ask")
     asked = person.window.desk.front_id
-    person.window.on_action("own_window")
+    person.window.commands.do("own_window")
     (own,) = person.window.desk.windows
-    person.window.on_action("next_ask")
+    person.window.commands.do("next_ask")
     assert person.window.desk.front_window is None
-    person.window.on_action("next_ask")
+    person.window.commands.do("next_ask")
     assert person.window.desk.front_window is own
     assert person.window.desk.front_id == asked
 

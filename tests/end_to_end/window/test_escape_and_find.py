@@ -45,11 +45,11 @@ async def test_235_esc_closes_what_is_nearest_and_stops_the_task_only_in_the_con
             for place in (sidebar.search, sidebar.list, person.window.pages.tabs):
                 escape(person, place)
                 assert person.window.focusWidget() is composer.field
-            person.window.on_action("tree")
+            person.window.commands.do("tree")
             (panel,) = person.front.findChildren(TreePanelView)
             escape(person, panel)
             assert (panel.isVisible(), person.window.focusWidget()) == (True, composer.field)
-            person.window.on_action("find")
+            person.window.commands.do("find")
             (bar,) = person.front.findChildren(FindBarView)
             escape(person, person.front.transcript)
             assert not bar.isVisible() and not stops(person)
@@ -93,7 +93,7 @@ async def test_237_a_search_steps_through_its_hits_and_goes_to_the_one_in_anothe
 
             await person.begin("name an animal")
             await person.until(lambda: replies() == ["A walrus, and a walrus."])
-            person.window.on_action("find")
+            person.window.commands.do("find")
             (bar,) = person.front.findChildren(FindBarView)
             QTest.keyClicks(bar.field, "walrus")
             key(person, Qt.Key.Key_Return)

@@ -41,7 +41,7 @@ class View:
 
 
 async def _first_run(office: Office) -> QWidget:
-    office.window.on_action("new_task")
+    office.window.commands.do("new_task")
     office.window.dialogs.settings_closed.emit()  # models are looked for anew then
     welcome = office.front.welcome
     await until(lambda: welcome.currentWidget() is welcome.first)
@@ -53,7 +53,7 @@ async def _first_run(office: Office) -> QWidget:
 async def _draft(office: Office) -> QWidget:
     file = office.home / "notes.txt"
     file.write_text("a line")
-    office.window.on_action("new_task")
+    office.window.commands.do("new_task")
     QTest.keyClicks(office.front.composer.field, "Read this")
     office.front.composer.attachments.add([str(file)])
     return office.window
@@ -62,7 +62,7 @@ async def _draft(office: Office) -> QWidget:
 async def _branches(office: Office) -> QWidget:
     view = await office.open(office.told)
     if not view.tree.panes:
-        office.window.on_action("tree")
+        office.window.commands.do("tree")
     places = view.tree.findChildren(QListView)
     await until(lambda: any(place.isVisible() for place in places))
     return office.window
@@ -70,7 +70,7 @@ async def _branches(office: Office) -> QWidget:
 
 async def _find(office: Office) -> QWidget:
     view = await office.open(office.told)
-    view.open_find()
+    view.find_bar.open()
     QTest.keyClicks(office.window.focusWidget(), "red")
     return office.window
 
@@ -101,18 +101,18 @@ async def _narrow(office: Office) -> QWidget:
 
 
 async def _choices(office: Office) -> QWidget:
-    office.window.on_action("new_task")
+    office.window.commands.do("new_task")
     QTest.mouseClick(office.front.foot.choices.more_button, Qt.MouseButton.LeftButton)
     return top(TaskOptionsDialog)
 
 
 async def _action(office: Office, name: ActionName, kind: type[QDialog]) -> QWidget:
-    office.window.on_action(name)
+    office.window.commands.do(name)
     return top(kind)
 
 
 async def _settings(office: Office, page: PageName) -> QWidget:
-    office.window.dialogs.open_settings(page)
+    office.window.dialogs.settings.open_page(page)
     return top(SettingsDialog)
 
 
@@ -152,7 +152,7 @@ async def _delete(office: Office) -> QWidget:
 
 async def _own_window(office: Office) -> QWidget:
     await office.open(office.asking)
-    office.window.on_action("own_window")
+    office.window.commands.do("own_window")
     return office.window.desk.windows[0]
 
 

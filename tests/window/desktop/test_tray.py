@@ -80,7 +80,7 @@ async def test_the_icon_says_how_much_waits_and_runs(qapp: QApplication, stores:
     stores.apply(AskUpdate(ask=ask()))
     stores.apply(TaskUpdate(task=at_work()))
     assert tray.icon.toolTip() == "Errand: 1 waiting for you, 1 task running"
-    tray.close()
+    tray.icon.hide()
 
 
 async def test_a_balloon_is_shown_once_and_its_click_opens_the_newest(qapp: QApplication, stores: Stores) -> None:
@@ -97,4 +97,4 @@ async def test_a_balloon_is_shown_once_and_its_click_opens_the_newest(qapp: QApp
     balloons.show((first,))
     tray.icon.messageClicked.emit()
     assert acted == ["task_2"]
-    tray.close()
+    tray.icon.hide()

@@ -6,13 +6,14 @@ from uuid import uuid4
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
 from app.protocol.agents import AGENT_SET_HEAD, AgentSetHeadParams
+from app.protocol.blocks import FileBlock, ImageBlock
 from app.protocol.context import (
     CONVERSATION_EDIT_SUMMARY,
     CONVERSATION_SUMMARISE,
     ConversationSummariseParams,
     SummaryEditParams,
 )
-from app.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams
+from app.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams, Node
 from app.protocol.tasks import TASK_RETRY, TASK_START, TaskRetryParams, TaskStartParams
 from app.window.stores.conversation.agents import AgentStore
 from app.window.stores.conversation.commands import TaskCommands
@@ -26,23 +27,29 @@ _NOTHING = "Nothing was said here yet."
 
 
 class BranchCommands(QObject):
-    """`resent` has the message that was sent anew, `forked` says that what is written next begins a new branch,
-    `lock_changed` that `locked` says otherwise.
+    """Commands on branches, one at a time: while one is running another is not begun.
 
-    One thing at a time: while one is under way another one is not begun. A refusal is told by `requests.failed`.
+    `forked`: the next message begins a new branch. `lock_changed`: `locked` has changed. `edit_asked` has the id of the
+    message to edit in place, None to end the edit. `drafts` are the texts typed into rows. A refused command is
+    reported by `requests.failed`.
     """
 
-    resent = Signal(str)
     forked = Signal()
-    lock_changed = Signal()
+    edit_asked = Signal(object)
+    _lock_changed = Signal()
 
     def __init__(self, session: EngineSession, agents: AgentStore, requests: TaskCommands) -> None:
         super().__init__()
         self._agents = agents
         self._session = session
         self._requests = requests
+        self.drafts: dict[str, str] = {}
         self._is_busy = False
         self._was_locked = ""
+
+    @property
+    def lock_changed(self) -> SignalInstance:
+        return self._lock_changed
 
     @property
     def locked(self) -> str:
@@ -54,7 +61,7 @@ class BranchCommands(QObject):
         """The task that is looked at is another one, or came further."""
         if self.locked != self._was_locked:
             self._was_locked = self.locked
-            self.lock_changed.emit()
+            self._lock_changed.emit()
 
     def switch(self, node_id: str) -> None:
         """Show the newest branch through this node, and go on from its end."""
@@ -69,12 +76,20 @@ class BranchCommands(QObject):
         params = TaskRetryParams(node_id=node_id, task_id=_new_task_id(), model=model)
         self._requests.with_workspace(lambda: self._begin(self._retry(params)), self._requests.failed.emit)
 
-    def resend(self, node_id: str, text: str, attachments: tuple[str, ...]) -> None:
-        """Send a message in another form, beside the one that is there."""
+    def edit(self, node_id: str) -> None:
+        """Edit a message of a person in place."""
+        self.edit_asked.emit(node_id)
+
+    def end_edit(self) -> None:
+        self.edit_asked.emit(None)
+
+    def resend(self, node: Node, text: str) -> None:
+        """Send an edited message, with the files of the original, as its sibling."""
+        files = tuple(block.path for block in node.blocks if isinstance(block, FileBlock | ImageBlock) and block.path)
         options = self._requests.options
         agent_id, conversation_id = self._agents.chosen_id, self._requests.conversation_id
-        params = options.start(text, conversation_id, sibling_of=node_id, attachments=attachments, agent_id=agent_id)
-        self._requests.with_workspace(lambda: self._begin(self._resend(node_id, params)), self._requests.failed.emit)
+        params = options.start(text, conversation_id, sibling_of=node.id, attachments=files, agent_id=agent_id)
+        self._requests.with_workspace(lambda: self._begin(self._resend(node.id, params)), self._requests.failed.emit)
 
     def _set_head(self, node_id: str, *, to_leaf: bool) -> None:
         agent = self._agents.shown
@@ -107,7 +122,8 @@ class BranchCommands(QObject):
 
     async def _resend(self, node_id: str, params: TaskStartParams) -> None:
         await self._session.call(TASK_START, params)
-        self.resent.emit(node_id)
+        self.drafts.pop(node_id, None)
+        self.end_edit()
 
 
 def _new_task_id() -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from app.protocol.asks import Ask, AskAnswerParams, Remember
+from app.protocol.asks import Ask, AskAnswerParams
 from app.protocol.conversations import (
     CONVERSATION_CHANGE,
     TASK_COMPARE_MODELS,
@@ -213,17 +213,6 @@ class TaskCommands(QObject):
         task = self.task
         if task is not None and task.retry_at is not None:
             self._session.spawn(self._try_now(task), self.failed.emit)
-
-    def answer(
-        self,
-        ask_id: str,
-        *,
-        text: str = "",
-        allow: bool | None = None,
-        remember: Remember = "once",
-        amount: float | None = None,
-    ) -> None:
-        self._asks.answer(ask_id, text=text, allow=allow, remember=remember, amount=amount)
 
     def _is_for_another(self, text: str, task: Task) -> bool:
         """Whether a text names agents, and not the one at work."""

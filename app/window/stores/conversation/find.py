@@ -242,7 +242,7 @@ class FindStore(QObject):
             self.current = next((hit for _, hit in self._hits()), None)
 
     def _not_here(self) -> Iterator[SearchHit]:
-        return (hit for hit in self._found if not self._store.holds(hit.node_id))
+        return (hit for hit in self._found if not self._store.branch.holds(hit.node_id))
 
     async def _ask(self, text: str, conversation_id: str, asked: int) -> None:
         """The engine looks for words, so only messages that are not loaded are taken from it."""
@@ -251,7 +251,7 @@ class FindStore(QObject):
         params = ConversationSearchParams(text=words, limit=_MOST_HITS, conversation_id=conversation_id)
         found = (await self._session.call(CONVERSATION_SEARCH, params)).hits
         away: frozenset[str] = frozenset()
-        if self._store.has_older and any(not self._store.holds(hit.node_id) for hit in found):
+        if self._store.has_older and any(not self._store.branch.holds(hit.node_id) for hit in found):
             tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
             away = _off_branch(tree.nodes, self._store.node_ids)
         if asked == self._asked:

@@ -29,22 +29,6 @@ _PAGE = 50
 _SEEKING_PAGE = 500  # the most that the engine gives at once
 
 
-class EditDrafts:
-    """By the id of the ask or message that the text is for."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-
-    def get(self, key: str, otherwise: str = "") -> str:
-        return self._texts.get(key, otherwise)
-
-    def put(self, key: str, text: str) -> None:
-        self._texts[key] = text
-
-    def drop(self, key: str) -> None:
-        self._texts.pop(key, None)
-
-
 class ConversationStore(QObject):
     """Made by `Stores.open`.
 
@@ -69,24 +53,23 @@ class ConversationStore(QObject):
 
     def __init__(self, session: EngineSession, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
         super().__init__()
-        self._branch = LoadedBranch()
+        self.branch = LoadedBranch()
         self.agents = AgentStore(session)
-        self.requests = TaskCommands(session, tasks, asks, self.agents, self._branch, conversation_id)
+        self.requests = TaskCommands(session, tasks, asks, self.agents, self.branch, conversation_id)
         self.branches = BranchCommands(session, self.agents, self.requests)
         self.context = ContextCommands(session, self.agents, self.requests)
-        self.drafts = EditDrafts()
         self.queue = QueueStore(session, self.requests)
         self.conversation: Conversation | None = None
         self._session = session
         self._tasks = tasks
-        self._asks = asks
-        self._past = SettledLoader(session, self._branch)
-        self._older = OlderPageLoader(session, self._branch, self._past)
+        self.asks = asks
+        self._past = SettledLoader(session, self.branch)
+        self._older = OlderPageLoader(session, self.branch, self._past)
         self._pace = UpdateThrottle(self._touch)
-        self._rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
+        self.rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
         self._is_loaded = conversation_id is None
         self._seeking = RowSeeker(
-            self._branch, self._rows, self.branches, self.load_older, self.reached.emit, self.missed.emit
+            self.branch, self.rows, self.branches, self.load_older, self.reached.emit, self.missed.emit
         )
         self._is_held = False
         self._older.came.connect(self._on_older_came)
@@ -96,7 +79,7 @@ class ConversationStore(QObject):
         asks.changed.connect(self._on_asks_changed)
         self.requests.failed.connect(self.failed)
         self.requests.failed.connect(self._seeking.refuse)
-        self.branches.resent.connect(self._on_resent)
+        self.branches.edit_asked.connect(self._on_edit_asked)
         self.branches.lock_changed.connect(self._on_lock_changed)
         self.agents.changed.connect(self._on_agents_changed)
         self.agents.turned.connect(self.load)
@@ -120,7 +103,7 @@ class ConversationStore(QObject):
     def task(self) -> Task | None:
         """The one at work that is looked at; else the last one of the branch that is shown."""
         newest = self.requests.task
-        return newest if newest is not None and is_working(newest) else self._branch.last_task() or newest
+        return newest if newest is not None and is_working(newest) else self.branch.last_task() or newest
 
     @property
     def waiting(self) -> tuple[Ask, ...]:
@@ -135,13 +118,8 @@ class ConversationStore(QObject):
         return next(iter((*own, *self.waiting)), None)
 
     @property
-    def replies_since_user(self) -> int:
-        """How many replies there are since a person's last word, as far as it is loaded."""
-        return self._branch.replies_since_user()
-
-    @property
     def has_older(self) -> bool:
-        return self._branch.has_older
+        return self.branch.has_older
 
     @property
     def is_seeking(self) -> bool:
@@ -150,26 +128,18 @@ class ConversationStore(QObject):
     @property
     def node_ids(self) -> tuple[str, ...]:
         """The loaded part of the branch, oldest first."""
-        return tuple(self._branch.ids)
+        return tuple(self.branch.ids)
 
     def count(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def row(self, index: int) -> Row:
-        return self._rows[index]
-
-    def holds(self, node_id: str) -> bool:
-        """Whether this node is loaded."""
-        return self._branch.holds(node_id)
-
-    def place_of(self, index: int) -> tuple[str, int]:
-        """The node that a row belongs to and the row's number among the node's: what `seek` takes."""
-        return self._rows.place_of(index)
+        return self.rows[index]
 
     def bring(self, agent_id: str) -> None:
         """Have an agent go on from the end of what is shown."""
-        if self._branch.ids:
-            self.agents.move_head(agent_id, self._branch.ids[-1])
+        if self.branch.ids:
+            self.agents.move_head(agent_id, self.branch.ids[-1])
 
     def show_task(self, task_id: str) -> bool:
         """Show the branch of the agent that has this task; False where it is shown already."""
@@ -194,20 +164,11 @@ class ConversationStore(QObject):
         self._seeking.begin(SeekTarget(node_id, number, switches))
         self._go_on_seeking()
 
-    def edit(self, node_id: str) -> None:
-        """Turn a person's message into a field in its place; what was typed there before is there again."""
-        self._touch(self._branch.edit(node_id))
-        self.edit_begun.emit(self._rows.index_of(node_id, 0))
-
     def edit_last(self) -> None:
-        """The same for the newest message, if there is one."""
-        node_id = self._branch.last_message()
+        """Edit a person's newest message in place, if there is one."""
+        node_id = self.branch.last_message()
         if node_id is not None:
-            self.edit(node_id)
-
-    def end_edit(self) -> None:
-        self._touch(self._branch.edit(None))
-        self.edit_ended.emit()
+            self.branches.edit(node_id)
 
     def load_older(self) -> None:
         """Read the page above the oldest row, if there is one."""
@@ -222,7 +183,7 @@ class ConversationStore(QObject):
     def close(self) -> None:
         """Called by `Stores.close`: the store is of no use after this."""
         self._pace.close()
-        self._asks.changed.disconnect(self._on_asks_changed)
+        self.asks.changed.disconnect(self._on_asks_changed)
 
     def put_conversation(self, conversation: Conversation) -> None:
         old = self.title
@@ -234,24 +195,24 @@ class ConversationStore(QObject):
             self.title_changed.emit()
 
     def put_task(self, task: Task) -> None:
-        self._touch(self._branch.put_task(task))
+        self._touch(self.branch.put_task(task))
         self.branches.look_at_task()
         self.taskUpdate.emit(task)
 
     def put_node(self, node: Node) -> None:
-        self._touch(self._branch.put(node, joins=self._joins(node)))
+        self._touch(self.branch.put(node, joins=self._joins(node)))
         if self._is_written_elsewhere(node):
             self.load()
         self.taskMessage.emit(node)
 
     def put_ask(self, ask: Ask) -> None:
-        self._touch(self._branch.asks.put(ask))
+        self._touch(self.branch.asks.put(ask))
 
     def _on_asks_changed(self) -> None:
         """Equal ones may have come or gone anywhere."""
         for ask in self.waiting:
-            others = tuple(other for other in self._asks.equal_to(ask) if other.id != ask.id)
-            self._touch(self._branch.asks.put_others(ask.id, others))
+            others = tuple(other for other in self.asks.equal_to(ask) if other.id != ask.id)
+            self._touch(self.branch.asks.put_others(ask.id, others))
 
     def put_agent(self, agent: Agent) -> None:
         """A head that moved to a node that is not here, or back, shows another branch."""
@@ -259,17 +220,17 @@ class ConversationStore(QObject):
         if not self.agents.put(agent) or agent != self.agents.shown or not self._is_loaded:
             return
         head_id, before_id = agent.head_id, known.head_id if known is not None else None
-        if head_id is not None and (not self._branch.holds(head_id) or self._branch.is_back(head_id, before_id)):
+        if head_id is not None and (not self.branch.holds(head_id) or self.branch.is_back(head_id, before_id)):
             self.load()
 
     def put_delta(self, delta: TextDelta | ToolOutput) -> None:
         """Take streamed text; the rows follow within 33 ms."""
-        self._pace.add(self._branch.add_text(delta) if isinstance(delta, TextDelta) else self._branch.add_output(delta))
+        self._pace.add(self.branch.add_text(delta) if isinstance(delta, TextDelta) else self.branch.add_output(delta))
 
     def _is_written_elsewhere(self, node: Node) -> bool:
         """The agent that is looked at writes in another branch: a reply that is retried, or a lost race."""
         task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
-        is_shown = self._branch.holds(node.id) or not self._is_loaded or self._is_held
+        is_shown = self.branch.holds(node.id) or not self._is_loaded or self._is_held
         is_ours = task is not None and agent is not None and task.agent_id == agent.id
         return is_ours and task is not None and is_working(task) and not is_shown
 
@@ -282,24 +243,28 @@ class ConversationStore(QObject):
         return writer is not None and writer.beside is None and (own is None or not is_working(own))
 
     def _on_lock_changed(self) -> None:
-        self._touch(self._branch.lock(bool(self.branches.locked)))
+        self._touch(self.branch.lock(bool(self.branches.locked)))
 
     def _on_agents_changed(self) -> None:
-        self._touch(self._branch.name(self.agents.speakers))
+        self._touch(self.branch.name(self.agents.speakers))
 
     def _on_stored(self) -> None:
         self.load()
 
-    def _on_resent(self, node_id: str) -> None:
-        self.drafts.drop(node_id)
-        self.end_edit()
+    def _on_edit_asked(self, node_id: str | None) -> None:
+        """Show a message as a field with its draft in it, or the message again."""
+        self._touch(self.branch.edit(node_id))
+        if node_id is None:
+            self.edit_ended.emit()
+        else:
+            self.edit_begun.emit(self.rows.index_of(node_id, 0))
 
     def _touch(self, node_ids: Iterable[str]) -> None:
         """Make the rows of these nodes anew."""
         if self._is_loaded and not self._is_held:
             for node_id in node_ids:
                 self._pace.drop(node_id)
-                self._rows.put(node_id, self._branch.rows(node_id))
+                self.rows.put(node_id, self.branch.rows(node_id))
 
     def _go_on_seeking(self) -> None:
         if self._is_loaded and not self._is_held:
@@ -307,9 +272,9 @@ class ConversationStore(QObject):
 
     def _on_older_came(self, page: ConversationNodesResult) -> None:
         if not self._is_held:  # else the branch is being read anew
-            touched = self._branch.prepend(page.nodes, page.has_more, page.forks)
+            touched = self.branch.prepend(page.nodes, page.has_more, page.forks)
             older = touched[: len(page.nodes)]
-            self._rows.prepend([(node_id, self._branch.rows(node_id)) for node_id in older])
+            self.rows.prepend([(node_id, self.branch.rows(node_id)) for node_id in older])
             self._touch(touched[len(page.nodes) :])
         self._go_on_seeking()
 
@@ -335,20 +300,20 @@ class ConversationStore(QObject):
             self.put_conversation(conversation)
         for task in snapshot.tasks:
             self._tasks.put(task)
-            self._branch.put_task(task)
+            self.branch.put_task(task)
         for ask in snapshot.asks:
-            self._branch.asks.put(ask)
+            self.branch.asks.put(ask)
         self.agents.take(snapshot.agents)
         self.branches.look_at_task()
-        self._branch.show(snapshot.nodes, snapshot.has_more_nodes, snapshot.forks)
+        self.branch.show(snapshot.nodes, snapshot.has_more_nodes, snapshot.forks)
 
     def _show(self) -> None:
-        sections = [(node_id, self._branch.rows(node_id)) for node_id in self._branch.ids]
-        if self._is_loaded and len(self._rows):
-            self._rows.replace(sections)
+        sections = [(node_id, self.branch.rows(node_id)) for node_id in self.branch.ids]
+        if self._is_loaded and len(self.rows):
+            self.rows.replace(sections)
             self.taskUpdate.emit(self.task)  # another branch has another last task
         else:
-            self._rows.fill(sections)
+            self.rows.fill(sections)
             self._is_loaded = True
             self.reset.emit()
             self.loaded.emit()

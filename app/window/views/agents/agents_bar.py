@@ -116,7 +116,7 @@ class AgentsBarView(QWidget):
         self._tasks = tasks
         self._theme = theme
         self._chips: dict[str, AgentChipView] = {}
-        self._turns = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self.turns = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._add = IconButton(theme, "plus", "Add an agent")
         self._more = IconButton(theme, "users", "Agents and turns")
         tokens = theme.tokens
@@ -125,7 +125,7 @@ class AgentsBarView(QWidget):
         row.setContentsMargins(0, 0, tokens.space_close, 0)
         row.setSpacing(tokens.space_tight)
         row.addLayout(self._wrap, 1)
-        for widget in (self._turns, self._add, self._more):
+        for widget in (self.turns, self._add, self._more):
             row.addWidget(widget)
         self.setAccessibleName("Agents")
         self._add.clicked.connect(self.add_asked)
@@ -136,11 +136,6 @@ class AgentsBarView(QWidget):
     def chips(self) -> tuple[AgentChipView, ...]:
         return tuple(self._chips[agent.id] for agent in self._seen())
 
-    @property
-    def turns(self) -> str:
-        """The rule, as it is told; nothing for the usual one."""
-        return self._turns.text()
-
     def show_agents(self) -> None:
         """Those that take part, and of those beside them the ones at work and the one that is looked at."""
         agents = self._seen()
@@ -149,8 +144,8 @@ class AgentsBarView(QWidget):
         shown = self._store.agents.shown
         for agent in agents:
             self._chips[agent.id].show_agent(agent, self._tasks.of_agent(agent.id), is_shown=agent == shown)
-        self._turns.setText(turn_rule_label(self._store.agents.turns, self._store.replies_since_user))
-        self._turns.setVisible(len(agents) > 1 and bool(self._turns.text()))
+        self.turns.setText(turn_rule_label(self._store.agents.turns, self._store.branch.replies_since_user()))
+        self.turns.setVisible(len(agents) > 1 and bool(self.turns.text()))
         self.setVisible(len(agents) > 1)
 
     def _seen(self) -> tuple[Agent, ...]:

@@ -7,7 +7,6 @@ from PySide6.QtGui import QClipboard
 from PySide6.QtWidgets import QComboBox, QDialog, QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.protocol.agents import Agent
-from app.protocol.asks import Remember
 from app.protocol.conversations import Node
 from app.window.stores.catalog import ModelStore
 from app.window.stores.conversation.agents import AgentStore
@@ -35,15 +34,17 @@ class ReadOnlyBranchActions(QObject):
     refused = Signal(str)
     _lock_changed = Signal()
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.drafts: dict[str, str] = {}
+
     @property
     def lock_changed(self) -> SignalInstance:
         return self._lock_changed
 
+    @property
     def locked(self) -> str:
         return _WHY
-
-    def models(self) -> tuple[str, ...]:
-        return ()
 
     def switch(self, node_id: str) -> None:
         self.refused.emit(_WHY)
@@ -63,12 +64,6 @@ class ReadOnlyBranchActions(QObject):
     def resend(self, node: Node, text: str) -> None:
         self.refused.emit(_WHY)
 
-    def draft(self, key: str, otherwise: str = "") -> str:
-        return otherwise
-
-    def keep_draft(self, key: str, text: str) -> None:
-        """Nothing is typed here that would be kept."""
-
 
 class ComparisonActions:
     """`conversation` does what is not about branches."""
@@ -76,18 +71,12 @@ class ComparisonActions:
     def __init__(self, conversation: ConversationRowActions) -> None:
         self.branches = ReadOnlyBranchActions()
         self.context = conversation.context
-        self._conversation = conversation
+        self.open_link = conversation.open_link
+        self.copy = conversation.copy
+        self.answer = conversation.answer
 
-    def open_link(self, url: str) -> None:
-        self._conversation.open_link(url)
-
-    def copy(self, text: str) -> None:
-        self._conversation.copy(text)
-
-    def answer(
-        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
-    ) -> None:
-        self._conversation.answer(ask_id, text=text, allow=allow, remember=remember, amount=amount)
+    def models(self) -> tuple[str, ...]:
+        return ()
 
     def load_older(self) -> None:
         """Both sides are whole."""
@@ -230,7 +219,7 @@ class ComparisonDialog(QDialog):
         comparison.store.failed.connect(self._on_failed)
         self._actions.branches.refused.connect(self._on_failed)
         for number, view in enumerate(self.views):
-            view.turned.connect(partial(self._on_turned, number))
+            view.turned.connect(partial(comparison.turn, number))
             view.chosen.connect(partial(self._on_chosen, view))
 
     def _on_loaded(self) -> None:
@@ -238,9 +227,6 @@ class ComparisonDialog(QDialog):
         self._beginning.set_text(f"Both go on from: “{beginning}”" if beginning else _APART)
         for view in self.views:
             view.transcript.to_start()
-
-    def _on_turned(self, number: int, compared: ComparedBranch) -> None:
-        self._comparison.turn(number, compared)
 
     def _on_chosen(self, view: ComparedBranchView) -> None:
         self._comparison.store.continue_with(view.side.leaf_id)

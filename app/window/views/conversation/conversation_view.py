@@ -150,7 +150,7 @@ class ConversationView(QWidget):
     def place(self) -> ScrollPosition | None:
         """Where the transcript stands; None at its end."""
         place = self.transcript.place
-        return ScrollPosition(*self.store.place_of(place[0]), place[1]) if place is not None else None
+        return ScrollPosition(*self.store.rows.place_of(place[0]), place[1]) if place is not None else None
 
     def go_to(self, node_id: str) -> None:
         """Show a node, in whatever branch it stands, loading what is needed; it is told if that cannot be."""
@@ -178,25 +178,22 @@ class ConversationView(QWidget):
         if approval is None or row is None:
             return
         if row in self.transcript.shown:
-            self.store.requests.answer(approval.id, allow=True)
+            self.store.asks.answer(approval.id, allow=True)
         else:
             self.transcript.focus_row(row)
 
-    def open_find(self) -> None:
-        """Open the search in this conversation, with the keyboard in it."""
-        self._made_find_bar().open()
-
     def find_next(self, *, forward: bool) -> None:
         """To the next hit or the one before it; where nothing is searched the search opens."""
-        bar = self._made_find_bar()
-        if not bar.isVisible():
-            bar.open()
+        if not self.find_bar.isVisible():
+            self.find_bar.open()
         elif forward:
-            bar.next()
+            self.find_bar.search.next()
         else:
-            bar.previous()
+            self.find_bar.search.previous()
 
-    def _made_find_bar(self) -> "FindBarView":
+    @property
+    def find_bar(self) -> "FindBarView":
+        """Made at the first search."""
         from app.window.stores.conversation.find import FindStore
         from app.window.views.conversation.find_bar import FindBarView  # most conversations are never searched
 
@@ -255,14 +252,14 @@ class ConversationView(QWidget):
         store.loaded.connect(self._show_task)
         store.loaded.connect(self._on_loaded)
         store.reached.connect(self._on_reached)
-        store.edit_begun.connect(self._on_edit_begun)
-        store.edit_ended.connect(self._on_writing_due)
-        store.branches.forked.connect(self._on_writing_due)
+        store.edit_begun.connect(self.transcript.enter_row)
+        store.edit_ended.connect(self.composer.field.setFocus)
+        store.branches.forked.connect(self.composer.field.setFocus)
         store.missed.connect(self._on_missed)
         self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
         self.foot.sent.connect(self.transcript.to_end)
         self.foot.options_changed.connect(self.options_changed)
-        self.composer.recall_asked.connect(self._on_recall_asked)
+        self.composer.recall_asked.connect(store.edit_last)
         self.composer.edited.connect(self.draft_changed)
         self.interrupted.acted.connect(self._on_resume_clicked)
         self.foot.model_missing.connect(self._on_model_missing)
@@ -284,8 +281,8 @@ class ConversationView(QWidget):
             self._find_bar.close_search()
         elif any(pane.isAncestorOf(self.focusWidget() or self) for pane in self.tree.panes):
             self.composer.setFocus()
-        elif self.transcript.has_selection:
-            self.transcript.clear_selection()
+        elif self.transcript.selection.span() is not None:
+            self.transcript.selection.clear()
         elif not is_held:
             self._stop_by_escape()
 
@@ -352,13 +349,3 @@ class ConversationView(QWidget):
     def _on_resume_clicked(self) -> None:
         if self.store.task is not None:
             self.resume_asked.emit(self.store.task.id)
-
-    def _on_recall_asked(self) -> None:
-        """Up in an empty field edits the last message in its place."""
-        self.store.edit_last()
-
-    def _on_edit_begun(self, row: int) -> None:
-        self.transcript.enter_row(row)
-
-    def _on_writing_due(self) -> None:
-        self.composer.field.setFocus()

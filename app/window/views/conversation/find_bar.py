@@ -21,7 +21,7 @@ class FindBarView(QWidget):
 
     def __init__(self, find: FindStore, transcript: TranscriptView, theme: Theme) -> None:
         super().__init__()
-        self._find = find
+        self.search = find
         self._transcript = transcript
         self._theme = theme
         self._back: QWidget | None = None
@@ -49,15 +49,9 @@ class FindBarView(QWidget):
 
     def close_search(self) -> None:
         self.hide()
-        self._find.clear()
-        self._transcript.hits.mark(None)
+        self.search.clear()
+        self._transcript.selection.set_search(None)
         (self._back or self._transcript).setFocus(Qt.FocusReason.OtherFocusReason)
-
-    def next(self) -> None:
-        self._find.next()
-
-    def previous(self) -> None:
-        self._find.previous()
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
@@ -81,40 +75,40 @@ class FindBarView(QWidget):
         column.addStretch(1)
 
     def _connect(self) -> None:
-        self._find.changed.connect(self._on_changed)
+        self.search.changed.connect(self._on_changed)
         self.field.searched.connect(self._on_searched)
-        self.field.next_asked.connect(self.next)
-        self.field.previous_asked.connect(self.previous)
+        self.field.next_asked.connect(self.search.next)
+        self.field.previous_asked.connect(self.search.previous)
         self.field.left.connect(self.close_search)
-        self._next.clicked.connect(self.next)
-        self._previous.clicked.connect(self.previous)
+        self._next.clicked.connect(self.search.next)
+        self._previous.clicked.connect(self.search.previous)
         self._close.clicked.connect(self.close_search)
-        self._elsewhere.clicked.connect(self._find.go_elsewhere)
+        self._elsewhere.clicked.connect(self.search.go_elsewhere)
 
     def _on_searched(self, text: str) -> None:
-        self._find.search(text, self._transcript.shown.start)
+        self.search.search(text, self._transcript.shown.start)
 
     def _on_changed(self) -> None:
         if not self.isVisible():
             return
-        find = self._find
+        find = self.search
         self.count.setText(self._words())
         self._show_elsewhere()
         can_step = find.total > 0 or bool(find.earlier)
         self._next.setEnabled(can_step)
         self._previous.setEnabled(can_step)
         if find.pattern is None:
-            self._transcript.hits.mark(None)
+            self._transcript.selection.set_search(None)
             return
         hit, row = find.current, find.row
         sought = SearchPattern(find.pattern, find.counts, hit.key if hit else "", hit.number if hit else 0)
         if row is None:
-            self._transcript.hits.mark(sought)
+            self._transcript.selection.set_search(sought)
         else:
             self._transcript.hits.show(row, sought)
 
     def _words(self) -> str:
-        find = self._find
+        find = self.search
         earlier = len(find.earlier)
         above = f"{earlier:,} message{'' if earlier == 1 else 's'} above" if earlier else ""
         if find.pattern is None:
@@ -125,7 +119,7 @@ class FindBarView(QWidget):
         return f"Only in {above}: press Enter" if above else "Not found"
 
     def _show_elsewhere(self) -> None:
-        count = len(self._find.elsewhere)
+        count = len(self.search.elsewhere)
         words = "Also in another branch: go there" if count == 1 else f"Also {count:,} in other branches: go there"
         self._elsewhere.setText(words)
         self._elsewhere.setAccessibleName(words)

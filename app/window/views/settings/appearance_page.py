@@ -38,7 +38,7 @@ class AppearancePageView(SettingsPageView):
         group = QButtonGroup(self)
         for mode, text in _MODES:
             button = self._add_button(group, "Colours", text, chosen=mode == self.theme.mode)
-            button.clicked.connect(partial(self._on_mode, mode))
+            button.clicked.connect(partial(self.theme.set_mode, mode))
 
     def _add_font(self) -> None:
         theme = self.theme
@@ -72,9 +72,6 @@ class AppearancePageView(SettingsPageView):
         group.addButton(button)
         self.rows.addWidget(button)
         return button
-
-    def _on_mode(self, mode: Mode) -> None:
-        self.theme.set_mode(mode)
 
     def _on_font(self) -> None:
         family = self._family.currentText() if self._family.currentIndex() else ""

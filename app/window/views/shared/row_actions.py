@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from PySide6.QtCore import Qt, QUrl, SignalInstance
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QClipboard, QDesktopServices
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-from app.protocol.asks import Remember
-from app.protocol.blocks import FileBlock, ImageBlock
-from app.protocol.conversations import Node
 from app.window.stores.catalog import ModelStore
 from app.window.stores.conversation.store import ConversationStore
 from app.window.widgets.dialogs import QuestionDialog
@@ -30,48 +27,6 @@ _PROGRAMS = frozenset(
 )
 
 TargetKind = Literal["web", "inside", "outside", "refused"]
-
-
-class ConversationBranchActions:
-    def __init__(self, store: ConversationStore, models: ModelStore) -> None:
-        self._store = store
-        self._models = models
-
-    @property
-    def lock_changed(self) -> SignalInstance:
-        return self._store.branches.lock_changed
-
-    def locked(self) -> str:
-        return self._store.branches.locked
-
-    def switch(self, node_id: str) -> None:
-        self._store.branches.switch(node_id)
-
-    def fork(self, node_id: str) -> None:
-        self._store.branches.fork(node_id)
-
-    def models(self) -> tuple[str, ...]:
-        return self._models.ready
-
-    def retry(self, node_id: str, model: str | None = None) -> None:
-        self._store.branches.retry(node_id, model)
-
-    def edit(self, node_id: str) -> None:
-        self._store.edit(node_id)
-
-    def end_edit(self) -> None:
-        self._store.end_edit()
-
-    def resend(self, node: Node, text: str) -> None:
-        """With the files that came with it."""
-        files = [block.path for block in node.blocks if isinstance(block, FileBlock | ImageBlock) and block.path]
-        self._store.branches.resend(node.id, text, tuple(files))
-
-    def draft(self, key: str, otherwise: str = "") -> str:
-        return self._store.drafts.get(key, otherwise)
-
-    def keep_draft(self, key: str, text: str) -> None:
-        self._store.drafts.put(key, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +92,17 @@ class ConversationRowActions:
     """
 
     def __init__(self, store: ConversationStore, models: ModelStore, clipboard: QClipboard, over: QWidget) -> None:
-        self.branches = ConversationBranchActions(store, models)
+        self.branches = store.branches
         self.context = store.context
+        self.copy = clipboard.setText
+        self.answer = store.asks.answer
+        self.load_older = store.load_older
+        self._models = models
         self._store = store
-        self._clipboard = clipboard
         self._over = over
+
+    def models(self) -> tuple[str, ...]:
+        return self._models.ready
 
     def open_link(self, url: str) -> None:
         target = link_target(url, self._workspace)
@@ -154,17 +115,6 @@ class ConversationRowActions:
                 self._ask_to_open(target.path)
             case "refused":
                 self._store.failed.emit(target.why)
-
-    def copy(self, text: str) -> None:
-        self._clipboard.setText(text)
-
-    def answer(
-        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
-    ) -> None:
-        self._store.requests.answer(ask_id, text=text, allow=allow, remember=remember, amount=amount)
-
-    def load_older(self) -> None:
-        self._store.load_older()
 
     @property
     def _workspace(self) -> str:

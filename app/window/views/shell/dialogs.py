@@ -12,7 +12,7 @@ from app.window.views.shared.actions import ACTIONS, ShortcutStore, native_text
 from app.window.widgets.labels import TextLabel
 
 if TYPE_CHECKING:
-    from app.window.views.settings.dialog import PageName, SettingsDialog
+    from app.window.views.settings.dialog import SettingsDialog
     from app.window.views.usage.dialog import UsageDialog
 
 
@@ -44,17 +44,13 @@ class WindowDialogs(QObject):
         self._window = window
         self._settings: SettingsDialog | None = None
 
-    def open_settings(self, page: "PageName" = "general") -> None:
-        self._dialog().open_page(page)
-
     def open_setting(self, name: str) -> None:
-        """One setting that the engine declares, the keyboard in its field."""
-        self._dialog().open_setting(name)
+        """Open the page of one engine setting, with the focus in its field."""
+        self.settings.open_setting(name)
 
-    def open_providers(self) -> None:
-        self.open_settings("providers")
-
-    def _dialog(self) -> "SettingsDialog":
+    @property
+    def settings(self) -> "SettingsDialog":
+        """Made at the first use; `open_page` and `open_setting` show it."""
         from app.window.views.settings.dialog import SettingsDialog
 
         if self._settings is None:

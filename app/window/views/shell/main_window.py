@@ -16,7 +16,7 @@ from app.window.views.shared.actions import ACTIONS, ActionName, ShortcutStore, 
 from app.window.views.shell.banners import ConnectionBannerView, HealthBannerView
 from app.window.views.shell.dialogs import WindowDialogs
 from app.window.views.shell.open_conversation import OpenConversationFactory
-from app.window.views.shell.open_conversations import ActiveConversation, OpenConversations
+from app.window.views.shell.open_conversations import OpenConversations
 from app.window.views.shell.tabs import TabsView
 from app.window.views.sidebar.sidebar import SidebarView
 from app.window.widgets.accessibility import step_focus
@@ -134,45 +134,41 @@ class MainWindow(QMainWindow):
         self.hide()
         self.closed.emit()
 
-    def on_action(self, name: ActionName) -> None:
-        """Do one of the actions of the table."""
-        self.commands.do(name)
-
     def show_error(self, text: str) -> None:
         """Something did not work: what, and what to do."""
         (self.desk.front_window or self).trouble.tell(text, "failed")
 
     def _slots(self) -> dict[ActionName, Callable[[], None]]:
-        """What each action does."""
-        front = ActiveConversation(self.desk, self.stores.asks)
+        """The slot of each action. The conversation in front is looked up when the slot is called."""
+        desk = self.desk
         return {
-            "new_task": self.desk.new,
-            "stop": front.stop,
-            "stop_all": front.stop_all,
-            "next_ask": front.go_to_next_ask,
-            "allow_once": front.allow_once,
+            "new_task": desk.new,
+            "stop": lambda: desk.front.store.requests.stop(),
+            "stop_all": lambda: desk.front.store.requests.stop_all(),
+            "next_ask": desk.go_to_next_ask,
+            "allow_once": lambda: desk.front.allow_once(),
             "palette": self._on_palette,
             "search": self._on_search,
-            "find": front.find,
-            "find_next": front.find_next,
-            "find_previous": front.find_previous,
-            "tree": front.turn_tree,
-            "summarise": front.summarise,
-            "ask_models": front.ask_models,
-            "add_agent": front.add_agent,
-            "close_tab": self.desk.close_front,
-            "reopen_tab": self.desk.reopen,
-            "next_tab": partial(self.desk.step, 1),
-            "previous_tab": partial(self.desk.step, -1),
+            "find": lambda: desk.front.find_bar.open(),
+            "find_next": lambda: desk.front.find_next(forward=True),
+            "find_previous": lambda: desk.front.find_next(forward=False),
+            "tree": lambda: desk.front.tree.toggle(),
+            "summarise": lambda: desk.front.store.context.summarise(),
+            "ask_models": lambda: desk.front.dialogs.ask_models(),
+            "add_agent": lambda: desk.front.foot.add_agent(),
+            "close_tab": desk.close_front,
+            "reopen_tab": desk.reopen,
+            "next_tab": partial(desk.step, 1),
+            "previous_tab": partial(desk.step, -1),
             "move_tab_left": partial(self.pages.tabs.shift, -1),
             "move_tab_right": partial(self.pages.tabs.shift, 1),
             "pin_tab": self.pages.pin_front,
-            "all_tabs": self.desk.open_list,
-            "own_window": self.desk.move_front,
+            "all_tabs": desk.open_list,
+            "own_window": desk.move_front,
             "next_pane": self._on_next_pane,
             "sidebar": self._on_turn_sidebar,
             "tour": self._tour.play,
-            "settings": self.dialogs.open_settings,
+            "settings": lambda: self.dialogs.settings.open_page("general"),
             "usage": self.dialogs.open_usage,
             "theme": self._on_change_theme,
             "shortcuts": self.dialogs.open_shortcuts,
@@ -206,21 +202,21 @@ class MainWindow(QMainWindow):
         stores = self.stores
         for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._maker):
             speaker.failed.connect(self.show_error)
-        self.sidebar.opened.connect(self._on_opened)
+        self.sidebar.opened.connect(self.desk.open)
         self.sidebar.opened_behind.connect(self.desk.open_behind)
         self.sidebar.hit_opened.connect(self._on_hit_opened)
         self.sidebar.new_asked.connect(self.desk.new)
         self.sidebar.stop_asked.connect(self._control.stop)
         self.sidebar.resume_asked.connect(self._control.resume)
         self._maker.resume_asked.connect(self._control.resume)
-        self._maker.providers_asked.connect(self.dialogs.open_providers)
+        self._maker.providers_asked.connect(lambda: self.dialogs.settings.open_page("providers"))
         self._maker.tour_asked.connect(self._tour.play)
-        self.dialogs.settings_closed.connect(self._maker.look_for_models)
-        self.dialogs.conversation_asked.connect(self._on_opened)
+        self.dialogs.settings_closed.connect(self._maker.models.look_again)
+        self.dialogs.conversation_asked.connect(self.desk.open)
         self.desk.front_changed.connect(self._on_front_changed)
         self.desk.main_asked.connect(self._on_main_asked)
         self.desk.window_made.connect(self.commands.add_to_own)
-        self._tour.started.connect(self._on_opened)
+        self._tour.started.connect(self.desk.open)
         self._theme.changed.connect(self._on_theme_changed)
         stores.conversations.reset.connect(self._on_front_changed)
 
@@ -230,9 +226,6 @@ class MainWindow(QMainWindow):
         self.raise_()
         self.activateWindow()
 
-    def _on_opened(self, conversation_id: str) -> None:
-        self.desk.open(conversation_id)
-
     def _on_hit_opened(self, conversation_id: str, node_id: str, words: str) -> None:
         self.desk.open_at(conversation_id, node_id)
         self.desk.front.transcript.hits.mark_words(words.replace('"', " ").split())
@@ -240,7 +233,7 @@ class MainWindow(QMainWindow):
     def _on_action_chosen(self, name: str) -> None:
         for action in ACTIONS:
             if action.name == name:
-                self.on_action(action.name)
+                self.commands.do(action.name)
 
     def _on_front_changed(self) -> None:
         self.sidebar.list.mark(self.desk.front_id)
@@ -254,7 +247,7 @@ class MainWindow(QMainWindow):
         from app.window.views.shell.command_palette import CommandPalette  # the start does not need it
 
         palette = CommandPalette(self.stores.conversations, self.stores.session, self._theme, self.shortcuts)
-        palette.conversation_chosen.connect(self._on_opened)
+        palette.conversation_chosen.connect(self.desk.open)
         palette.setting_chosen.connect(self.dialogs.open_setting)
         palette.action_chosen.connect(self._on_action_chosen)
         return palette

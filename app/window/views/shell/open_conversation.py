@@ -5,7 +5,6 @@ from PySide6.QtGui import QClipboard
 
 from app.window.stores.catalog import ModelStore
 from app.window.stores.stores import Stores
-from app.window.stores.task_options import TaskOptions
 from app.window.stores.tasks import UnreadStore
 from app.window.stores.window_state import WindowStateStore
 from app.window.theme.theme import Theme
@@ -150,7 +149,7 @@ class OpenConversationFactory(QObject):
         self.stores = stores
         self.unread = unread
         self.state = state
-        self._models = models
+        self.models = models
         self._theme = theme
         self.clipboard = clipboard
         self._pasted = pasted
@@ -161,7 +160,7 @@ class OpenConversationFactory(QObject):
 
     def make_view(self, conversation_id: str) -> ConversationView:
         store = self.stores.open(conversation_id or None, self.state.kept.agents.get(conversation_id))
-        view = ConversationView(store, self.stores, self._models, self._theme, self.clipboard, self._pasted)
+        view = ConversationView(store, self.stores, self.models, self._theme, self.clipboard, self._pasted)
         kept = self.state.kept
         if not conversation_id:
             view.foot.choose(kept.options)
@@ -174,16 +173,9 @@ class OpenConversationFactory(QObject):
         view.tree.changed.connect(self.state.save_soon)
         store.agents.turned.connect(self.state.save_soon)
         view.scrolled.connect(self.state.save_soon)
-        view.options_changed.connect(self._on_options_changed)
+        view.options_changed.connect(self.state.keep_options)
         view.tour_asked.connect(self.tour_asked)
         view.foot.choices.providers_asked.connect(self.providers_asked)
         view.resume_asked.connect(self.resume_asked)
         store.failed.connect(self.failed)
         return view
-
-    def look_for_models(self) -> None:
-        """A key may have been set, or a server started."""
-        self._models.look_again()
-
-    def _on_options_changed(self, options: TaskOptions) -> None:
-        self.state.keep_options(options)

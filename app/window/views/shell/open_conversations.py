@@ -7,7 +7,6 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
 
 from app.protocol.tasks import Task
-from app.window.stores.asks import AskStore
 from app.window.stores.session import EngineSession
 from app.window.theme.theme import Theme
 from app.window.views.conversation.conversation_view import ConversationView
@@ -150,6 +149,16 @@ class OpenConversations(QObject):
         self.open(conversation_id)
         self.front.go_to(node_id)
 
+    def go_to_next_ask(self) -> None:
+        """Go to the ask of the next conversation after the active one; wraps around."""
+        waiting = [ask.conversation_id for ask in self._maker.stores.asks.waiting()]
+        if not waiting:
+            return
+        here = self.front_id
+        place = waiting.index(here) + 1 if here in waiting else 0
+        self.open(waiting[place % len(waiting)])
+        self.front.go_to_ask()
+
     def reopen(self) -> None:
         """What was closed last and is not open again."""
         open_ids = {*self._pages.open_ids, *(window.page.conversation_id for window in self._windows)}
@@ -282,51 +291,3 @@ class OpenConversations(QObject):
             window.page.keep_place()
             self._kept.titles[window.page.conversation_id] = window.page.title
         self._kept.windows = kept
-
-
-class ActiveConversation:
-    """The slots of the actions that are about one conversation."""
-
-    def __init__(self, desk: OpenConversations, asks: AskStore) -> None:
-        self._desk = desk
-        self._asks = asks
-
-    def stop(self) -> None:
-        self._desk.front.store.requests.stop()
-
-    def stop_all(self) -> None:
-        self._desk.front.store.requests.stop_all()
-
-    def ask_models(self) -> None:
-        self._desk.front.dialogs.ask_models()
-
-    def add_agent(self) -> None:
-        self._desk.front.foot.add_agent()
-
-    def go_to_next_ask(self) -> None:
-        """Of the conversation after that in front, round at the end."""
-        waiting = [ask.conversation_id for ask in self._asks.waiting()]
-        if not waiting:
-            return
-        here = self._desk.front_id
-        place = waiting.index(here) + 1 if here in waiting else 0
-        self._desk.open(waiting[place % len(waiting)])
-        self._desk.front.go_to_ask()
-
-    def allow_once(self) -> None:
-        self._desk.front.allow_once()
-
-    def find(self) -> None:
-        self._desk.front.open_find()
-
-    def find_next(self) -> None:
-        self._desk.front.find_next(forward=True)
-
-    def find_previous(self) -> None:
-        self._desk.front.find_next(forward=False)
-
-    def summarise(self) -> None:
-        self._desk.front.store.context.summarise()
-
-    def turn_tree(self) -> None:
-        self._desk.front.tree.toggle()

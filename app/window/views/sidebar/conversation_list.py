@@ -93,7 +93,7 @@ class PagedListView(QListView):
         self.clicked.connect(self._on_picked)
         self.activated.connect(self._on_picked)
         self.customContextMenuRequested.connect(self._on_menu_asked)
-        theme.changed.connect(self._on_theme_changed)
+        theme.changed.connect(self.viewport().update)
 
     @property
     def marked(self) -> Conversation | None:
@@ -157,9 +157,6 @@ class PagedListView(QListView):
         conversation = self._model.at(index)
         if conversation is not None:
             self.opened.emit(conversation.id)
-
-    def _on_theme_changed(self) -> None:
-        self.viewport().update()
 
     def _on_menu_asked(self, place: QPoint) -> None:
         conversation = self._model.at(self.indexAt(place))

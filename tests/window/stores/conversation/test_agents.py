@@ -160,7 +160,7 @@ async def test_turns_are_stored_and_told_and_the_word_goes_round(tmp_path: Path)
         store.agents.take_turns(store.conversation_id or "", rule)
         await until(lambda: store.agents.turns == rule)
         store.requests.send("both of you")
-        await until(lambda: store.replies_since_user == 2 and store.branches.locked == "")
+        await until(lambda: store.branch.replies_since_user() == 2 and store.branches.locked == "")
         await until(lambda: people.agent("Assistant").head_id == people.agent("Coder").head_id)
         assert [word for word in people.said[-5:] if word.endswith(":")] == ["Coder:", "Assistant:"], (
             "the first has spoken last"

@@ -84,9 +84,9 @@ async def test_a_message_sent_in_another_form_stands_beside_the_old_one_and_both
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE, TWO)
         old = talk.message
-        talk.store.edit(old)
+        talk.store.branches.edit(old)
         assert talk.said == ["edit", "One."]
-        talk.store.branches.resend(old, "write an ode", ())
+        talk.store.branches.resend(talk.store.branch.node(old), "write an ode")
         await talk.until_said("write an ode", "2/2", "Two.")
         assert talk.fork.previous_id == old and talk.fork.next_id is None
         assert talk.task.prompt == "write an ode"
@@ -142,7 +142,7 @@ async def test_another_window_follows_the_head_and_learns_of_the_fork(tmp_path: 
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE, TWO)
         other_store, other = await talk.engine.open(talk.task.conversation_id)
-        talk.store.branches.resend(talk.message, "write an ode", ())
+        talk.store.branches.resend(talk.store.branch.node(talk.message), "write an ode")
         await talk.until_said("write an ode", "2/2", "Two.")
         await until(lambda: other.rows == talk.mirror.rows)
         assert talk.fork.previous_id is not None
@@ -155,7 +155,7 @@ async def test_while_the_agent_works_nothing_is_switched_and_it_is_told_why(tmp_
     async with AsyncExitStack() as stack:
         slow = Reply(text="A long reply that takes its time.", piece_length=4, stall_after=2)
         talk = await begin(stack, tmp_path, ONE, TWO, slow)
-        talk.store.branches.resend(talk.message, "write an ode", ())
+        talk.store.branches.resend(talk.store.branch.node(talk.message), "write an ode")
         await talk.until_said("write an ode", "2/2", "Two.")
         assert not talk.fork.locked and talk.fork.previous_id is not None
         locks: list[bool] = []
@@ -165,7 +165,7 @@ async def test_while_the_agent_works_nothing_is_switched_and_it_is_told_why(tmp_
         talk.store.branches.switch(talk.fork.previous_id)
         assert talk.trouble == ["The agent is at work here. Stop it or wait until it is done, then try again."]
         await until(lambda: "Reply" in talk.mirror.kinds[4:])
-        talk.store.edit(talk.message)
+        talk.store.branches.edit(talk.message)
         assert [row.locked for row in talk.mirror.rows if isinstance(row, EditMessageRow)] == [True]
         talk.store.requests.stop()
         await until(lambda: [row.locked for row in talk.mirror.rows if isinstance(row, EditMessageRow)] == [False])
@@ -183,14 +183,14 @@ async def test_an_edit_that_is_refused_keeps_what_was_typed(tmp_path: Path) -> N
         talk.store.edit_begun.connect(begun.append)
         talk.store.edit_last()
         assert begun == [0]
-        talk.store.drafts.put(message, "write an ode")
+        talk.store.branches.drafts[message] = "write an ode"
         talk.store.requests.options = TaskOptions("nowhere/model")
-        talk.store.branches.resend(message, "write an ode", ())
+        talk.store.branches.resend(talk.store.branch.node(message), "write an ode")
         await until(lambda: bool(talk.trouble))
         assert "nowhere" in talk.trouble[0]
         assert talk.said == ["edit", "One."]
-        assert talk.store.drafts.get(message) == "write an ode"
-        talk.store.end_edit()
+        assert talk.store.branches.drafts.get(message) == "write an ode"
+        talk.store.branches.end_edit()
         assert talk.said == ["write a poem", "One."]
 
 
@@ -213,7 +213,7 @@ async def test_a_message_in_another_branch_is_gone_to_but_a_remembered_place_is_
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE, TWO)
         old = talk.message
-        talk.store.branches.resend(old, "write an ode", ())
+        talk.store.branches.resend(talk.store.branch.node(old), "write an ode")
         await talk.until_said("write an ode", "2/2", "Two.")
         reached: list[int] = []
         missed: list[bool] = []

@@ -103,11 +103,11 @@ async def test_a_node_far_above_is_found_with_all_that_is_between(tmp_path: Path
         await until(lambda: bool(reached))
         row = store.row(reached[0])
         assert isinstance(row, UserRow)
-        assert (row.text, store.place_of(reached[0]), store.is_seeking) == ("Request 3.", ("u3", 0), False)
+        assert (row.text, store.rows.place_of(reached[0]), store.is_seeking) == ("Request 3.", ("u3", 0), False)
         store.seek("a7")  # a result stands at its call
         store.seek("r7", 1)
         store.seek("gone")
-        assert [store.place_of(index) for index in reached[1:]] == [("r7", 0), ("r7", 1)]
+        assert [store.rows.place_of(index) for index in reached[1:]] == [("r7", 0), ("r7", 1)]
         await until(lambda: bool(missed))
 
 

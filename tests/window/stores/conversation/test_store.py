@@ -34,7 +34,7 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
         await mirror.until("Ask")
         store.requests.send("b")
         await until(lambda: [ask.kind for ask in store.waiting] == ["approval"])
-        store.requests.answer(store.waiting[0].id, allow=True)
+        store.asks.answer(store.waiting[0].id, allow=True)
         await mirror.until("TaskEnd")
         assert mirror.kinds == [
             "User", "Thinking", "Reply", "Reply", "Reply", "Ask", "Reply", "ToolCall", "Ask", "TaskEnd",

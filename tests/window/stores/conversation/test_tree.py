@@ -95,7 +95,7 @@ async def test_going_to_another_branch_shows_it_there_and_to_the_same_one_only_s
         agent = store.agents.shown
         tree.go(tree.lines[1].node_id)
         await until(lambda: len(reached) == 2)
-        assert store.place_of(reached[1])[0] == tree.lines[1].node_id
+        assert store.rows.place_of(reached[1])[0] == tree.lines[1].node_id
         assert store.agents.shown == agent
 
 

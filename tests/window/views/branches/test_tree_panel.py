@@ -74,7 +74,7 @@ async def test_enter_goes_to_the_branch_of_a_line(tmp_path: Path, theme: Theme, 
         assert places is not None and places.currentIndex().row() == 2, "it opens where the conversation stands"
         QTest.keyClick(places, Qt.Key.Key_Up)
         QTest.keyClick(places, Qt.Key.Key_Return)
-        await until(lambda: store.holds(reply.id))
+        await until(lambda: store.branch.holds(reply.id))
         await until(lambda: [line.is_head for line in panel.lines] == [False, True, False])
         assert places.currentIndex().row() == 1
 

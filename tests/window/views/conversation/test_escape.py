@@ -66,7 +66,7 @@ def reminds(view: ConversationView) -> bool:
 def _action(name: ActionName) -> Callable[[Office], QWidget]:
     def opened(at_work: Office) -> QWidget:
         before = set(QApplication.topLevelWidgets())
-        at_work.window.on_action(name)
+        at_work.window.commands.do(name)
         return next(w for w in QApplication.topLevelWidgets() if w not in before and w.isVisible())
 
     return opened
@@ -99,7 +99,7 @@ def _menu(at_work: Office) -> QWidget:
 
 
 def _find(at_work: Office) -> QWidget:
-    at_work.front.open_find()
+    at_work.front.find_bar.open()
     return at_work.front.findChildren(FindBarView)[0]
 
 
@@ -166,9 +166,9 @@ async def test_esc_closes_one_thing_at_a_time(at_work: Office) -> None:
     assert not mentions.isVisible()
     view.transcript.setFocus()
     QTest.keyClick(view.transcript, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
-    assert view.transcript.has_selection
+    assert view.transcript.selection.span() is not None
     escape()
-    assert not view.transcript.has_selection
+    assert view.transcript.selection.span() is None
     assert not reminds(view) and not is_stopping(view)
 
 

@@ -134,7 +134,7 @@ async def test_turns_are_set_and_told_beside_the_row(qapp: QApplication, theme: 
         press(dialog, "Save")
         rule = TurnTaking(rule="moderator", limit=4, moderator_id=coder)
         await until(lambda: place.view.store.agents.turns == rule)
-        assert place.view.foot.agents.turns == "a moderator · 0 of 4"
+        assert place.view.foot.agents.turns.text() == "a moderator · 0 of 4"
 
 
 async def test_an_agent_is_removed_only_after_asking(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:

@@ -51,20 +51,20 @@ async def test_every_action_has_a_slot_and_no_shortcut_is_given_twice(window: Ma
     keys = [key for action in ACTIONS for key in action.shortcuts]
     assert len(keys) == len(set(keys))
     for action in ACTIONS:
-        window.on_action(action.name)
+        window.commands.do(action.name)
     for popup in QApplication.topLevelWidgets():
         if popup is not window:
             popup.close()
 
 
 async def test_there_is_one_blank_page_however_often_it_is_asked_for(window: MainWindow) -> None:
-    window.on_action("new_task")
+    window.commands.do("new_task")
     assert len(window.pages.tabs.keys) == 1
     QTest.keyClicks(window.pages.front.composer.field, "half a thought")
-    window.on_action("new_task")
+    window.commands.do("new_task")
     assert len(window.pages.tabs.keys) == 2
-    window.on_action("close_tab")
-    window.on_action("close_tab")
+    window.commands.do("close_tab")
+    window.commands.do("close_tab")
     assert len(window.pages.tabs.keys) == 1
 
 
