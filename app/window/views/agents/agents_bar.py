@@ -1,4 +1,4 @@
-"""The agents of a conversation above the composer: chips, the active one, turn order."""
+"""The agents of a conversation above the composer: chips, the selected one, turn order."""
 
 from functools import partial
 
@@ -33,7 +33,7 @@ TURN_RULES: dict[TurnRule, tuple[str, str]] = {
 
 
 class AgentChipView(QPushButton):
-    """A click looks at the agent; `menu_asked` gives the place of the menu of what else can be done with it."""
+    """A click selects the agent; `menu_asked` gives the position for its context menu."""
 
     menu_asked = Signal(QPoint)
 
@@ -44,13 +44,13 @@ class AgentChipView(QPushButton):
         self._state = ""
         self.setCheckable(True)
         self.setAutoDefault(False)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keyboard where a person writes
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click keeps the focus in the input
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         set_style(self, "look", "person")
         theme.changed.connect(self.update)
 
     def show_agent(self, agent: Agent, task: Task | None, *, is_shown: bool) -> None:
-        """As it is now; `task` is its newest."""
+        """Show the current state; `task` is the agent's newest task."""
         self.agent = agent
         self._state = _word(task)
         self.setChecked(is_shown)
@@ -77,7 +77,7 @@ class AgentChipView(QPushButton):
 
 
 def _word(task: Task | None) -> str:
-    """Nothing is said of one that rests."""
+    """Empty for an idle agent."""
     if task is None or not is_working(task):
         return ""
     match dot_state(task):
@@ -96,14 +96,14 @@ def _tip(agent: Agent) -> str:
 
 
 def turn_rule_label(turns: TurnTaking, spoken: int) -> str:
-    """The rule and how many replies there were since a person's last word; nothing for the usual rule."""
+    """The rule and the number of replies since the last message of a person; empty for the default rule."""
     if turns.rule == "addressed":
         return ""
     return f"{TURN_RULES[turns.rule][0].lower()} · {min(spoken, turns.limit)} of {turns.limit}"
 
 
 class AgentsBarView(QWidget):
-    """Away while there is one agent alone. What is asked for here is done by who holds it."""
+    """Hidden while there is only one agent. The owner carries out what the signals request."""
 
     add_asked = Signal()
     turns_asked = Signal()
@@ -137,7 +137,7 @@ class AgentsBarView(QWidget):
         return tuple(self._chips[agent.id] for agent in self._seen())
 
     def show_agents(self) -> None:
-        """Those that take part, and of those beside them the ones at work and the one that is looked at."""
+        """The participating agents, plus other agents that are running or selected."""
         agents = self._seen()
         if [agent.id for agent in agents] != list(self._chips):
             self._make_chips(agents)
@@ -200,7 +200,7 @@ class AgentsBarView(QWidget):
         menu.popup(self._more.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
 
     def _fill(self, menu: QMenu, agent: Agent) -> None:
-        """What can be done with one agent."""
+        """Fill the menu of one agent."""
         is_shown, works = agent == self._store.agents.shown, self._works(agent)
         look = menu.addAction(self._theme.icon("corner-down-right"), "Look at its branch")
         look.triggered.connect(partial(self._on_chip_clicked, agent.id))

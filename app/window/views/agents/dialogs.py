@@ -1,4 +1,4 @@
-"""Dialogs to add an agent, remove one, and set the turn order."""
+"""Dialogs that add an agent, remove one, and set the turn order."""
 
 from typing import get_args
 
@@ -36,7 +36,7 @@ _MOST = 50
 
 
 class AddAgentDialog(QDialog):
-    """`chosen` has a `NewAgent`; Esc leaves."""
+    """`chosen` gives a `NewAgent`; Esc cancels."""
 
     chosen = Signal(object)
 
@@ -58,7 +58,7 @@ class AddAgentDialog(QDialog):
 
     @property
     def agent(self) -> NewAgent:
-        """As it stands in the fields."""
+        """The agent in the fields."""
         model: object = self.model.currentData()
         chosen = self._personalities[self.personality.currentIndex()] if self._personalities else None
         return NewAgent(
@@ -110,7 +110,7 @@ class AddAgentDialog(QDialog):
         column.addLayout(buttons)
 
     def _show_personality(self) -> None:
-        """A personality brings its name and colour."""
+        """Takes name and colour from the personality."""
         if self._personalities:
             chosen = self._personalities[self.personality.currentIndex()]
             self.name.setPlaceholderText(chosen.name)
@@ -122,7 +122,7 @@ class AddAgentDialog(QDialog):
 
 
 class RemoveAgentDialog(QuestionDialog):
-    """`accepted` removes it; Enter and Esc keep it."""
+    """`accepted` removes it; Enter and Esc cancel."""
 
     def __init__(self, name: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -142,7 +142,7 @@ class RemoveAgentDialog(QuestionDialog):
 
 
 class TurnOrderDialog(QDialog):
-    """`chosen` has the new `TurnTaking`; Esc leaves it as it is."""
+    """`chosen` gives the new `TurnTaking`; Esc cancels."""
 
     chosen = Signal(object)
 
@@ -168,7 +168,7 @@ class TurnOrderDialog(QDialog):
 
     @property
     def turns(self) -> TurnTaking:
-        """As it stands in the fields."""
+        """The turn order in the fields."""
         rule = self._rule
         moderator: object = self.moderator.currentData()
         has_one = rule == "moderator" and isinstance(moderator, str)
@@ -181,7 +181,7 @@ class TurnOrderDialog(QDialog):
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         self.setMinimumWidth(tokens.column // 2)
-        self.limit.lineEdit().setTextMargins(tokens.space_close, 0, tokens.space_close, 0)  # the sheet cannot
+        self.limit.lineEdit().setTextMargins(tokens.space_close, 0, tokens.space_close, 0)  # QSS cannot
         set_tool_tip(self.limit, "After so many replies without a word of yours they wait for you")
         form = QFormLayout()
         form.setHorizontalSpacing(tokens.space_wide)

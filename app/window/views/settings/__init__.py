@@ -1,1 +1,1 @@
-"""The settings dialog: one file a page, built from what the engine declares."""
+"""The settings dialog: one module per page, built from the settings that the engine declares."""

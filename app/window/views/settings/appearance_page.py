@@ -23,7 +23,7 @@ _SIZES = tuple(range(11, 23))
 
 
 class AppearancePageView(SettingsPageView):
-    """Changes the theme at once; who keeps the choice listens to the theme."""
+    """Changes the theme at once; the code that stores the choice listens to the theme."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Appearance", "A change shows at once.")

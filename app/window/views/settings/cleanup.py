@@ -1,4 +1,4 @@
-"""Cleanup on the data page: orphaned conversations and old archived ones, counted before anything is deleted."""
+"""Cleanup on the data page: orphaned and old archived conversations, counted before anything is deleted."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
@@ -21,7 +21,7 @@ from app.window.theme.theme import Theme
 from app.window.views.settings.page import ComboBox, ConfirmationView, EngineCalls
 from app.window.widgets.labels import TextLabel
 
-# As many as one request gives; the next ones are there once these are gone.
+# The most that one request returns; repeat after deleting these.
 _MOST = 500
 _SHOWN = 8
 
@@ -29,7 +29,7 @@ _AGES = {"7 days": 7, "30 days": 30, "90 days": 90, "half a year": 182, "a year"
 
 
 class OrphansView(QWidget):
-    """`asked` when there is a question to read; `done` says in words what was done."""
+    """`asked` is emitted when a question is shown; `done` gives the result as a sentence."""
 
     asked = Signal()
     done = Signal(str)
@@ -72,7 +72,7 @@ class OrphansView(QWidget):
         self.asked.emit()
 
     async def _clear(self, *, delete: bool) -> None:
-        """Only archived ones can be deleted."""
+        """Archives first, because only archived conversations can be deleted."""
         gone, self._found = self._found, ()
         for orphan in gone:
             conversation_id = orphan.conversation.id
@@ -98,7 +98,7 @@ class OrphansView(QWidget):
 
 
 def orphan_summary(found: OrphansResult) -> str:
-    """How many, how large, and the largest by name."""
+    """The number, the total size, and the largest by name."""
     if not found.count:
         return "Every conversation has an agent."
     lines = [f"{count(found.count, 'conversation')} without any agent, {file_size(found.bytes)} in all:"]
@@ -113,7 +113,7 @@ def orphan_summary(found: OrphansResult) -> str:
 
 
 class PruneView(QWidget):
-    """`asked` when there is a question to read; `pruned` says in words what went."""
+    """`asked` is emitted when a question is shown; `pruned` gives the result as a sentence."""
 
     asked = Signal()
     pruned = Signal(str)
@@ -174,7 +174,7 @@ class PruneView(QWidget):
 
 
 def conversations_size_label(found: DataPruneResult) -> str:
-    """What would go, before it goes."""
+    """What would be deleted, shown before the deletion."""
     if not found.conversations:
         return "No archived conversation is that old."
     return (

@@ -60,7 +60,7 @@ class StorageRowView(QWidget):
 
 
 class ShareBarView(QWidget):
-    """A thin bar, filled to `share` of its width; the words beside it say the same."""
+    """A thin bar, filled to `share` of its width; the text beside it says the same."""
 
     def __init__(self, theme: Theme, share: float) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class DataPageView(SettingsPageView):
         self._calls.spawn(self._load(), self.tell_failure)
 
     def export(self, form: ExportFormat, path: str) -> None:
-        """Write everything to `path`; what is there is replaced."""
+        """Write everything to `path`; replaces an existing file."""
         self._begin("Exporting …", self._write(path, form))
 
     def take_in(self, path: str) -> None:
@@ -241,7 +241,7 @@ class DataPageView(SettingsPageView):
         return dialog
 
     def _dialog(self, title: str, name: str) -> QFileDialog:
-        """Asks by itself before a file is overwritten."""
+        """The dialog itself asks before a file is overwritten."""
         dialog = QFileDialog(self, title, str(Path.home()))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)

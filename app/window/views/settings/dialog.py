@@ -77,7 +77,7 @@ class AboutPageView(SettingsPageView):
 
 
 class SettingsDialog(QDialog):
-    """A page asks the engine for its state each time it is shown. Not modal: `show` it, `open_page` chooses."""
+    """A page loads its state from the engine each time it is shown. Not modal; `open_page` shows it with a page."""
 
     def __init__(self, stores: Stores, theme: Theme, shortcuts: ShortcutStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -111,14 +111,14 @@ class SettingsDialog(QDialog):
         self._names.setCurrentRow(0)
 
     def open_page(self, name: PageName) -> None:
-        """Show the dialog with this page in front."""
+        """Show the dialog with this page."""
         self._names.setCurrentRow([page for page, _, _ in _PAGES].index(name))
         self.show()
         self.raise_()
         self.activateWindow()
 
     def open_setting(self, name: str) -> None:
-        """Show a declared setting, the keyboard in its field."""
+        """Show a declared setting and focus its field."""
         self.open_page("general")
         self._declared.go_to(name)
 

@@ -1,4 +1,4 @@
-"""The settings that the engine declares: search, a control for each kind, validation."""
+"""The settings that the engine declares: search, a control per type, validation."""
 
 import asyncio
 import math
@@ -20,7 +20,7 @@ _FIELD_WIDTH = 260
 
 
 class InvalidValue(ValueError):
-    """The text is none of the setting's kind; the message says what is wanted."""
+    """The text is not a valid value of the setting; the message says what is expected."""
 
 
 def format_value(value: JsonValue) -> str:
@@ -33,7 +33,7 @@ def format_value(value: JsonValue) -> str:
 
 
 def parse_value(setting: Setting, text: str) -> JsonValue:
-    """An empty field is the default of a number, and the empty text of a string."""
+    """An empty field means the default of a number, and the empty string of a string."""
     stripped = text.strip()
     if setting.kind not in ("integer", "number"):
         return stripped
@@ -54,7 +54,7 @@ def _number(setting: Setting, text: str) -> float:
 
 
 class SettingView(QWidget):
-    """`changed` comes with the value a person gave; what is in force is what `show_setting` was told last."""
+    """`changed` gives the value entered by the user; the current value is the last one passed to `show_setting`."""
 
     changed = Signal(object)
 
@@ -110,7 +110,7 @@ class SettingView(QWidget):
         self._own.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def tell_problem(self, text: str) -> None:
-        """Say beside the field why the value was refused; what was typed stays."""
+        """Show next to the field why the value was rejected; the text in the field stays."""
         self._tell(text)
 
     def _lay_out(self, theme: Theme) -> None:
@@ -158,14 +158,14 @@ class SettingView(QWidget):
 
 
 class EngineSettingsPageView(SettingsPageView):
-    """Shows only what the engine says is in force; a value is sent when its field is left or Enter is pressed."""
+    """Shows only values confirmed by the engine; sends a value when its field loses focus or on Enter."""
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme, "General", "How tasks run. A change holds for the tasks that start after it.")
         self._calls = calls
         self._wanted = ""
         self._fields: dict[str, SettingView] = {}
-        self._one_by_one = asyncio.Lock()  # the engine may take two changes that are under way in either order
+        self._one_by_one = asyncio.Lock()  # the engine may process two concurrent changes in either order
         self._search = SearchField(theme, "Search settings")
         self._nothing = TextLabel(theme, "No setting has these words.", tone="muted")
         self._nothing.hide()
@@ -177,7 +177,7 @@ class EngineSettingsPageView(SettingsPageView):
         self._calls.spawn(self._load(), self.tell_failure)
 
     def go_to(self, name: str) -> None:
-        """Bring a setting into view and the keyboard into it, now or as soon as it is there."""
+        """Scroll to a setting and focus it, now or once it is loaded."""
         self._search.clear()
         self._on_searched("")
         field = self._fields.get(name)
@@ -209,7 +209,7 @@ class EngineSettingsPageView(SettingsPageView):
         async with self._one_by_one:
             result = await self._calls.call(SETTINGS_SET, SettingsSetParams(name=name, value=value))
         for setting in result.settings:
-            if setting.name == name:  # the others may hold what is being typed
+            if setting.name == name:  # the other fields may contain text being typed
                 self._fields[name].show_setting(setting)
 
     def _on_changed(self, name: str, value: JsonValue) -> None:

@@ -23,7 +23,7 @@ _NOTHING = "When an approval is allowed for a conversation or a workspace, it is
 
 
 class GrantRowView(QWidget):
-    """`revoked` comes after a person was asked: there is no way to give a grant back but to be asked again."""
+    """`revoked` is emitted after a confirmation: a revoked grant returns only when the engine asks again."""
 
     revoked = Signal()
 
@@ -54,7 +54,7 @@ class GrantRowView(QWidget):
         column.addLayout(below)
 
     def show_grant(self, grant: Grant) -> None:
-        """The same grant, used meanwhile."""
+        """The same grant, used since then."""
         self._words.setText(grant_words(grant))
 
     def _show_question(self, asked: bool) -> None:
@@ -76,7 +76,7 @@ class GrantRowView(QWidget):
 
 
 def grant_words(grant: Grant) -> str:
-    """Where it holds, since when, by whom, and when it was last used."""
+    """Its scope, when and by whom it was granted, and its last use."""
     where = f"In {exact_line(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
     by = f" by {exact_line(grant.created_by)}" if grant.created_by else ""
     used = f"last used {_moment(grant.last_used_at)}" if grant.last_used_at else "not used yet"
@@ -103,7 +103,7 @@ class GrantsPageView(SettingsPageView):
         grants = self._grants.all
         if self._shown and [grant.id for grant in grants] == list(self._shown):
             for grant in grants:
-                self._shown[grant.id].show_grant(grant)  # a row that asks a person goes on asking
+                self._shown[grant.id].show_grant(grant)  # a row with an open confirmation keeps it
             return
         self.clear_rows()
         self._shown = {}

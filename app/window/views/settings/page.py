@@ -1,4 +1,4 @@
-"""What settings pages share: heading, scrolling rows, the engine-call protocol, combo box, inline confirmation."""
+"""Shared by settings pages: heading, scrolling rows, the engine-call protocol, combo box, inline confirmation."""
 
 from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
@@ -18,7 +18,7 @@ R = TypeVar("R", bound=Wire)
 
 
 class SettingsPageView(QWidget):
-    """A subclass puts its rows into `rows`, and fixed things into `top`. `load` is called when the page is shown."""
+    """Subclasses add rows to `rows`, and fixed content to `top`. `load` is called when the page is shown."""
 
     def __init__(self, theme: Theme, title: str, text: str) -> None:
         super().__init__()
@@ -50,10 +50,10 @@ class SettingsPageView(QWidget):
         column.addWidget(scroll, 1)
 
     def load(self) -> None:
-        """Ask the engine for what is shown; a page that needs nothing of it leaves this."""
+        """Load the state from the engine; a page that needs none does not override this."""
 
     def bring_into_view(self, row: QWidget) -> None:
-        """Once its place is known: rows that just came have none yet."""
+        """Scroll to `row` once it is laid out: new rows have no position yet."""
         QTimer.singleShot(0, row, lambda: self._scroll.ensureWidgetVisible(row))
 
     def tell_failure(self, text: str) -> None:
@@ -76,7 +76,7 @@ def hairline() -> QFrame:
 
 
 class EngineCalls(Protocol):
-    """`spawn` runs what a slot began and tells `failed`, in words, what was refused; `Session` is one."""
+    """`spawn` runs the coroutine of a slot and passes an error text to `failed`. `Session` implements it."""
 
     async def call(self, method: Method[P, R], params: P) -> R: ...
 
@@ -94,7 +94,7 @@ class ComboBox(QComboBox):
 
 
 class ConfirmationView(QWidget):
-    """Hidden until something is said or asked."""
+    """Hidden until `say` or `ask` is called."""
 
     def __init__(self, theme: Theme, *answers: QPushButton) -> None:
         super().__init__()
@@ -114,13 +114,13 @@ class ConfirmationView(QWidget):
         self.hide()
 
     def say(self, text: str) -> None:
-        """Tell something that has no answer."""
+        """Show a message without answers."""
         self._answers.hide()
         self._words.setText(text)
         self.show()
 
     def ask(self, text: str, safe: QPushButton) -> None:
-        """Ask, with the keyboard on the answer that changes nothing."""
+        """Ask, with the focus on the answer that changes nothing."""
         self.say(text)
         self._answers.show()
         safe.setFocus()

@@ -63,7 +63,7 @@ class PersonalityRowView(QWidget):
 
 
 def personality_summary(personality: Personality) -> str:
-    """In one line: model, tools, thinking, and the beginning of the prompt."""
+    """One line: model, tools, thinking, and the beginning of the prompt."""
     tools = ", ".join(personality.tools) if personality.tools else "all tools"
     thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
     warmth = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
@@ -72,7 +72,7 @@ def personality_summary(personality: Personality) -> str:
 
 
 class PersonalitiesPageView(SettingsPageView):
-    """The list, or in its place the editor of one; what is being edited stays while other pages are looked at."""
+    """The list, or the editor of one personality; the editor keeps its state while other pages are shown."""
 
     def __init__(self, theme: Theme, store: PersonalityStore) -> None:
         super().__init__(theme, "Personalities", _TEXT)
@@ -122,7 +122,7 @@ class PersonalitiesPageView(SettingsPageView):
 
     def _on_changed(self) -> None:
         if self._editing:
-            return  # what is being written stays; a save of it replaces what somebody else saved meanwhile
+            return  # keep the edits; saving them replaces what another client saved meanwhile
         self.clear_rows()
         for personality in self._store.all:
             row = PersonalityRowView(self.theme, personality, self._shipped(personality.id))
@@ -157,7 +157,7 @@ class PersonalitiesPageView(SettingsPageView):
         dialog.open()
 
     def take_in(self, path: str) -> None:
-        """Show what a file holds, to be saved or not; it becomes a new one, whatever id it had."""
+        """Show the content of a file in the editor, to save or discard; it becomes a new personality with a new id."""
         try:
             taken = new_personality(personality_file.read(Path(path)), self._store.all, self._store.tools)
         except personality_file.NotAPersonality as error:
@@ -177,7 +177,7 @@ class PersonalitiesPageView(SettingsPageView):
 
     def _write(self, personality: Personality, path: str) -> None:
         try:
-            personality_file.write(Path(path), personality, overwrite=True)  # the dialog has asked
+            personality_file.write(Path(path), personality, overwrite=True)  # the dialog has asked about overwriting
         except OSError as error:
             self.tell_failure(f"{path} cannot be written: {error.strerror}. Choose another place.")
         else:

@@ -70,7 +70,7 @@ class TemperatureComboBox(ComboBox):
         return float(self.currentText()) if self.currentIndex() else None
 
     def choose(self, temperature: float | None) -> None:
-        """One between the tenths gets a line of its own: a file may bring it."""
+        """Add an item for a temperature between the tenths, which can come from a file."""
         text = _OWN if temperature is None else f"{temperature:g}"
         if self.findText(text) < 0:
             self.addItem(text)
@@ -78,7 +78,7 @@ class TemperatureComboBox(ComboBox):
 
 
 class PersonalityEditorView(QWidget):
-    """`kept` and `exported` come with the personality as the fields say; `left` when a person goes back to the list."""
+    """`kept` and `exported` give the personality in the fields; `left` is emitted on going back to the list."""
 
     kept = Signal(object)
     left = Signal()
@@ -116,7 +116,7 @@ class PersonalityEditorView(QWidget):
     def edit(
         self, personality: Personality, shipped: Personality | None, tools: tuple[str, ...], *, is_new: bool = False
     ) -> None:
-        """Begin with this one; `shipped` is how it came where it came with Errand."""
+        """Start editing this one; `shipped` is its original if it ships with Errand."""
         self._base, self._shipped, self._is_new = personality, shipped, is_new
         self._show_tools(tools)
         self._fill(personality)
@@ -128,7 +128,7 @@ class PersonalityEditorView(QWidget):
         self._name.selectAll()
 
     def tell_problem(self, text: str) -> None:
-        """What was refused stays in the fields."""
+        """The rejected values stay in the fields."""
         self._problem.setText(text)
         self._problem.setVisible(bool(text))
 
@@ -220,7 +220,7 @@ class PersonalityEditorView(QWidget):
         self._tool_row.addStretch(1)
 
     def _now(self) -> Personality:
-        """As the fields say. All tools are written as none, so that later ones are in too."""
+        """The personality in the fields. Selecting all tools is stored as an empty list, to include future tools."""
         chosen = tuple(name for name, box in self._tools.items() if box.isChecked())
         return msgspec.structs.replace(
             self._base,

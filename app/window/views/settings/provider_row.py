@@ -13,7 +13,7 @@ _OWN_KEYS = {"keyring": ", with a key in the system's keyring", "file": ", with 
 
 
 class TestableRowView(QWidget):
-    """The name of a provider, its state in words, and a test: what every row has. `test_asked` to try it."""
+    """The name of a provider, its state as text, and a test button; base of all rows. `test_asked` requests a test."""
 
     test_asked = Signal()
 
@@ -29,12 +29,12 @@ class TestableRowView(QWidget):
         self._test.clicked.connect(self.test_asked)
 
     def tell(self, text: str, tone: Tone) -> None:
-        """What came of it, in place of the state."""
+        """Show the result in place of the state."""
         self._state.setText(text)
         self._state.set_tone(tone)
 
     def show_testing(self) -> None:
-        """A test is under way. The button keeps the keyboard: a disabled one would lose it."""
+        """Show a running test. The button stays enabled, because disabling it would lose the focus."""
         self.tell("Asking one of its models …", "muted")
         self._test.setText("Testing …")
 
@@ -43,7 +43,7 @@ class TestableRowView(QWidget):
         self._test.setText("Test")
 
     def head(self, theme: Theme, *buttons: QPushButton) -> QHBoxLayout:
-        """Name and state, and at the right the test and other buttons."""
+        """Name and state, with the test and other buttons on the right."""
         words = QVBoxLayout()
         words.setSpacing(2)
         words.addWidget(self._title)
@@ -57,7 +57,7 @@ class TestableRowView(QWidget):
 
 
 class ProviderRowView(TestableRowView):
-    """`key_given` comes with the key to store, or with an empty one to remove it."""
+    """`key_given` gives the key to store, or an empty one to remove the stored key."""
 
     key_given = Signal(str)
 
@@ -117,9 +117,9 @@ class ProviderRowView(TestableRowView):
 
 
 def provider_status(provider: Provider, models: int) -> tuple[str, Tone]:
-    """Whether the provider can be used, from where, and with how many models."""
+    """Whether the provider can be used, the source of its key, and its number of models."""
     offers = f" · {count(models, 'model')}" if models else ""
-    if provider.listed_at is not None and not provider.own:  # one's own is asked again and again
+    if provider.listed_at is not None and not provider.own:  # custom servers are queried repeatedly
         offers += f", listed on {provider.listed_at.astimezone():%d %B %Y}"
     if warning := _warning(provider):
         return warning, "waiting"

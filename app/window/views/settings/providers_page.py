@@ -1,4 +1,4 @@
-"""Model providers and their keys; ready ones first."""
+"""Model providers and their keys; those that are ready first."""
 
 from functools import partial
 
@@ -32,7 +32,7 @@ _TEXT = (
 )
 
 
-# Its address comes with a task of the terminal; in the window such a server is added under a name.
+# Its address comes with a task from the terminal; the window adds such servers under a name.
 _GIVEN_WITH_A_TASK = "openai_compatible"
 _LOOK = "Look for local model servers"
 _FETCH = "Fetch lists of models"
@@ -133,7 +133,7 @@ class ProvidersPageView(SettingsPageView):
         self._tell_test(provider, result.text, ok=result.ok)
 
     def _tell_test(self, provider: str, text: str, *, ok: bool) -> None:
-        """The page may have been read anew meanwhile, and the provider be gone."""
+        """The page may have been reloaded meanwhile, without the provider."""
         self._under_test.discard(provider)
         if provider in self._rows:
             self._rows[provider].show_tested(text, ok=ok)
@@ -173,6 +173,6 @@ class ProvidersPageView(SettingsPageView):
 
 
 def _order(provider: Provider) -> tuple[bool, bool, bool]:
-    """The person's own and ready ones first, and last what has no key to set."""
+    """Custom servers first, then ready providers; providers without a key setting last."""
     is_bare = not provider.local and provider.key_source == "not_needed"
     return not provider.own, is_bare and not provider.own, not provider.ready

@@ -1,4 +1,4 @@
-"""A model server of your own: its row, and the form of name, address and key with a test."""
+"""A custom model server: its row, and the form for name, address and key with a test."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
@@ -17,9 +17,9 @@ _MOST_NAMED = 5
 
 
 class ServerFormCard(Card):
-    """Nothing is stored before Save.
+    """Stores nothing before Save.
 
-    `saved` and `tested` come with the params of the call; `left` when a person wants none of it."""
+    `saved` and `tested` give the params of the call; `left` is emitted on cancel."""
 
     saved = Signal(object)
     tested = Signal(object)
@@ -51,7 +51,7 @@ class ServerFormCard(Card):
         self.hide()
 
     def begin(self, provider: Provider | None) -> None:
-        """For a new server, or to change one."""
+        """For a new server if `provider` is None, otherwise to edit one."""
         self._provider, self._removes_key, self._asked = provider, False, None
         self._title.setText(f"Change {provider.title}" if provider is not None else "Add a model server")
         self.setAccessibleName(self._title.text())
@@ -66,7 +66,7 @@ class ServerFormCard(Card):
         self._name.selectAll()
 
     def show_tested(self, params: ModelServerTestParams, result: ModelServerTestResult) -> None:
-        """What the server said, where it is still asked for; its true address takes the place of what was typed."""
+        """Show the result, unless it is outdated; the address found by the test replaces the typed one."""
         if params is not self._asked:
             return
         self._show_busy("")
@@ -78,7 +78,7 @@ class ServerFormCard(Card):
         self._tell(text, "done" if result.ok and names else "waiting" if result.ok else "failed")
 
     def tell_failure(self, text: str) -> None:
-        """What was refused stays in the fields."""
+        """The rejected values stay in the fields."""
         self._show_busy("")
         self._tell(text, "failed")
 
@@ -137,7 +137,7 @@ class ServerFormCard(Card):
         self._told.setVisible(bool(text))
 
     def _show_busy(self, words: str) -> None:
-        """The buttons keep the keyboard meanwhile: a disabled one would lose it."""
+        """The buttons stay enabled meanwhile, because disabling them would lose the focus."""
         if not words:
             self._asked = None
         self._test.setText("Testing …" if words else "Test")
@@ -152,7 +152,7 @@ class ServerFormCard(Card):
 
     @property
     def _typed_key(self) -> str | None:
-        """None leaves what is stored."""
+        """None keeps the stored key."""
         typed = self._key.text().strip()
         if typed or self._provider is None or self._removes_key:
             return typed
@@ -183,7 +183,7 @@ class ServerFormCard(Card):
 
 
 class ServerRowView(TestableRowView):
-    """`edit_asked` to change it, `remove_asked` once a person has confirmed that it goes."""
+    """`edit_asked` requests editing, `remove_asked` is emitted after a confirmed removal."""
 
     edit_asked = Signal()
     remove_asked = Signal()
@@ -207,7 +207,7 @@ class ServerRowView(TestableRowView):
         self._no.clicked.connect(self._on_kept)
 
     def take_focus(self) -> None:
-        """The keyboard comes to what is done most."""
+        """Focuses the most used control."""
         (self._test if self._test.isVisibleTo(self) else self._edit).setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _on_remove_clicked(self) -> None:

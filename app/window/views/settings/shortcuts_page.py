@@ -1,4 +1,4 @@
-"""Keyboard shortcuts: one row an action, changed by pressing other keys."""
+"""Keyboard shortcuts: one row per action, changed by pressing other keys."""
 
 from PySide6.QtCore import QEvent, QKeyCombination, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence
@@ -25,7 +25,7 @@ _TEXT = (
 
 
 class KeySequenceButton(QPushButton):
-    """`recorded` gives keys as the table of actions writes them, `cleared` when they are taken away. Esc leaves."""
+    """`recorded` gives keys in the format of the action table, `cleared` means that they are removed. Esc cancels."""
 
     recorded = Signal(str)
     cleared = Signal()
@@ -41,12 +41,12 @@ class KeySequenceButton(QPushButton):
         self.clicked.connect(self._on_clicked)
 
     def show_keys(self, keys: str) -> None:
-        """What the platform calls them; "" for none."""
+        """Show the keys in the platform's notation; "" for none."""
         self._shown = keys
         self._show(records=False)
 
     def event(self, event: QEvent) -> bool:
-        """While it records, no key is a shortcut, and Tab is a key as any other."""
+        """While recording, no key triggers a shortcut, and Tab is an ordinary key."""
         if self._records and isinstance(event, QKeyEvent):
             if event.type() == QEvent.Type.ShortcutOverride:
                 event.accept()
@@ -85,12 +85,12 @@ class KeySequenceButton(QPushButton):
 
 
 def _named(event: QKeyEvent) -> Qt.Key:
-    """Shift+Tab comes under a name of its own."""
+    """Qt reports Shift+Tab as a separate key."""
     return Qt.Key.Key_Tab if event.key() == Qt.Key.Key_Backtab else Qt.Key(event.key())
 
 
 class ShortcutRowView(QWidget):
-    """Keys of another action are taken from it only by "Replace"."""
+    """Takes keys from another action only through "Replace"."""
 
     def __init__(self, theme: Theme, shortcuts: ShortcutStore, action: Action) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What several views use and that knows this application: actions and shortcuts, the picker, item painting.
+"""Shared by several views and specific to this application: actions and shortcuts, the picker, item painting.
 
-Plain controls are `widgets`.
+Generic controls are in `widgets`.
 """

@@ -1,4 +1,4 @@
-"""Every action of the window, its keyboard shortcut (declared and chosen), and the QActions of a window."""
+"""All actions of the window, their keyboard shortcuts (default and chosen), and the QActions of a window."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -70,9 +70,9 @@ _FUNCTION_KEYS = {f"F{number}" for number in range(1, 36)}
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a person can do; the main window has a slot for each name. The first of `shortcuts` is the one shown.
+    """An action of the user; the main window has a slot for each name. The first of `shortcuts` is shown.
 
-    `in_palette` is false for what makes no sense there. `of_tab` is true for what a window without tabs cannot do.
+    `in_palette` is false for actions that make no sense there. `of_tab` is true for actions that need tabs.
     """
 
     name: ActionName
@@ -120,7 +120,7 @@ ACTIONS = (
 
 
 class ShortcutStore(QObject):
-    """Keys are written as in the table ("Ctrl+Shift+T"). No two actions have the same."""
+    """Keys are in the format of the table ("Ctrl+Shift+T"). No two actions share keys."""
 
     changed = Signal()
 
@@ -134,7 +134,7 @@ class ShortcutStore(QObject):
         return _action(name).shortcuts if own is None else tuple(own)
 
     def shown(self, name: ActionName) -> str:
-        """The keys as the platform writes them; "" for none."""
+        """The keys in the platform's notation; "" for none."""
         return native_text(self.keys(name)[0]) if self.keys(name) else ""
 
     def is_changed(self, name: ActionName) -> bool:
@@ -149,7 +149,7 @@ class ShortcutStore(QObject):
         return next((action for action in ACTIONS if keys in self.keys(action.name)), None)
 
     def bind(self, name: ActionName, keys: str) -> None:
-        """These keys alone; who had them loses them."""
+        """Assign only these keys; removes them from another action."""
         holder = self.holder(keys)
         if holder is not None:
             self._put(holder.name, tuple(known for known in self.keys(holder.name) if known != keys))
@@ -157,12 +157,12 @@ class ShortcutStore(QObject):
         self._tell()
 
     def clear(self, name: ActionName) -> None:
-        """No keys at all."""
+        """Remove all keys."""
         self._put(name, ())
         self._tell()
 
     def reset(self, name: ActionName) -> None:
-        """The keys of the table, but for those that another action has by now."""
+        """Restore the default keys, except those that another action has now."""
         taken = {key for action in ACTIONS if action.name != name for key in self.keys(action.name)}
         self._put(name, tuple(key for key in _action(name).shortcuts if key not in taken))
         self._tell()
@@ -184,7 +184,7 @@ class ShortcutStore(QObject):
 
 
 def shortcut_conflict(keys: str) -> str:
-    """Why these keys cannot be given to an action, in a sentence; "" if they can."""
+    """Why these keys cannot be assigned to an action, as a sentence; "" if they can."""
     if keys in _FIXED:
         return f"{native_text(keys)} {_FIXED[keys]}; that stays so."
     first = keys.split("+")[0]
@@ -194,7 +194,7 @@ def shortcut_conflict(keys: str) -> str:
 
 
 def native_text(keys: str) -> str:
-    """Keys as the platform writes them."""
+    """Keys in the platform's notation."""
     return QKeySequence(keys).toString(_FORM.NativeText)
 
 
@@ -217,11 +217,11 @@ class WindowActions(QObject):
         self._slots[name]()
 
     def add_to(self, window: QWidget) -> None:
-        """Have the keys work in `window`."""
+        """Make the shortcuts work in `window`."""
         self._add(window, ACTIONS)
 
     def add_to_own(self, window: QWidget) -> None:
-        """Those of a conversation's own window: it has no tabs to move or pin."""
+        """For a separate conversation window, which has no tabs to move or pin."""
         self._add(window, tuple(action for action in ACTIONS if not action.of_tab))
 
     def _add(self, window: QWidget, actions: tuple[Action, ...]) -> None:
@@ -235,7 +235,7 @@ class WindowActions(QObject):
 
 
 class _KeyAction(QAction):
-    """Has the keys in force, whoever changes them."""
+    """Keeps its shortcuts in sync with the store."""
 
     def __init__(self, action: Action, shortcuts: ShortcutStore, window: QWidget) -> None:
         super().__init__(action.text, window)

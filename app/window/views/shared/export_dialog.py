@@ -18,7 +18,7 @@ _LONGEST_NAME = 60
 
 
 class ExportDialog(QFileDialog):
-    """`chosen` gives the form and the path; it asks by itself before a file is overwritten."""
+    """`chosen` gives the format and the path; the dialog itself asks before a file is overwritten."""
 
     chosen = Signal(str, str)
 
@@ -45,6 +45,6 @@ class ExportDialog(QFileDialog):
 
 
 def file_name(title: str) -> str:
-    """Of a title what every system takes as a name."""
+    """The title reduced to characters that every system allows in file names."""
     words = "-".join("".join(letter if letter.isalnum() else " " for letter in title).split())
     return words[:_LONGEST_NAME].strip("-") or "conversation"

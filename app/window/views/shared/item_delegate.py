@@ -1,4 +1,4 @@
-"""Paints items of lists: title, hint, detail line, headings."""
+"""Paints list items: title, hint, detail line, headings."""
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
@@ -10,13 +10,13 @@ HINT = Qt.ItemDataRole.UserRole + 1
 DETAIL = Qt.ItemDataRole.UserRole + 2
 HEADING = Qt.ItemDataRole.UserRole + 3
 KEY = Qt.ItemDataRole.UserRole + 4
-"""What the entry stands for, in the words of who made the list."""
+"""Identifies the item; its meaning is defined by the list."""
 
 _Index = QModelIndex | QPersistentModelIndex
 
 
 class ItemDelegate(QStyledItemDelegate):
-    """The title is the display role; HINT, DETAIL (strings) and HEADING (the text of a heading above the entry)."""
+    """The title is the display role; HINT, DETAIL (strings) and HEADING (the text of a heading above the item)."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -49,11 +49,11 @@ class ItemDelegate(QStyledItemDelegate):
         painter.restore()
 
     def place_of(self, option: QStyleOptionViewItem, index: _Index) -> QRect:
-        """The entry itself, without the heading above it."""
+        """The rectangle of the item without the heading above it."""
         return _rect(option).adjusted(0, self._heading_height() if _text(index, HEADING) else 0, 0, 0)
 
     def _paint_heading(self, painter: QPainter, place: QRect, heading: str) -> QRect:
-        """The heading above an entry; gives back what is left for the entry."""
+        """Paint the heading above an item; returns the remaining rectangle."""
         if not heading:
             return place
         tokens, height = self._theme.tokens, self._heading_height()

@@ -17,7 +17,7 @@ _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown
 
 @dataclass(frozen=True, slots=True)
 class PickerItem:
-    """`hint` stands at the right: a shortcut, or what kind of thing it is. It is found by what it is `also` called."""
+    """`hint` is on the right: a shortcut, or the kind of item. `also` adds search words."""
 
     key: str
     text: str
@@ -26,12 +26,12 @@ class PickerItem:
 
     @property
     def words(self) -> str:
-        """What is searched."""
+        """The searched text."""
         return f"{self.text} {self.also}".lower()
 
 
 class PickerDialog(FramelessDialog):
-    """Every typed word must occur in an entry. Enter takes the marked one, Esc leaves."""
+    """An item must contain every typed word. Enter chooses the selected one, Esc cancels."""
 
     chosen = Signal(str)
     typed = Signal(str)
@@ -67,7 +67,7 @@ class PickerDialog(FramelessDialog):
         self._on_text_changed("")
 
     def add(self, choices: tuple[PickerItem, ...]) -> None:
-        """More to pick from, found meanwhile; what is marked stays so."""
+        """Add items that were found later; keeps the selection."""
         known = {choice.key for choice in self._choices}
         new = tuple(choice for choice in choices if choice.key not in known)
         if new:
@@ -78,24 +78,24 @@ class PickerDialog(FramelessDialog):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The entries that match, from the top."""
+        """The matching items, from the top."""
         return tuple(self._model.item(row).text() for row in range(self._model.rowCount()))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Arrow keys typed in the field move in the list."""
+        """Arrow keys typed in the field move the selection."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _MOVES:
             self._move(event.key())
             return True
         return super().eventFilter(watched, event)
 
     def open_over(self, window: QWidget) -> None:
-        """In the upper middle of a window."""
+        """Horizontally centred, near the top of a window."""
         self._size_to(window)
         corner = QPoint((window.width() - self.width()) // 2, window.height() // 8)
         self._open_at(window.mapToGlobal(corner))
 
     def open_above(self, button: QWidget) -> None:
-        """Its foot on the button that opened it."""
+        """With its lower edge on the button that opened it."""
         self._size_to(button.window())
         self._open_at(button.mapToGlobal(QPoint(0, -self.height() - self._space)))
 

@@ -1,4 +1,4 @@
-"""Carries out what transcript rows ask for: links, copying, answers, branch and context commands."""
+"""Carries out the actions of transcript rows: links, copying, answers, branch and context commands."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from app.window.widgets.dialogs import QuestionDialog
 
 _WEB = ("http", "https", "mailto")
 _LINE = re.compile(r"(:\d+){1,2}$")
-# Opening one of these starts it on some desktop or other.
+# Opening one of these starts it on at least one desktop.
 _PROGRAMS = frozenset(
     (
         *(".app", ".appimage", ".bat", ".cmd", ".com", ".command", ".desktop", ".exe", ".jar", ".jnlp", ".js", ".jse"),
@@ -31,7 +31,7 @@ TargetKind = Literal["web", "inside", "outside", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class LinkTarget:
-    """`inside` is a file of the workspace, `outside` another one: `path` is what to open. `why` is for `refused`."""
+    """`inside` is a file in the workspace, `outside` another file; `path` is what to open. `why` explains `refused`."""
 
     kind: TargetKind
     path: Path | None = None
@@ -39,10 +39,10 @@ class LinkTarget:
 
 
 def link_target(url: str, workspace: str) -> LinkTarget:
-    """Of a program, or a file that may be one, the folder is opened: a click never starts it."""
+    """For a program, or a file that may be one, the target is its folder: a click never starts it."""
     try:
         return _target(url, workspace)
-    except ValueError:  # brackets that hold no address; a NUL in the name of a file
+    except ValueError:  # invalid brackets in a URL; a NUL in a file name
         return LinkTarget("refused", why=f"This is no address and no file: {url[:200]}")
 
 
@@ -61,7 +61,7 @@ def _target(url: str, workspace: str) -> LinkTarget:
 
 
 def _is_url(url: str) -> bool:
-    """A letter and a colon are a drive of Windows, and `basket.py:24` is a place in a file."""
+    """A single letter and a colon are a Windows drive, and `basket.py:24` is a position in a file."""
     return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:(?!\d+(:\d+)?$)", url) is not None
 
 
@@ -79,16 +79,16 @@ def _file(name: str, workspace: str) -> LinkTarget:
 
 
 def _harmless(path: Path) -> Path:
-    """The folder of what would be started by opening it. A bundle of macOS is a folder that is started, too."""
+    """The folder of a file that opening would execute. A macOS bundle is a folder that is executed, too."""
     if path.suffix.lower() in _PROGRAMS:
         return path.parent
     return path.parent if path.is_file() and os.access(path, os.X_OK) else path
 
 
 class ConversationRowActions:
-    """Links of a model's lead to the web or to a file that exists, and never start a program.
+    """Links from a model lead to the web or to an existing file, and never start a program.
 
-    A file outside of the workspace is opened only after asking; `over` is the widget that the question stands over.
+    A file outside the workspace is opened only after a confirmation; `over` is the parent widget of that dialog.
     """
 
     def __init__(self, store: ConversationStore, models: ModelStore, clipboard: QClipboard, over: QWidget) -> None:

@@ -1,4 +1,4 @@
-"""The archived conversations: open, restore, delete after a confirmation that says what goes with it."""
+"""The archived conversations: open, restore, delete after a confirmation that lists what is deleted."""
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
@@ -17,7 +17,7 @@ _EMPTY = "Nothing is archived. What you archive leaves the list and stays here; 
 
 
 class ArchiveView(QWidget):
-    """`left` when the person goes back to the list."""
+    """`left` is emitted when the user goes back to the list."""
 
     opened = Signal(str)
     opened_behind = Signal(str)
@@ -49,7 +49,7 @@ class ArchiveView(QWidget):
         self._on_changed()
 
     def enter(self) -> None:
-        """It comes into view: it is read at the first time and gets the keyboard."""
+        """Called when the view is shown: loads the archive the first time, and takes the focus."""
         if not self._store.archived.is_loaded:
             self._store.archived.load()
         (self._back if self.list.isHidden() else self.list).setFocus(Qt.FocusReason.OtherFocusReason)
@@ -68,7 +68,7 @@ class ArchiveView(QWidget):
 
 
 class ArchiveListView(PagedListView):
-    """Asks before it deletes: what goes is counted first."""
+    """Asks before it deletes: first counts what would be deleted."""
 
     def __init__(self, store: ConversationListStore, theme: Theme) -> None:
         super().__init__(store.archived, theme, "Archived conversations")
@@ -102,7 +102,7 @@ class ArchiveListView(PagedListView):
 
 
 class DeleteDialog(QuestionDialog):
-    """`accepted` deletes; Enter and Esc keep it."""
+    """`accepted` deletes; Enter and Esc cancel."""
 
     def __init__(self, title: str, messages: int, tasks: int, parent: QWidget) -> None:
         super().__init__(parent)

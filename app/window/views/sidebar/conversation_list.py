@@ -1,4 +1,4 @@
-"""The list of conversations: open, rename in place, pin, archive, export."""
+"""The list of conversations: open, rename inline, pin, archive, export."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _LONGEST = 500
 
 
 class RenameDelegate(ItemDelegate):
-    """`renamed` with what the entry stands for and the new title; the entry changes when the engine says so."""
+    """`renamed` gives the item's key and the new title; the item changes when the engine confirms it."""
 
     renamed = Signal(str, str)
 
@@ -27,7 +27,7 @@ class RenameDelegate(ItemDelegate):
         return _TitleEdit(parent, _said(index.data(KEY)), _said(index.data()))
 
     def setEditorData(self, editor: QWidget, index: _Index) -> None:
-        """It holds its title from the beginning: an event that comes while somebody types must not undo that."""
+        """The editor gets its title on creation: an event that arrives while the user types must not reset it."""
 
     def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: _Index) -> None:
         assert isinstance(editor, _TitleEdit)
@@ -40,7 +40,7 @@ class RenameDelegate(ItemDelegate):
 
 
 class _TitleEdit(QLineEdit):
-    """Knows whose title it is: the entries may move while it is open."""
+    """Stores the key of its item: the items may move while it is open."""
 
     def __init__(self, parent: QWidget, key: str, before: str) -> None:
         super().__init__(before, parent)
@@ -57,7 +57,7 @@ def _said(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListAction:
-    """One line of the menu of a conversation, and the keys that do the same; "" is none."""
+    """One entry of a conversation's context menu, with its shortcut; "" is none."""
 
     text: str
     keys: str
@@ -65,9 +65,9 @@ class ListAction:
 
 
 class PagedListView(QListView):
-    """Enter or a click opens. A subclass gives the actions, which the menu shows.
+    """Enter or a click opens. Subclasses provide the actions, which the context menu shows.
 
-    `export_asked` gives a conversation, the form and the path.
+    `export_asked` gives a conversation, the format and the path.
     """
 
     opened = Signal(str)
@@ -111,7 +111,7 @@ class PagedListView(QListView):
         raise NotImplementedError
 
     def edit_title(self, conversation: Conversation) -> None:
-        """Have its title changed in its place: `renamed` comes if it is another one."""
+        """Edit its title inline: `renamed` is emitted if it changes."""
         row = self._listing.index_of(conversation.id)
         if row is not None:
             self.edit(self._model.index(row, 0))
@@ -134,7 +134,7 @@ class PagedListView(QListView):
         super().mouseReleaseEvent(event)
 
     def open_actions(self) -> tuple[ListAction, ...]:
-        """The first two of every list."""
+        """The first two actions of every list."""
         return (
             ListAction("Open", "", lambda conversation: self.opened.emit(conversation.id)),
             ListAction(
@@ -146,7 +146,7 @@ class PagedListView(QListView):
         return ListAction("Export …", "Ctrl+E", self.ask_to_export)
 
     def ask_to_export(self, conversation: Conversation) -> None:
-        """Where it is to be written, and as what."""
+        """Ask for the file and the format."""
         from app.window.views.shared.export_dialog import ExportDialog
 
         dialog = ExportDialog(conversation.title, self)

@@ -16,7 +16,7 @@ _ROOT = QModelIndex()
 
 
 def day_heading(moment: datetime, now: datetime) -> str:
-    """Both are taken in the time zone of `now`."""
+    """Converts both to the time zone of `now`."""
     day, today = moment.astimezone(now.tzinfo).date(), now.date()
     if day >= today:
         return "Today"
@@ -28,13 +28,13 @@ def day_heading(moment: datetime, now: datetime) -> str:
 
 
 def short_time(moment: datetime, now: datetime) -> str:
-    """The time for the last week, else the day."""
+    """The time within the last week, otherwise the date."""
     local = moment.astimezone(now.tzinfo)
     return f"{local:%H:%M}" if local.date() > now.date() - timedelta(days=7) else f"{local.day} {local:%b}"
 
 
 class ConversationModel(QAbstractListModel):
-    """Pinned ones stand under a heading of their own, the others by day; asks for more when its end is in sight."""
+    """Pinned conversations have a separate heading, the others one per day; loads more when scrolled near its end."""
 
     def __init__(self, listing: PagedListStore, parent: QObject) -> None:
         super().__init__(parent)
@@ -86,7 +86,7 @@ class ConversationModel(QAbstractListModel):
         self._listing.fetch_more()
 
     def _heading(self, row: int, conversation: Conversation) -> str:
-        """At the first conversation of a day, and at the first pinned one."""
+        """Shown at the first conversation of a day, and at the first pinned one."""
         now = _now()
         heading = _heading_of(conversation, now)
         if row and _heading_of(self._listing.at(row - 1), now) == heading:
@@ -123,7 +123,7 @@ class ConversationModel(QAbstractListModel):
         self._tell_changed(0, self._count - 1)
 
     def _tell_changed(self, first: int, last: int | None = None) -> None:
-        """The headings move with the conversations, and the heights with the headings."""
+        """A change of conversations can change the headings, and the headings change the row heights."""
         last = min(first if last is None else last, self._count - 1)
         if first <= last:
             self.dataChanged.emit(self.index(first, 0), self.index(last, 0))

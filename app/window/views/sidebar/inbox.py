@@ -27,7 +27,7 @@ _PAUSE_MS = 33
 
 
 class InboxSectionView(QWidget):
-    """Nothing at all while it has no entry. `clear_asked` by the button in its heading, named `clear`: for all."""
+    """Hidden while it has no entries. The button `clear` in its heading emits `clear_asked` for all entries."""
 
     clear_asked = Signal()
     resized = Signal()
@@ -46,7 +46,7 @@ class InboxSectionView(QWidget):
         self._more = push_button("", "quiet")
         self._more.clicked.connect(self._on_more)
         top = QHBoxLayout()
-        around = 0 if clear else tokens.space_tight  # a button is higher than the words alone
+        around = 0 if clear else tokens.space_tight  # a button is higher than the text alone
         top.setContentsMargins(tokens.space_close, 2 * around, 0, around)
         top.addWidget(self._heading, 1)
         if clear:
@@ -63,12 +63,12 @@ class InboxSectionView(QWidget):
 
     @property
     def rows(self) -> tuple[InboxRowView, ...]:
-        """Those on the screen, from above."""
+        """The visible rows, from the top."""
         shown = self._entries if self._shows_all else self._entries[:_MOST_ROWS]
         return tuple(self._rows[entry.key] for entry in shown)
 
     def show_entries(self, entries: list[InboxEntry]) -> None:
-        """Rows stay while their entry lives, so that the focus stays where it is when another one comes."""
+        """Reuses the rows of existing entries, so that the focus stays when an entry is added."""
         if entries == self._entries:
             return
         self._entries = entries
@@ -79,7 +79,7 @@ class InboxSectionView(QWidget):
         for key in self._rows.keys() - {entry.key for entry in shown}:
             row = self._rows.pop(key)
             self._column.removeWidget(row)
-            row.hide()  # what pulses in it stops
+            row.hide()  # stops its pulse
             row.deleteLater()
         for place, entry in enumerate(shown, start=1):
             row = self._rows.get(entry.key)
@@ -87,7 +87,7 @@ class InboxSectionView(QWidget):
                 row = self._rows[entry.key] = self._make_row(entry)
             if self._column.indexOf(row) != place:
                 self._column.insertWidget(place, row)
-                row.show()  # the layout would only at the next turn of the loop
+                row.show()  # the layout would only show it in the next iteration of the event loop
             if row.entry != entry:
                 row.show_entry(entry)
         hidden = len(self._entries) - len(shown)
@@ -104,9 +104,9 @@ class InboxSectionView(QWidget):
 
 
 class InboxView(QWidget):
-    """Up and Down go between the entries, Enter goes there; an ask is shown and settled in its place.
+    """Up and Down move between the entries, Enter opens; an ask is shown and settled inline.
 
-    `resized` when it has become higher or lower, `reached` with the entry that has the keyboard now.
+    `resized` is emitted when the height changed, `reached` gives the entry that received the focus.
     """
 
     opened = Signal(str)
@@ -141,12 +141,12 @@ class InboxView(QWidget):
 
     @property
     def rows(self) -> tuple[InboxRowView, ...]:
-        """From above."""
+        """From the top."""
         return tuple(row for section in self._sections for row in section.rows)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What stands there, for people who cannot see it and for tests."""
+        """The visible texts, for screen readers and tests."""
         return tuple(row.text for row in self.rows)
 
     def _connect(self) -> None:
@@ -181,7 +181,7 @@ class InboxView(QWidget):
         self._lay_out_now()
 
     def _lay_out_now(self) -> None:
-        """Qt would hand a new height up one level for each turn of the loop: a gap stood below for some frames."""
+        """Qt would propagate a new height one level per event loop iteration, with a gap below for some frames."""
         for place in (*self.rows, *self._sections, self):
             layout = place.layout()
             if layout is not None:
@@ -226,7 +226,7 @@ class InboxView(QWidget):
         self.opened.emit(row.entry.conversation_id)
 
     def _on_ended(self, row: InboxRowView) -> None:
-        """A task at work is stopped, one that has ended is put away."""
+        """Stops a running task; dismisses an ended one."""
         task = self._stores.tasks.get(row.entry.task_id)
         if task is None or task.ended_at is not None:
             self._unread.dismiss(row.entry.task_id)
@@ -234,7 +234,7 @@ class InboxView(QWidget):
             self.stop_asked.emit(row.entry.task_id)
 
     def _on_resume(self) -> None:
-        """All of them: one alone is resumed in its conversation."""
+        """Resumes all of them: a single one is resumed in its conversation."""
         for task in self._stores.tasks.interrupted():
             self.resume_asked.emit(task.id)
 
@@ -252,7 +252,7 @@ class InboxView(QWidget):
             self.reached.emit(rows[place])
 
     def _on_unfolded(self, row: InboxRowView) -> None:
-        """One at a time: the others close."""
+        """Only one at a time: collapses the others."""
         for other in self.rows:
             if other is not row:
                 other.fold()

@@ -1,4 +1,4 @@
-"""One entry of the inbox: status, title, detail; its ask can be answered in place."""
+"""One entry of the inbox: status, title, detail; its ask can be answered inline."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ _OPENERS = (*_ENTERS, Qt.Key.Key_Space)
 
 
 class AskDetailView(QWidget):
-    """`answered` with a text, `decided` with what was allowed or not; `open_asked` where it is too long for here."""
+    """`answered` gives a text, `decided` whether it was allowed; `open_asked` if it is too long to show here."""
 
     answered = Signal(str)
     decided = Signal(bool)
@@ -60,7 +60,7 @@ class AskDetailView(QWidget):
 
     @property
     def can_decide(self) -> bool:
-        """True while all that would run can be seen: nobody allows what they did not see."""
+        """True while everything that would run is visible: nobody should allow what they have not seen."""
         return self._fits and self.isVisible() and self.visibleRegion().boundingRect() == self.rect()
 
     @property
@@ -90,7 +90,7 @@ class AskDetailView(QWidget):
     def _add_box(self, name: str, text: str, *, diff: bool = False) -> None:
         box = CodeExcerptView(self._theme, name, most_lines=_MOST_LINES, diff=diff)
         box.set_text(text)
-        box.box.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # Tab goes to the ways to answer
+        box.box.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # Tab goes to the answer buttons
         self._boxes.append(box)
         self._column.addWidget(box)
 
@@ -123,7 +123,7 @@ class AskDetailView(QWidget):
         self._column.addWidget(self._field)
 
     def _on_decided(self, allow: bool) -> None:
-        """A text that is cut off here is decided where it stands whole."""
+        """A text that is truncated here is decided where it is shown in full."""
         if self._fits:
             self.decided.emit(allow)
         else:
@@ -139,7 +139,7 @@ class AskDetailView(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """`asks` are equal ones, which are settled together; `button` is the icon and the name of what ends it."""
+    """`asks` are identical and settled together; `button` is the icon and the name of the button that ends the task."""
 
     key: str
     conversation_id: str
@@ -153,9 +153,9 @@ class InboxEntry:
 
 
 class InboxRowView(QFrame):
-    """`opened` at a click or Enter, `ended` at its button or Delete. With an ask it opens in place when it is reached.
+    """`opened` on a click or Enter, `ended` on its button or Delete. With an ask it expands when it gets the focus.
 
-    `decided` and `answered` settle the ask; `moved` asks for the next entry (1) or the one before (-1).
+    `decided` and `answered` settle the ask; `moved` requests the next entry (1) or the previous one (-1).
     """
 
     opened = Signal()
@@ -189,7 +189,7 @@ class InboxRowView(QFrame):
 
     @property
     def detail(self) -> AskDetailView | None:
-        """What it shows of its ask, while it is open."""
+        """The detail of its ask, while expanded."""
         return self._detail_view
 
     def show_entry(self, entry: InboxEntry) -> None:
@@ -207,7 +207,7 @@ class InboxRowView(QFrame):
             self.unfold()
 
     def unfold(self) -> None:
-        """Show the whole ask, with the ways to settle it."""
+        """Show the whole ask, with the answer buttons."""
         if not self.entry.asks or self._detail_view is not None:
             return
         detail = self._detail_view = AskDetailView(self.entry.asks[0], len(self.entry.asks), self._theme)
@@ -215,7 +215,7 @@ class InboxRowView(QFrame):
         detail.answered.connect(self.answered)
         detail.open_asked.connect(self.opened)
         self._column.addWidget(detail)
-        detail.show()  # the layout would only at the next turn of the loop
+        detail.show()  # the layout would only show it in the next iteration of the event loop
         self._detail.hide()
         self._turn_chevron("chevron-down", "Close")
         self.unfolded.emit()
@@ -229,7 +229,7 @@ class InboxRowView(QFrame):
             self._turn_chevron("chevron-right", "Show what is asked")
 
     def event(self, event: QEvent) -> bool:
-        """Ctrl+Enter is the window's too: here it is for this ask."""
+        """Ctrl+Enter is also a shortcut of the window: here it applies to this ask."""
         if (
             event.type() == QEvent.Type.ShortcutOverride
             and isinstance(event, QKeyEvent)
@@ -282,7 +282,7 @@ class InboxRowView(QFrame):
         return head
 
     def _decision(self, event: QKeyEvent) -> bool | None:
-        """What a key says about an approval or a limit; None where it says nothing."""
+        """The decision that a key gives on an approval or a limit; None for other keys."""
         if not self.entry.asks or self.entry.asks[0].kind in ("question", "unknown"):
             return None
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
@@ -292,7 +292,7 @@ class InboxRowView(QFrame):
         return {Qt.Key.Key_A: True, Qt.Key.Key_D: False}.get(Qt.Key(event.key())) if plain else None
 
     def _decide(self, allow: bool) -> None:
-        """What is not whole in view is only shown, and what is too long for here is opened."""
+        """An ask that is collapsed is expanded first; one that is too long to show here is opened."""
         if self._detail_view is not None and self._detail_view.can_decide:
             self.decided.emit(allow)
         elif self._detail_view is None:

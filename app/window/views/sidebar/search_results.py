@@ -20,13 +20,13 @@ OPERATORS = (
     "after:2026-11 and before:2026-11-20."
 )
 
-# The newest of them; with more words there are fewer, and the messages are not pushed out of sight.
+# The newest ones, so that the messages stay visible; more search words give fewer titles.
 _MOST_TITLES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """`node_id` is "" for a title. `around` says where a message is and what stands before and after it."""
+    """`node_id` is "" for a title. `around` gives the position of a message and the messages before and after it."""
 
     conversation_id: str
     node_id: str
@@ -38,9 +38,9 @@ class _Result:
 
 
 class SearchResultsView(QWidget):
-    """`opened` with the conversation and the node of the hit that was picked, "" for a title.
+    """`opened` gives the conversation and the node of the chosen hit, "" for a title.
 
-    `left` when the keyboard goes back to the field, upwards or by Esc.
+    `left` is emitted when Up or Esc returns the focus to the search field.
     """
 
     opened = Signal(str, str)
@@ -85,7 +85,7 @@ class SearchResultsView(QWidget):
             self._list.setCurrentIndex(self._model.index(0, 0))
 
     def open_marked(self) -> None:
-        """Go to the marked hit."""
+        """Open the selected hit."""
         self._on_picked(self._list.currentIndex())
 
     def _on_picked(self, index: QModelIndex) -> None:
@@ -95,7 +95,7 @@ class SearchResultsView(QWidget):
 
 
 class _ResultList(QListView):
-    """`left` by Esc, and upwards from the first one."""
+    """`left` is emitted on Esc, and on Up at the first item."""
 
     left = Signal()
 
@@ -120,9 +120,9 @@ def _of_hit(hit: SearchHit, now: datetime, place: int) -> _Result:
     heading = "" if place else "Messages"
     where = f"Entry {hit.place:,} of {hit.of:,}"
     lines = (where, _said("Before", hit.before), _said("After", hit.after))
-    from html import escape  # the start does not need it
+    from html import escape  # not needed at startup
 
-    # Qt takes a tool tip for rich text where it looks like it: what people wrote is not.
+    # Qt renders tool tips that look like HTML as rich text: user text must be escaped.
     around = "<br>".join(escape(line) for line in lines if line)
     return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading, around)
 

@@ -31,7 +31,7 @@ _NOTHING = "Your conversations will be listed here."
 
 
 class UndoBannerView(BannerView):
-    """Goes by itself after 15 s; the archive is the way after that."""
+    """Hidden after 15 s; then the archive is the way to undo."""
 
     def __init__(self, store: ConversationListStore, theme: Theme) -> None:
         super().__init__(theme)
@@ -45,7 +45,7 @@ class UndoBannerView(BannerView):
         store.put_away.connect(self._on_put_away)
 
     def undo(self) -> None:
-        """Take back what was archived last, while this is shown."""
+        """Undo the last archiving, while the banner is shown."""
         if not self.isHidden():
             self.hide()
             self._store.archive(self._conversation_id, archived=False)
@@ -58,9 +58,9 @@ class UndoBannerView(BannerView):
 
 
 class SidebarView(QFrame):
-    """Asks for a conversation with `opened` and `opened_behind`, for a node of one with `hit_opened`.
+    """Requests a conversation with `opened` or `opened_behind` (in the background), one of its nodes with `hit_opened`.
 
-    `hit_opened` also gives the words that were searched. `stop_asked`, `resume_asked` and `new_asked` are what they
+    `hit_opened` also gives the search words. `stop_asked`, `resume_asked` and `new_asked` request what their names
     say.
     """
 
@@ -105,7 +105,7 @@ class SidebarView(QFrame):
 
     @cached_property
     def archive(self) -> "ArchiveView":
-        """Made when it is first looked at: most starts do not."""
+        """Created when first shown: most sessions never open it."""
         from app.window.views.sidebar.archive import ArchiveView
 
         archive = ArchiveView(self._stores.conversations, self._theme)
@@ -116,7 +116,7 @@ class SidebarView(QFrame):
         return archive
 
     def focus_panes(self) -> tuple[QWidget, ...]:
-        """Where F6 stops."""
+        """The stops of F6."""
         return (self.search, *self.inbox.rows[:1], self.list)
 
     def _lay_out(self) -> None:
@@ -190,7 +190,7 @@ class SidebarView(QFrame):
         self.told.tell(words, "done")
 
     def _on_search_entered(self) -> None:
-        """What stands there may be of other words: then the first that comes is opened."""
+        """If the results are of an earlier search, opens the first result of the current one when it arrives."""
         if self._found == self._sought:
             self.results.open_marked()
         else:
@@ -222,7 +222,7 @@ class SidebarView(QFrame):
         (self.list if self._archived.isHidden() else self._archived).setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _on_listed(self) -> None:
-        """Whether there is an archive at all is asked once; then events tell."""
+        """Loads the archive once, to know whether it is empty; after that, events keep it up to date."""
         if not self._stores.conversations.archived.is_loaded:
             self._stores.conversations.archived.load()
 

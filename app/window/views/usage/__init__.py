@@ -1,1 +1,1 @@
-"""What was used: money and tokens by day, model and conversation."""
+"""Usage: cost and tokens by day, model and conversation."""

@@ -32,7 +32,7 @@ _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -7, Qt.Ke
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`label` stands below it; `words` say all that is known of it."""
+    """`label` is below the bar; `words` is its full description."""
 
     label: str
     words: str
@@ -41,7 +41,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """`unit` is what the values are: dollars, or tokens where nothing was paid."""
+    """`unit` is the unit of the values: dollars, or tokens if nothing was paid."""
 
     title: str
     unit: str
@@ -49,7 +49,7 @@ class Bars:
 
 
 def make_bars(report: UsageReportResult, days: int | None, today: date) -> Bars:
-    """Of a period that ends today."""
+    """Covers a period that ends today."""
     unit = "money" if report.total.usage.cost_usd else "tokens"
     used = {date.fromisoformat(row.key): row for row in report.days}
     first = min(used, default=today) if days is None else today - timedelta(days=days - 1)
@@ -67,7 +67,7 @@ def make_bars(report: UsageReportResult, days: int | None, today: date) -> Bars:
 
 
 def accessible_text(rows: Sequence[UsageRow]) -> str:
-    """The figures of some rows in a line."""
+    """The figures of some rows as one line of text."""
     if not rows:
         return "nothing used"
     costs = [row.usage.cost_usd for row in rows if row.usage.cost_usd is not None]
@@ -85,7 +85,7 @@ def total_tokens(row: UsageRow) -> int:
 
 
 def axis_maximum(bars: Bars) -> float:
-    """Where the scale ends: the next round number above the highest bar."""
+    """The maximum of the axis: the next round number above the highest bar."""
     most = max((bar.value for bar in bars.bars), default=0.0)
     if most <= 0:
         return 1.0
@@ -94,7 +94,7 @@ def axis_maximum(bars: Bars) -> float:
 
 
 def amount_label(amount: float, unit: str) -> str:
-    """A number on the scale, short."""
+    """A number on the axis, abbreviated."""
     if unit == "money":
         return dollars(amount)
     for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -104,7 +104,7 @@ def amount_label(amount: float, unit: str) -> str:
 
 
 def dollars(amount: float) -> str:
-    """As money is written everywhere."""
+    """An amount of money in the format used everywhere."""
     return money(Usage(cost_usd=amount))
 
 
@@ -119,7 +119,7 @@ def _long(day: date) -> str:
 
 
 class UsageChartView(QWidget):
-    """`told` gives the words of the bar that is pointed at; the last bar's where none is."""
+    """`told` gives the text of the bar under the pointer, or of the last bar."""
 
     told = Signal(str)
 
@@ -135,11 +135,11 @@ class UsageChartView(QWidget):
 
     @property
     def words(self) -> str:
-        """Of the bar that is told of."""
+        """The text of the current bar."""
         return self._bars.bars[self._current].words if self._bars.bars else ""
 
     def show_bars(self, bars: Bars) -> None:
-        """The place is kept from the end, where today is."""
+        """Keeps the current bar relative to the end, which is today."""
         from_end = len(self._bars.bars) - self._current if self._bars.bars else 1
         self._bars = bars
         self.setAccessibleName(f"{bars.title}, chart; the arrow keys go from bar to bar")
@@ -217,7 +217,7 @@ class UsageChartView(QWidget):
                 painter.drawRoundedRect(QRectF(left + gap / 2, plot.bottom() - high, step - gap, high), radius, radius)
 
     def _paint_labels(self, painter: QPainter, plot: QRectF) -> None:
-        """As many as have room, the last one always."""
+        """As many labels as fit, always including the last one."""
         tokens, step = self._theme.tokens, self._step(plot)
         bars = self._bars.bars
         widest = max(self.fontMetrics().horizontalAdvance(bar.label) for bar in bars)

@@ -1,4 +1,4 @@
-"""How full the context window is: the bar in the status line."""
+"""The bar in the status line that shows how full the context window is."""
 
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,9 @@ _NEARLY_FULL = 0.8
 
 
 class ContextBarView(QAbstractButton):
-    """Hidden until a reply was counted. Without a known window it says the count alone.
+    """Hidden until a reply was counted. If the context window is unknown, shows only the count.
 
-    `summarise_asked` from what it opens.
+    `summarise_asked` comes from its popover.
     """
 
     summarise_asked = Signal()
@@ -51,7 +51,7 @@ class ContextBarView(QAbstractButton):
         return self._popover
 
     def lock(self, why: str) -> None:
-        """Why nothing can be summarised now, in words; empty when it can."""
+        """Set why summarising is disabled, as a sentence; empty if it is enabled."""
         self._lock = why
         if self._popover is not None:
             self._popover.lock(why)

@@ -1,4 +1,4 @@
-"""What fills the context window, part by part: the popover of the context bar."""
+"""The contents of the context window, part by part: the popover of the context bar."""
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
@@ -28,7 +28,7 @@ _COLOURS: dict[ContextPart, str] = {
 
 
 class ContextPopoverView(QFrame):
-    """`summarise_asked` closes it: what comes of it shows in the transcript."""
+    """`summarise_asked` closes it: the result appears in the transcript."""
 
     summarise_asked = Signal()
 
@@ -77,15 +77,15 @@ class ContextPopoverView(QFrame):
         self._rows = rows
 
     def lock(self, why: str) -> None:
-        """Why nothing can be summarised now, in words; empty when it can."""
+        """Set why summarising is disabled, as a sentence; empty if it is enabled."""
         self._summarise.setEnabled(not why)
         set_tool_tip(self._summarise, why)
         self._summarise.setAccessibleDescription(why)
         self._why.setText(why or _ABOUT)
 
     def open_above(self, button: QWidget) -> None:
-        """Its lower right corner at the button's upper one."""
-        self.show()  # only now are the fonts of its parts known
+        """Aligns its lower right corner with the upper right corner of the button."""
+        self.show()  # the fonts of its parts are known only now
         self._column.activate()
         self.resize(_WIDTH, self._column.totalHeightForWidth(_WIDTH))
         corner = button.mapToGlobal(QPoint(button.width(), 0))
@@ -115,7 +115,7 @@ class ContextPopoverView(QFrame):
         return rows
 
     def _add_prompt_part(self, grid: QGridLayout, part: PromptShare) -> None:
-        """What the instructions are made of stands below them; its files are in the tool tip."""
+        """The parts of the instructions are listed below them; their files are in the tool tip."""
         place, name, small = grid.rowCount(), PROMPT_PARTS[part.part], self._theme.tokens.size_small
         label = TextLabel(self._theme, name, tone="muted", size=small)
         set_tool_tip(label, "\n".join(map(plain, part.sources)))
@@ -146,7 +146,7 @@ class _Swatch(QWidget):
 
 
 class _SharesBar(QWidget):
-    """What is free stays empty."""
+    """The free space stays empty."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

@@ -46,7 +46,7 @@ _EMPTY_PERIOD = "No task used a model in this time. Choose a longer one above."
 
 
 class UsageTotalsView(QWidget):
-    """Read aloud as one line."""
+    """Read by screen readers as one line."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class UsageTotalsView(QWidget):
 
 
 def to_csv(report: UsageReportResult) -> str:
-    """Days, models and conversations, told apart by the first column."""
+    """Days, models and conversations, distinguished by the first column."""
     text = io.StringIO()
     lines = csv.writer(text)
     lines.writerow(_HEAD)
@@ -109,12 +109,12 @@ def _line(row: UsageRow) -> tuple[str | int | float, ...]:
 
 
 def _safe(title: str) -> str:
-    """A title that a spreadsheet would take for a formula is marked as text."""
+    """A title that a spreadsheet would evaluate as a formula is marked as text."""
     return f"'{title}" if title[:1] in ("=", "+", "-", "@", "\t", "\r") else title
 
 
 class UsageDialog(QDialog):
-    """Follows what the engine counts while it is shown. `opened` gives a conversation."""
+    """Updates while it is shown. `opened` gives a conversation."""
 
     opened = Signal(str)
 
@@ -216,7 +216,7 @@ class UsageDialog(QDialog):
         self.totals.show_total(report.total)
         self.note.setText(unpriced_words(report.total))
         self.note.setVisible(bool(self.note.text()))
-        bars = make_bars(report, self._store.days, date.today())  # noqa: DTZ011 -- the person's own day
+        bars = make_bars(report, self._store.days, date.today())  # noqa: DTZ011 -- the user's local date
         self._chart_title.setText(bars.title)
         self.chart.show_bars(bars)
         self._show_table(report)

@@ -73,7 +73,7 @@ class UsageModel(QAbstractTableModel):
 
 
 class UsageTableView(QTableView):
-    """`opened` gives the key of a row that was clicked or on which Enter was pressed."""
+    """`opened` gives the key of a row on a click or Enter."""
 
     opened = Signal(str)
 
@@ -101,11 +101,11 @@ class UsageTableView(QTableView):
 
     @property
     def rows(self) -> tuple[UsageRow, ...]:
-        """As they stand."""
+        """In the displayed order."""
         return self._model.rows
 
     def show_rows(self, rows: tuple[UsageRow, ...], noun: str) -> None:
-        """`noun` is what the rows are: a model, a conversation."""
+        """`noun` is what the rows stand for: a model, a conversation."""
         self.setAccessibleName(f"Used by {noun.casefold()}")
         self._model.show(rows, noun)
 
@@ -116,7 +116,7 @@ class UsageTableView(QTableView):
 
 
 def _paid(row: UsageRow) -> str:
-    """What is not known of it is marked."""
+    """The cost, with `?` for turns whose price is unknown."""
     known = money(row.usage)
     return f"{known} + ?" if known and row.unpriced_turns else known or ("?" if row.unpriced_turns else "")
 
